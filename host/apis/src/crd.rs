@@ -16,7 +16,7 @@ mod rules;
 mod tests;
 
 use kube_core::CustomResourceExt;
-use rules::rule::Rule;
+use rules::rule::ValidationRule;
 
 /// A definition could not be made: a mistake in this crate, which its tests find.
 #[derive(Debug, thiserror::Error)]
@@ -82,7 +82,7 @@ pub fn all_yaml() -> Result<String, CrdError> {
 /// Makes the derived schema structural and adds the rules.
 fn finish(
     mut crd: CustomResourceDefinition,
-    rules: &[Rule],
+    rules: &[ValidationRule],
 ) -> Result<CustomResourceDefinition, CrdError> {
     let kind = crd.spec.names.kind.clone();
     crd.spec.names.list_kind = Some(format!("{kind}List"));

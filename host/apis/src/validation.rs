@@ -26,7 +26,7 @@ pub struct Invalid {
     /// Value of the field.
     pub value: String,
     /// What is wrong with it.
-    pub fault: Fault,
+    pub fault: FieldFault,
 }
 
 impl fmt::Display for Invalid {
@@ -37,7 +37,7 @@ impl fmt::Display for Invalid {
 
 /// What can be wrong with a field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum FieldFault {
     /// Not a qualified name.
     #[error(
         "not a qualified name: want an optional DNS prefix and '/', then letters, digits, '-', '_' or '.'"
@@ -118,10 +118,10 @@ pub fn message(faults: &[Invalid]) -> String {
 }
 
 /// Collects faults under a path.
-struct Report(Vec<Invalid>);
+struct FieldFaults(Vec<Invalid>);
 
-impl Report {
-    fn push(&mut self, field: impl Into<String>, value: &str, fault: Fault) {
+impl FieldFaults {
+    fn push(&mut self, field: impl Into<String>, value: &str, fault: FieldFault) {
         self.0.push(Invalid {
             field: field.into(),
             value: value.to_owned(),
@@ -132,18 +132,18 @@ impl Report {
 
 /// Every fault of a NodePool.
 pub fn node_pool(node_pool: &NodePool) -> Vec<Invalid> {
-    let mut report = Report(Vec::new());
+    let mut report = FieldFaults(Vec::new());
     let template = &node_pool.spec.template;
     for (key, value) in &template.metadata.labels {
         let field = "spec.template.metadata.labels";
         if key == labels::NODEPOOL {
-            report.push(field, key, Fault::RestrictedLabel);
+            report.push(field, key, FieldFault::RestrictedLabel);
         }
         if !is_qualified_name(key) {
-            report.push(field, key, Fault::NotQualifiedName);
+            report.push(field, key, FieldFault::NotQualifiedName);
         }
         if !is_label_value(value) {
-            report.push(format!("{field}[{key}]"), value, Fault::NotLabelValue);
+            report.push(format!("{field}[{key}]"), value, FieldFault::NotLabelValue);
         }
         if let Some(fault) = restriction(key) {
             report.push(field, key, fault);
@@ -160,7 +160,7 @@ pub fn node_pool(node_pool: &NodePool) -> Vec<Invalid> {
             report.push(
                 format!("{field}.key"),
                 &requirement.key,
-                Fault::RestrictedLabel,
+                FieldFault::RestrictedLabel,
             );
         }
         check_requirement(&field, requirement, &mut report);
@@ -177,7 +177,7 @@ pub fn node_pool(node_pool: &NodePool) -> Vec<Invalid> {
 
 /// Every fault of a NodeOverlay.
 pub fn node_overlay(overlay: &NodeOverlay) -> Vec<Invalid> {
-    let mut report = Report(Vec::new());
+    let mut report = FieldFaults(Vec::new());
     for (index, requirement) in overlay.spec.requirements.iter().enumerate() {
         let field = format!("spec.requirements[{index}]");
         check_requirement(&field, &requirement.clone().into(), &mut report);
@@ -185,16 +185,16 @@ pub fn node_overlay(overlay: &NodeOverlay) -> Vec<Invalid> {
             report.push(
                 format!("{field}.values"),
                 "",
-                Fault::NoValues {
+                FieldFault::NoValues {
                     operator: Operator::NotIn,
                 },
             );
         }
     }
     let is_number = |text: &str| {
-        let bare = text.trim_start_matches(['+', '-']).trim_end_matches('%');
-        bare.bytes().any(|b| b.is_ascii_digit())
-            && bare.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+        let number = text.trim_start_matches(['+', '-']).trim_end_matches('%');
+        number.bytes().any(|b| b.is_ascii_digit())
+            && number.bytes().all(|b| b.is_ascii_digit() || b == b'.')
     };
     let prices = [
         ("spec.price", &overlay.spec.price),
@@ -202,12 +202,12 @@ pub fn node_overlay(overlay: &NodeOverlay) -> Vec<Invalid> {
     ];
     for (field, price) in prices {
         if let Some(price) = price.as_deref().filter(|price| !is_number(price)) {
-            report.push(field, price, Fault::Price);
+            report.push(field, price, FieldFault::Price);
         }
     }
     for resource in overlay.spec.capacity.keys() {
         if labels::WELL_KNOWN_RESOURCES.contains(&resource.as_str()) {
-            report.push("spec.capacity", resource, Fault::WellKnownResource);
+            report.push("spec.capacity", resource, FieldFault::WellKnownResource);
         }
     }
     report.0
@@ -218,28 +218,28 @@ pub fn requirement(
     field: &str,
     requirement: &NodeSelectorRequirementWithMinValues,
 ) -> Vec<Invalid> {
-    let mut report = Report(Vec::new());
+    let mut report = FieldFaults(Vec::new());
     check_requirement(field, requirement, &mut report);
     report.0
 }
 
 /// Why a user may not set the label, if so.
-pub fn restriction(key: &str) -> Option<Fault> {
+pub fn restriction(key: &str) -> Option<FieldFault> {
     if !labels::is_restricted(key) {
         return None;
     }
     Some(match key.split_once('/') {
-        Some((domain, _)) if key != labels::HOSTNAME => Fault::RestrictedDomain {
+        Some((domain, _)) if key != labels::HOSTNAME => FieldFault::RestrictedDomain {
             domain: domain.to_owned(),
         },
-        _ => Fault::RestrictedLabel,
+        _ => FieldFault::RestrictedLabel,
     })
 }
 
 fn check_requirement(
     field: &str,
     requirement: &NodeSelectorRequirementWithMinValues,
-    report: &mut Report,
+    report: &mut FieldFaults,
 ) {
     let NodeSelectorRequirementWithMinValues {
         key,
@@ -252,25 +252,25 @@ fn check_requirement(
         report.push(format!("{field}.key"), key, fault);
     }
     if !is_qualified_name(key) {
-        report.push(format!("{field}.key"), key, Fault::NotQualifiedName);
+        report.push(format!("{field}.key"), key, FieldFault::NotQualifiedName);
     }
     for value in values.iter().filter(|value| !is_label_value(value)) {
-        report.push(format!("{field}.values"), value, Fault::NotLabelValue);
+        report.push(format!("{field}.values"), value, FieldFault::NotLabelValue);
     }
     let fault = match operator {
-        Operator::In if values.is_empty() => Some(Fault::NoValues {
+        Operator::In if values.is_empty() => Some(FieldFault::NoValues {
             operator: *operator,
         }),
         Operator::In => min_values
             .filter(|least| i64::try_from(values.len()).is_ok_and(|count| count < *least))
-            .map(|min_values| Fault::FewerThanMinValues {
+            .map(|min_values| FieldFault::FewerThanMinValues {
                 min_values,
                 values: values.len(),
             })
             .or_else(|| known_values(key, values, *min_values)),
         Operator::Gt | Operator::Lt | Operator::Gte | Operator::Lte => match values.as_slice() {
             [bound] if bound.parse::<i64>().is_ok_and(|bound| bound >= 0) => None,
-            _ => Some(Fault::NotOneInteger {
+            _ => Some(FieldFault::NotOneInteger {
                 operator: *operator,
             }),
         },
@@ -286,7 +286,7 @@ fn check_requirement(
 }
 
 /// Keys whose values are a closed set. Unknown values beside known ones are tolerated, for a newer cloud may know them.
-fn known_values(key: &str, values: &[String], min_values: Option<i64>) -> Option<Fault> {
+fn known_values(key: &str, values: &[String], min_values: Option<i64>) -> Option<FieldFault> {
     let expected: &[&'static str] = match key {
         labels::CAPACITY_TYPE => &labels::CAPACITY_TYPES,
         labels::INSTANCE_TENANCY => &["dedicated", "default"],
@@ -297,30 +297,38 @@ fn known_values(key: &str, values: &[String], min_values: Option<i64>) -> Option
         .filter(|value| expected.contains(&value.as_str()))
         .count();
     if known == 0 {
-        return Some(Fault::NoKnownValue {
+        return Some(FieldFault::NoKnownValue {
             expected: expected.to_vec(),
         });
     }
     let least =
         min_values.filter(|least| i64::try_from(known).is_ok_and(|known| known < *least))?;
-    Some(Fault::FewerThanMinValues {
+    Some(FieldFault::FewerThanMinValues {
         min_values: least,
         values: known,
     })
 }
 
 /// Taints of both lists end up on one node, so they may not clash across the lists either.
-fn taints(taints: &[Taint], startup_taints: &[Taint], report: &mut Report) {
+fn taints(taints: &[Taint], startup_taints: &[Taint], report: &mut FieldFaults) {
     let mut seen = BTreeSet::new();
     for (name, list) in [("taints", taints), ("startupTaints", startup_taints)] {
         for (index, taint) in list.iter().enumerate() {
             let field = format!("spec.template.spec.{name}[{index}]");
             if !is_qualified_name(&taint.key) {
-                report.push(format!("{field}.key"), &taint.key, Fault::NotQualifiedName);
+                report.push(
+                    format!("{field}.key"),
+                    &taint.key,
+                    FieldFault::NotQualifiedName,
+                );
             }
             let value = taint.value.as_deref().unwrap_or("");
             if !value.is_empty() && !is_qualified_name(value) {
-                report.push(format!("{field}.value"), value, Fault::NotQualifiedName);
+                report.push(
+                    format!("{field}.value"),
+                    value,
+                    FieldFault::NotQualifiedName,
+                );
             }
             if ![
                 labels::NO_SCHEDULE,
@@ -329,7 +337,7 @@ fn taints(taints: &[Taint], startup_taints: &[Taint], report: &mut Report) {
             ]
             .contains(&taint.effect.as_str())
             {
-                let fault = Fault::TaintEffect {
+                let fault = FieldFault::TaintEffect {
                     effect: taint.effect.clone(),
                 };
                 report.push(format!("{field}.effect"), &taint.effect, fault);
@@ -338,7 +346,7 @@ fn taints(taints: &[Taint], startup_taints: &[Taint], report: &mut Report) {
                 report.push(
                     field,
                     &taint.key,
-                    Fault::DuplicateTaint {
+                    FieldFault::DuplicateTaint {
                         effect: taint.effect.clone(),
                     },
                 );
@@ -347,17 +355,17 @@ fn taints(taints: &[Taint], startup_taints: &[Taint], report: &mut Report) {
     }
 }
 
-fn check_budget(field: &str, budget: &Budget, report: &mut Report) {
+fn check_budget(field: &str, budget: &Budget, report: &mut FieldFaults) {
     if let Err(error) = budget.allowed_nodes() {
         report.push(
             format!("{field}.nodes"),
             &budget.nodes,
-            Fault::Budget(error.to_string()),
+            FieldFault::Budget(error.to_string()),
         );
     }
     if budget.schedule.is_some() != budget.duration.is_some() {
         let schedule = budget.schedule.as_deref().unwrap_or("");
-        let fault = Fault::Budget("'schedule' must be set with 'duration'".to_owned());
+        let fault = FieldFault::Budget("'schedule' must be set with 'duration'".to_owned());
         report.push(format!("{field}.schedule"), schedule, fault);
     }
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use policy::{BUILTINS, BindingState, CallFailure, Kind, Limits, Measured, PolicyHost};
+use policy::{BUILTINS, BindingState, CallFailure, Limits, Measured, PolicyHost, PolicyKind};
 
 use super::arguments::BenchArguments;
 use super::{say, target};
@@ -44,7 +44,7 @@ fn defaults(host: &PolicyHost) -> anyhow::Result<()> {
         most.copied().unwrap_or_default()
     ));
     say(HEAD);
-    for kind in Kind::ALL {
+    for kind in PolicyKind::ALL {
         let measure = |rows| host.measure_default(kind, rows);
         print("built-in default", kind, measure)?;
     }
@@ -76,7 +76,7 @@ fn bound(host: &PolicyHost, argument: &str, arguments: &BenchArguments) -> anyho
     ));
     say(HEAD);
     let label = source.labels.get(target::LABEL_KIND).map(String::as_str);
-    for kind in Kind::ALL {
+    for kind in PolicyKind::ALL {
         if label == Some(kind.as_str()) || label == Some("full") {
             let key = source.key();
             print(&source.name, kind, |rows| host.measure(&key, kind, rows))?;
@@ -90,10 +90,14 @@ policy                   kind           rows       warm   (goal)      fresh   (g
 
 fn print(
     name: &str,
-    kind: Kind,
+    kind: PolicyKind,
     measure: impl Fn(u32) -> Option<Result<Measured, CallFailure>>,
 ) -> anyhow::Result<()> {
-    let sizes = if kind == Kind::Budgets { POOLS } else { ROWS };
+    let sizes = if kind == PolicyKind::Budgets {
+        POOLS
+    } else {
+        ROWS
+    };
     for rows in sizes {
         match measure(rows) {
             Some(Ok(measured)) => say(&line(name, &measured)),
@@ -115,7 +119,7 @@ fn line(name: &str, measured: &Measured) -> String {
     } = measured;
     let goal = GOALS
         .iter()
-        .find(|(of, _, _)| *kind == Kind::Rank && of == rows);
+        .find(|(of, _, _)| *kind == PolicyKind::Rank && of == rows);
     let aimed = |pick: fn(&(u32, f64, f64)) -> f64| {
         goal.map_or_else(String::new, |goal| format!("({})", pick(goal)))
     };

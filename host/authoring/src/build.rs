@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, bail};
-use policy::Kind;
+use policy::PolicyKind;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
@@ -210,9 +210,9 @@ fn world(folder: &Path) -> anyhow::Result<&'static str> {
         .map(|document| document.object["metadata"]["labels"][target::LABEL_KIND].clone());
     let label = labels.as_ref().and_then(serde_json::Value::as_str);
     Ok(match label {
-        Some(label) if label == Kind::Rank.as_str() => "rank-policy",
-        Some(label) if label == Kind::Consolidation.as_str() => "consolidation-policy",
-        Some(label) if label == Kind::Budgets.as_str() => "budget-policy",
+        Some(label) if label == PolicyKind::Rank.as_str() => "rank-policy",
+        Some(label) if label == PolicyKind::Consolidation.as_str() => "consolidation-policy",
+        Some(label) if label == PolicyKind::Budgets.as_str() => "budget-policy",
         Some("full") => "full-policy",
         _ => bail!(
             "{} does not say which kind of policy it is",

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::Args;
 
-use super::records::Records;
-use super::{patient_host, say};
+use super::records::RecordedFile;
+use super::{say, unhurried_host};
 
 #[derive(Debug, Args)]
 pub(super) struct CasesArguments {
@@ -30,8 +30,8 @@ pub(super) struct CasesArguments {
 }
 
 pub(super) fn run(arguments: &CasesArguments) -> anyhow::Result<ExitCode> {
-    let host = patient_host()?;
-    let mut lines = Records::read(&arguments.from)?;
+    let host = unhurried_host()?;
+    let mut lines = RecordedFile::read(&arguments.from)?;
     let made = host.cases_of(lines.by_ref(), arguments.name.as_deref(), arguments.last);
     lines.end()?;
     let made = made?;

@@ -7,14 +7,14 @@ use std::process::ExitCode;
 use policy::{BindingSource, BindingState, Conformance, Inspection, PolicyHost, Setting};
 use serde_json::{Value, json};
 
-use super::vendored::{SDK_VERSION, Stamp, Version};
-use super::{exit_code, patient_host, program, say, settings, target, upgrade};
+use super::vendored::{SDK_VERSION, VendorStamp, Version};
+use super::{exit_code, program, say, settings, target, unhurried_host, upgrade};
 use crate::Output;
 use crate::arguments::CheckArguments;
 use crate::language::Language;
 
 pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
-    let host = patient_host()?;
+    let host = unhurried_host()?;
     let mut checked = Vec::new();
     for argument in &arguments.policies {
         for source in target::sources(&host, argument, arguments.kind.map(Into::into))? {
@@ -23,11 +23,11 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
             checked.push(found);
         }
     }
-    let is_good = checked.iter().all(Checked::is_good);
+    let is_good = checked.iter().all(CheckedPolicy::is_good);
     match arguments.output {
         Output::Text => checked.iter().for_each(|it| say(&it.text())),
         Output::Json => {
-            let all: Vec<Value> = checked.iter().map(Checked::json).collect();
+            let all: Vec<Value> = checked.iter().map(CheckedPolicy::json).collect();
             say(&serde_json::to_string_pretty(&all)?);
         }
     }
@@ -35,7 +35,7 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
 }
 
 /// What a check found out; `refusal` is a word and a sentence.
-struct Checked {
+struct CheckedPolicy {
     name: String,
     kind: String,
     digest: Option<String>,
@@ -55,13 +55,13 @@ struct Size {
     packed_bytes: usize,
 }
 
-fn check(host: &PolicyHost, source: &BindingSource, rounds: u32) -> Checked {
+fn check(host: &PolicyHost, source: &BindingSource, rounds: u32) -> CheckedPolicy {
     let component = target::unpacked(source);
     let inspection = component
         .as_ref()
         .and_then(|bytes| host.inspect(bytes).ok());
     let status = host.apply(source);
-    let mut checked = Checked {
+    let mut checked = CheckedPolicy {
         name: source.name.clone(),
         kind: source
             .labels
@@ -117,7 +117,7 @@ fn age(inspection: &Inspection) -> Option<String> {
 fn age_of_folder(argument: &str) -> Option<String> {
     let folder = Path::new(argument);
     let lang = upgrade::language(folder).ok()?;
-    let stamp = Stamp::read(folder, lang).ok()?;
+    let stamp = VendorStamp::read(folder, lang).ok()?;
     (lang != Language::Expr && stamp.version < SDK_VERSION).then(|| {
         format!(
             "carries SDK {}, this program has {SDK_VERSION}: `{} upgrade {argument}`",
@@ -136,7 +136,7 @@ fn message(source: &BindingSource, says: &str) -> String {
     says.to_owned()
 }
 
-impl Checked {
+impl CheckedPolicy {
     fn is_good(&self) -> bool {
         self.refusal.is_none()
     }

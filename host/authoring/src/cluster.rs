@@ -9,7 +9,7 @@ use crate::Output;
 
 /// The ways to a cluster.
 #[derive(Debug, Clone, Copy)]
-pub struct Cluster {
+pub struct ClusterAccess {
     /// Lists its policies: their ConfigMaps with labels and annotations.
     pub policies: fn(&StatusArguments) -> anyhow::Result<Vec<BindingSource>>,
     /// Reads so many bytes, at most, of the end of the recording that a running controller makes.

@@ -6,21 +6,21 @@ use anyhow::bail;
 use policy::{BindingState, Difference, ObjectKey, PolicyHost, RecordedLine};
 
 use super::arguments::DiffArguments;
-use super::records::Records;
-use super::{exit_code, patient_host, say, target};
+use super::records::RecordedFile;
+use super::{exit_code, say, target, unhurried_host};
 
 /// Differences told one by one.
 const EXAMPLES_MAX: usize = 10;
 
 /// Exits as `diff` does: 0 when both decide the same.
 pub(super) fn run(arguments: &DiffArguments) -> anyhow::Result<ExitCode> {
-    let host = patient_host()?;
+    let host = unhurried_host()?;
     let old = bind(&host, &arguments.old, "old", arguments)?;
     let new = bind(&host, &arguments.new, "new", arguments)?;
     let found = match &arguments.records {
         None => host.compare(&old, &new, arguments.rounds)?,
         Some(file) => {
-            let mut lines = Records::read(file)?;
+            let mut lines = RecordedFile::read(file)?;
             let questions = lines.by_ref().filter_map(|line| match line {
                 RecordedLine::Call(call) => Some(call.question),
                 RecordedLine::Policy(_) => None,
@@ -35,7 +35,7 @@ pub(super) fn run(arguments: &DiffArguments) -> anyhow::Result<ExitCode> {
     }
     let is_equal = found.iter().all(|it| it.different == 0);
     for difference in &found {
-        told(difference);
+        describe(difference);
     }
     Ok(exit_code(is_equal))
 }
@@ -59,7 +59,7 @@ fn bind(
     Ok(source.key())
 }
 
-fn told(difference: &Difference) {
+fn describe(difference: &Difference) {
     let Difference {
         kind,
         rounds,

@@ -1,7 +1,7 @@
 //! The kinds of policies, as an argument names them.
 
 use clap::ValueEnum;
-use policy::Kind;
+use policy::PolicyKind;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum KindName {
@@ -10,7 +10,7 @@ pub(super) enum KindName {
     Budgets,
 }
 
-impl From<KindName> for Kind {
+impl From<KindName> for PolicyKind {
     fn from(name: KindName) -> Self {
         match name {
             KindName::Rank => Self::Rank,

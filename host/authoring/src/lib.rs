@@ -40,7 +40,7 @@ use policy::{CallLimits, Limits, PolicyHost};
 
 pub use arguments::PolicyArguments;
 use arguments::PolicyVerb;
-pub use cluster::{Cluster, ControllerAddress, StatusArguments};
+pub use cluster::{ClusterAccess, ControllerAddress, StatusArguments};
 pub use config_map::of_config_map;
 pub use target::{policies_of, sources};
 
@@ -63,7 +63,10 @@ pub enum Output {
 }
 
 /// Does what the arguments ask.
-pub fn run(arguments: &PolicyArguments, cluster: Option<Cluster>) -> anyhow::Result<ExitCode> {
+pub fn run(
+    arguments: &PolicyArguments,
+    cluster: Option<ClusterAccess>,
+) -> anyhow::Result<ExitCode> {
     match &arguments.verb {
         PolicyVerb::New(arguments) => new::run(arguments),
         PolicyVerb::Build(arguments) => build::run(arguments),
@@ -81,17 +84,17 @@ pub fn run(arguments: &PolicyArguments, cluster: Option<Cluster>) -> anyhow::Res
 }
 
 /// A host that waits longer than the controller's, and allows what a controller may be told to allow.
-fn patient_host() -> anyhow::Result<PolicyHost> {
-    let patient = |limits: CallLimits| CallLimits {
+fn unhurried_host() -> anyhow::Result<PolicyHost> {
+    let unhurried = |limits: CallLimits| CallLimits {
         deadline: limits.deadline * PATIENCE,
         ..limits
     };
     let limits = Limits::default();
     Ok(PolicyHost::on_demand(Limits {
-        rank: patient(limits.rank),
-        consolidation: patient(limits.consolidation),
-        budgets: patient(limits.budgets),
-        load: patient(limits.load),
+        rank: unhurried(limits.rank),
+        consolidation: unhurried(limits.consolidation),
+        budgets: unhurried(limits.budgets),
+        load: unhurried(limits.load),
         compile: limits.compile * PATIENCE,
         may_replace_budgets: true,
         ..limits

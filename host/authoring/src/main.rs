@@ -8,13 +8,13 @@ use clap::Parser;
 /// Write policies for Mortise, try them and put them in charge
 #[derive(Debug, Parser)]
 #[command(name = "mortise-policy", version, about, propagate_version = true)]
-struct Cli {
+struct PolicyCli {
     #[command(flatten)]
     arguments: PolicyArguments,
 }
 
 fn main() -> ExitCode {
-    match authoring::run(&Cli::parse().arguments, None) {
+    match authoring::run(&PolicyCli::parse().arguments, None) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("mortise-policy: {error:#}");

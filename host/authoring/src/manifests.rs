@@ -14,21 +14,21 @@ use serde_json::Value;
 /// One object to apply and where it came from.
 #[derive(Debug, Clone)]
 pub struct Document {
-    pub place: Place,
+    pub place: ManifestPlace,
     pub object: Value,
 }
 
 /// A file and the line its document begins at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ManifestPlace {
     pub file: String,
     pub line: usize,
 }
 
 /// Something that could not be read.
 #[derive(Debug, Clone)]
-pub struct Fault {
-    pub place: Place,
+pub struct ManifestFault {
+    pub place: ManifestPlace,
     pub message: String,
 }
 
@@ -36,16 +36,16 @@ pub struct Fault {
 #[derive(Debug, Default)]
 pub struct Manifests {
     pub documents: Vec<Document>,
-    pub faults: Vec<Fault>,
+    pub faults: Vec<ManifestFault>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ManifestPlace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}:{}", self.file, self.line)
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ManifestFault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}: {}", self.place, self.message)
     }
@@ -65,14 +65,14 @@ impl Manifests {
     pub fn read_text(&mut self, file: &str, text: &str, variables: &BTreeMap<String, String>) {
         let text = substitute(text, variables);
         for (line, document) in split_documents(&text) {
-            let place = Place {
+            let place = ManifestPlace {
                 file: file.to_owned(),
                 line,
             };
             match serde_saphyr::from_str::<Value>(document) {
                 Ok(Value::Null) => {}
                 Ok(object) => self.push(place, object),
-                Err(error) => self.faults.push(Fault {
+                Err(error) => self.faults.push(ManifestFault {
                     place,
                     message: first_lines(&error.to_string()),
                 }),
@@ -84,7 +84,7 @@ impl Manifests {
     pub fn push_objects(&mut self, file: &str, objects: Vec<Value>) {
         for (index, object) in objects.into_iter().enumerate() {
             self.push(
-                Place {
+                ManifestPlace {
                     file: file.to_owned(),
                     line: index + 1,
                 },
@@ -119,7 +119,7 @@ impl Manifests {
         }
     }
 
-    fn push(&mut self, place: Place, mut object: Value) {
+    fn push(&mut self, place: ManifestPlace, mut object: Value) {
         let kind = object["kind"].as_str().unwrap_or_default().to_owned();
         if kind.ends_with("List") && object["items"].is_array() {
             if let Value::Array(items) = object["items"].take() {
@@ -133,7 +133,7 @@ impl Manifests {
             .into_iter()
             .find(|field| object[*field].as_str().is_none_or(str::is_empty));
         match missing {
-            Some(field) => self.faults.push(Fault {
+            Some(field) => self.faults.push(ManifestFault {
                 place,
                 message: format!("the document is no Kubernetes object: `{field}` is not set"),
             }),
@@ -142,11 +142,11 @@ impl Manifests {
     }
 
     fn fault(&mut self, file: &str, message: &str) {
-        let place = Place {
+        let place = ManifestPlace {
             file: file.to_owned(),
             line: 1,
         };
-        self.faults.push(Fault {
+        self.faults.push(ManifestFault {
             place,
             message: message.to_owned(),
         });

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use policy::{Kind, rule_variables};
+use policy::{PolicyKind, rule_variables};
 
-use super::vendored::{self, Stamp};
+use super::vendored::{self, VendorStamp};
 use super::{program, say, target, templates};
 use crate::arguments::NewArguments;
 use crate::language::Language;
@@ -22,7 +22,7 @@ pub(super) fn run(arguments: &NewArguments) -> anyhow::Result<ExitCode> {
         kind,
         namespace,
     } = arguments;
-    let kind = Kind::from(*kind);
+    let kind = PolicyKind::from(*kind);
     let name = name(folder)?;
     if folder.exists() && fs::read_dir(folder)?.next().is_some() {
         bail!("{} is there already and not empty", folder.display());
@@ -83,7 +83,7 @@ fn name(folder: &Path) -> anyhow::Result<String> {
 struct New<'a> {
     folder: &'a Path,
     name: &'a str,
-    kind: Kind,
+    kind: PolicyKind,
 }
 
 impl New<'_> {
@@ -161,14 +161,14 @@ impl New<'_> {
             self.write(file, content)?;
         }
         if !files.is_empty() {
-            self.write(vendored::STAMP, Stamp::of(&files).text())?;
+            self.write(vendored::STAMP, VendorStamp::of(&files).text())?;
         }
         Ok(())
     }
 }
 
 /// What the rule may name, as comments.
-fn vocabulary(kind: Kind) -> String {
+fn vocabulary(kind: PolicyKind) -> String {
     let variables = rule_variables(kind);
     let width = variables.iter().map(|it| it.name.len()).max().unwrap_or(0);
     let mut text = String::from(

@@ -11,7 +11,7 @@ use policy::{BindingSource, BindingState, OtherConfigMap, PolicyHost};
 use sha2::{Digest, Sha256};
 
 use super::arguments::PackArguments;
-use super::{patient_host, say, target};
+use super::{say, target, unhurried_host};
 use crate::config_map::ConfigMap;
 
 /// Level of compression: a component is packed once and kept in etcd.
@@ -30,7 +30,7 @@ const DIGEST_CHARS: usize = 8;
 const CLIENT_SIDE_BYTES_MAX: usize = 190_000;
 
 pub(super) fn run(arguments: &PackArguments) -> anyhow::Result<ExitCode> {
-    let host = patient_host()?;
+    let host = unhurried_host()?;
     let mut source = target::source(&host, &arguments.policy, arguments.kind.map(Into::into))?;
     change(&mut source, arguments)?;
     let parts = pack(&mut source)?;
@@ -63,7 +63,7 @@ fn change(source: &mut BindingSource, arguments: &PackArguments) -> anyhow::Resu
         out: _,
     } = arguments;
     if let Some(kind) = kind {
-        let kind = policy::Kind::from(*kind).as_str().to_owned();
+        let kind = policy::PolicyKind::from(*kind).as_str().to_owned();
         source.labels.insert(target::LABEL_KIND.to_owned(), kind);
     }
     if let Some(name) = name {

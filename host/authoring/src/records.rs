@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use policy::{RecordedLine, RecordedLines, recording_files};
 
 /// The lines of a recording, older first. What went wrong is told by [`end`](Self::end).
-pub(super) struct Records {
+pub(super) struct RecordedFile {
     name: String,
     parts: VecDeque<RecordedLines>,
     lines: u64,
@@ -16,7 +16,7 @@ pub(super) struct Records {
     fault: Option<anyhow::Error>,
 }
 
-impl Records {
+impl RecordedFile {
     pub(super) fn read(file: &Path) -> anyhow::Result<Self> {
         let name = file.display().to_string();
         let [older, newer] = recording_files(file);
@@ -58,7 +58,7 @@ impl Records {
     }
 }
 
-impl Iterator for Records {
+impl Iterator for RecordedFile {
     type Item = RecordedLine;
 
     fn next(&mut self) -> Option<RecordedLine> {

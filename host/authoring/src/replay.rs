@@ -5,22 +5,22 @@ use std::process::ExitCode;
 use policy::Replayed;
 
 use super::arguments::ReplayArguments;
-use super::records::Records;
-use super::{exit_code, patient_host, say, target};
+use super::records::RecordedFile;
+use super::{exit_code, say, target, unhurried_host};
 
 /// Differences told one by one.
 const DIFFERENCES_MAX: usize = 10;
 
 pub(super) fn run(arguments: &ReplayArguments) -> anyhow::Result<ExitCode> {
     // The limits are those of the controller: a call that ran out of fuel then must do so now.
-    let host = patient_host()?;
+    let host = unhurried_host()?;
     let mut modules = Vec::new();
     for argument in &arguments.policies {
         for source in target::sources(&host, argument, None)? {
             modules.extend(target::unpacked(&source));
         }
     }
-    let mut lines = Records::read(&arguments.recording)?;
+    let mut lines = RecordedFile::read(&arguments.recording)?;
     let Replayed {
         equal,
         untimely,

@@ -9,14 +9,14 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 use policy::{
-    AllowedNodes, BindingState, JudgedMove, Kind, LaidOut, LaidOutResult, ObjectKey, OrderedNode,
-    PolicyHost, Question, RankedClaim, RecordedLine,
+    AllowedNodes, BindingState, JudgedMove, LaidOut, LaidOutResult, ObjectKey, OrderedNode,
+    PolicyHost, PolicyKind, RankedClaim, RecordedLine, RecordedQuestion,
 };
 
-use super::records::Records;
-use super::{exit_code, patient_host, say, target};
+use super::records::RecordedFile;
+use super::{exit_code, say, target, unhurried_host};
 use crate::Output;
-use crate::cluster::{Cluster, ControllerAddress};
+use crate::cluster::{ClusterAccess, ControllerAddress};
 use crate::kind_name::KindName;
 
 /// As much of a controller's recording as is fetched: it may be large, and the latest questions are at its end.
@@ -58,8 +58,11 @@ pub(super) struct RunArguments {
     output: Output,
 }
 
-pub(super) fn run(arguments: &RunArguments, cluster: Option<Cluster>) -> anyhow::Result<ExitCode> {
-    let host = patient_host()?;
+pub(super) fn run(
+    arguments: &RunArguments,
+    cluster: Option<ClusterAccess>,
+) -> anyhow::Result<ExitCode> {
+    let host = unhurried_host()?;
     let mut source = target::source(&host, &arguments.policy, arguments.kind.map(Into::into))?;
     // Whatever share of the cluster it is for: all of it is asked.
     source.annotations.remove("mortise.dev/mode");
@@ -97,26 +100,29 @@ pub(super) fn run(arguments: &RunArguments, cluster: Option<Cluster>) -> anyhow:
     Ok(exit_code(!found.iter().any(has_failed)))
 }
 
-fn records(arguments: &RunArguments, cluster: Option<Cluster>) -> anyhow::Result<Records> {
+fn records(
+    arguments: &RunArguments,
+    cluster: Option<ClusterAccess>,
+) -> anyhow::Result<RecordedFile> {
     if let Some(file) = &arguments.records {
-        return Records::read(file);
+        return RecordedFile::read(file);
     }
     let Some(cluster) = cluster else {
         bail!("this program reaches no controller; name a recording with --records");
     };
     let bytes = (cluster.recording)(&arguments.controller, TAIL_BYTES)?;
     let name = "the recording of the controller".to_owned();
-    Ok(Records::of(name, [bytes]))
+    Ok(RecordedFile::of(name, [bytes]))
 }
 
 /// The latest questions that the policy has an answer to, oldest first.
 fn latest(
-    lines: &mut Records,
+    lines: &mut RecordedFile,
     host: &PolicyHost,
     key: &ObjectKey,
     arguments: &RunArguments,
-) -> Vec<Question> {
-    let mut kept: BTreeMap<Kind, VecDeque<(u64, Question)>> = BTreeMap::new();
+) -> Vec<RecordedQuestion> {
+    let mut kept: BTreeMap<PolicyKind, VecDeque<(u64, RecordedQuestion)>> = BTreeMap::new();
     let mut number = 0;
     for line in lines.by_ref() {
         let RecordedLine::Call(call) = line else {
@@ -143,7 +149,7 @@ fn latest(
             kept.pop_front();
         }
     }
-    let mut all: Vec<(u64, Question)> = kept.into_values().flatten().collect();
+    let mut all: Vec<(u64, RecordedQuestion)> = kept.into_values().flatten().collect();
     all.sort_by_key(|(number, _)| *number);
     all.into_iter().map(|(_, it)| it).collect()
 }
@@ -170,9 +176,9 @@ fn limited<T>(
     text: &mut String,
     all: &[T],
     rows: usize,
-    told: impl Fn(&mut String, &T) -> std::fmt::Result,
+    line: impl Fn(&mut String, &T) -> std::fmt::Result,
 ) -> std::fmt::Result {
-    all.iter().take(rows).try_for_each(|it| told(text, it))?;
+    all.iter().take(rows).try_for_each(|it| line(text, it))?;
     match all.len().saturating_sub(rows) {
         0 => Ok(()),
         more => writeln!(text, "    and {more} more"),
@@ -202,16 +208,16 @@ fn claim(text: &mut String, claim: &RankedClaim, rows: usize) -> std::fmt::Resul
         reasons.entry(reason).or_default().push(name);
     }
     for (reason, names) in reasons {
-        let told: Vec<&str> = names
+        let listed: Vec<&str> = names
             .iter()
             .take(EXCLUDED_MAX)
             .map(String::as_str)
             .collect();
-        let more = match names.len() - told.len() {
+        let more = match names.len() - listed.len() {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        writeln!(text, "  excluded, {reason}: {}{more}", told.join(", "))?;
+        writeln!(text, "  excluded, {reason}: {}{more}", listed.join(", "))?;
     }
     match note {
         Some(note) => writeln!(text, "  note {note}"),

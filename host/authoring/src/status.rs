@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{exit_code, program, say};
 use crate::Output;
-use crate::cluster::{Cluster, StatusArguments};
+use crate::cluster::{ClusterAccess, StatusArguments};
 use crate::config_map::of_config_map;
 use crate::manifests::Manifests;
 use crate::target::LABEL_KIND;
@@ -22,7 +22,7 @@ const UNSEEN: &str = "Unseen";
 
 pub(super) fn run(
     arguments: &StatusArguments,
-    cluster: Option<Cluster>,
+    cluster: Option<ClusterAccess>,
 ) -> anyhow::Result<ExitCode> {
     let mut rows: Vec<Value> = match cluster {
         _ if !arguments.files.is_empty() => of_files(arguments)?,

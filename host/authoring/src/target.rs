@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use policy::{BUILTINS, BindingSource, Kind, OtherConfigMap, PolicyHost};
+use policy::{BUILTINS, BindingSource, OtherConfigMap, PolicyHost, PolicyKind};
 
 use super::program;
 use crate::config_map::of_config_map;
@@ -31,7 +31,7 @@ const COMPONENT_KEYS: [(&str, &str); 3] = [
 pub(super) fn source(
     host: &PolicyHost,
     argument: &str,
-    kind: Option<Kind>,
+    kind: Option<PolicyKind>,
 ) -> anyhow::Result<BindingSource> {
     let mut found = sources(host, argument, kind)?;
     match (found.pop(), found.len()) {
@@ -47,7 +47,7 @@ pub(super) fn source(
 pub fn sources(
     host: &PolicyHost,
     argument: &str,
-    kind: Option<Kind>,
+    kind: Option<PolicyKind>,
 ) -> anyhow::Result<Vec<BindingSource>> {
     if let Some(name) = argument.strip_prefix(BUILTIN) {
         return of_builtin(name, kind).map(|source| vec![source]);
@@ -70,7 +70,7 @@ pub fn sources(
         .iter()
         .find(|(ending, _)| argument.ends_with(ending));
     match key {
-        Some((ending, key)) => of_component(host, path, (ending, key), kind).map(|it| vec![it]),
+        Some((ending, key)) => of_component(host, path, ending, key, kind).map(|it| vec![it]),
         None => of_manifests(path),
     }
 }
@@ -85,7 +85,7 @@ pub(super) fn cases_beside(argument: &str) -> PathBuf {
     }
 }
 
-fn of_builtin(name: &str, kind: Option<Kind>) -> anyhow::Result<BindingSource> {
+fn of_builtin(name: &str, kind: Option<PolicyKind>) -> anyhow::Result<BindingSource> {
     let Some(builtin) = BUILTINS.iter().find(|it| it.name == name) else {
         let names: Vec<&str> = BUILTINS.iter().map(|it| it.name).collect();
         bail!(
@@ -112,13 +112,14 @@ fn named(name: &str, label: &str) -> BindingSource {
 fn of_component(
     host: &PolicyHost,
     path: &Path,
-    (ending, key): (&str, &str),
-    kind: Option<Kind>,
+    ending: &str,
+    key: &str,
+    kind: Option<PolicyKind>,
 ) -> anyhow::Result<BindingSource> {
     let bytes = fs::read(path).with_context(|| path.display().to_string())?;
     let file = path.file_name().and_then(|it| it.to_str());
     let name = file.unwrap_or("policy").trim_end_matches(ending);
-    let mut source = named(name, kind.unwrap_or(Kind::Rank).as_str());
+    let mut source = named(name, kind.unwrap_or(PolicyKind::Rank).as_str());
     source.binary_data = [(key.to_owned(), bytes)].into();
     if kind.is_none() {
         let label = unpacked(&source)
@@ -131,11 +132,11 @@ fn of_component(
     Ok(source)
 }
 
-fn label_of(kinds: &[Kind]) -> &'static str {
+fn label_of(kinds: &[PolicyKind]) -> &'static str {
     match kinds {
         [] => "rank",
         [kind] => kind.as_str(),
-        _ if kinds.len() == Kind::ALL.len() => "full",
+        _ if kinds.len() == PolicyKind::ALL.len() => "full",
         [kind, ..] => kind.as_str(),
     }
 }

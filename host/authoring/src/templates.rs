@@ -1,6 +1,6 @@
 //! What `mortise policy new` writes, kept in `guest-sdk/templates` and beside it.
 
-use policy::Kind;
+use policy::PolicyKind;
 
 use crate::language::Language;
 
@@ -8,11 +8,11 @@ use crate::language::Language;
 macro_rules! of_kinds {
     ($kind:expr, $rank:literal, $consolidation:literal, $budgets:literal) => {
         match $kind {
-            Kind::Rank => include_str!(concat!("../../../guest-sdk/templates/", $rank)),
-            Kind::Consolidation => {
+            PolicyKind::Rank => include_str!(concat!("../../../guest-sdk/templates/", $rank)),
+            PolicyKind::Consolidation => {
                 include_str!(concat!("../../../guest-sdk/templates/", $consolidation))
             }
-            Kind::Budgets => include_str!(concat!("../../../guest-sdk/templates/", $budgets)),
+            PolicyKind::Budgets => include_str!(concat!("../../../guest-sdk/templates/", $budgets)),
         }
     };
 }
@@ -63,7 +63,7 @@ pub(super) fn since_0_1(lang: Language) -> &'static str {
     }
 }
 
-pub(super) fn cases(kind: Kind) -> &'static str {
+pub(super) fn cases(kind: PolicyKind) -> &'static str {
     of_kinds!(
         kind,
         "cases/rank.yaml",
@@ -72,7 +72,7 @@ pub(super) fn cases(kind: Kind) -> &'static str {
     )
 }
 
-pub(super) fn rule(kind: Kind) -> &'static str {
+pub(super) fn rule(kind: PolicyKind) -> &'static str {
     of_kinds!(
         kind,
         "expr/rank.txt",
@@ -84,7 +84,7 @@ pub(super) fn rule(kind: Kind) -> &'static str {
 pub(super) mod rust {
     //! A crate, and the SDK beside it with its bindings as plain code.
 
-    use policy::Kind;
+    use policy::PolicyKind;
 
     pub(crate) const CARGO: &str = include_str!("../../../guest-sdk/templates/rust/Cargo.toml.in");
     const SDK: [(&str, &str); 16] = files!("guest-sdk/src":
@@ -124,7 +124,7 @@ pub(super) mod rust {
         ),
     ];
 
-    pub(crate) fn source(kind: Kind) -> &'static str {
+    pub(crate) fn source(kind: PolicyKind) -> &'static str {
         of_kinds!(
             kind,
             "rust/rank.rs.in",
@@ -155,13 +155,13 @@ pub(super) mod rust {
 pub(super) mod js {
     //! An ES module for componentize-qjs.
 
-    use policy::Kind;
+    use policy::PolicyKind;
 
     pub(crate) const PACKAGE: &str =
         include_str!("../../../guest-sdk/templates/js/package.json.in");
     pub(crate) const LIFECYCLE: &str = include_str!("../../../guest-sdk/templates/js/lifecycle.js");
 
-    pub(crate) fn source(kind: Kind) -> &'static str {
+    pub(crate) fn source(kind: PolicyKind) -> &'static str {
         of_kinds!(kind, "js/rank.js", "js/consolidation.js", "js/budgets.js")
     }
 }
@@ -169,7 +169,7 @@ pub(super) mod js {
 pub(super) mod go {
     //! A Go module, and the interface as another beside it.
 
-    use policy::Kind;
+    use policy::PolicyKind;
 
     pub(crate) const MODULE: &str = include_str!("../../../guest-sdk/templates/go/go.mod.in");
     pub(crate) const SDK: [(&str, &str); 6] = files!("guest-sdk/templates/go/sdk":
@@ -183,7 +183,7 @@ pub(super) mod go {
     /// What Go's runtime asks of WASI, answered inside the component; made of `wasi.wat` beside it.
     pub(crate) const WASI: &[u8] = include_bytes!("../../../guest-sdk/templates/go/wasi.wasm");
 
-    pub(crate) fn source(kind: Kind) -> &'static str {
+    pub(crate) fn source(kind: PolicyKind) -> &'static str {
         of_kinds!(
             kind,
             "go/rank.go.in",
@@ -196,11 +196,11 @@ pub(super) mod go {
 pub(super) mod c {
     //! One file of C and the interface as a header; no C library.
 
-    use policy::Kind;
+    use policy::PolicyKind;
 
     pub(crate) const HEADER: &str = include_str!("../../../guest-sdk/templates/c/mortise_policy.h");
 
-    pub(crate) fn source(kind: Kind) -> &'static str {
+    pub(crate) fn source(kind: PolicyKind) -> &'static str {
         of_kinds!(kind, "c/rank.c", "c/consolidation.c", "c/budgets.c")
     }
 }

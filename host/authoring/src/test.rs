@@ -8,10 +8,10 @@ use anyhow::Context as _;
 use policy::{CaseOutcome, Cases};
 
 use super::arguments::TestArguments;
-use super::{exit_code, patient_host, say, target};
+use super::{exit_code, say, target, unhurried_host};
 
 pub(super) fn run(arguments: &TestArguments) -> anyhow::Result<ExitCode> {
-    let host = patient_host()?;
+    let host = unhurried_host()?;
     let source = target::source(&host, &arguments.policy, arguments.kind.map(Into::into))?;
     let files = if arguments.cases.is_empty() {
         vec![target::cases_beside(&arguments.policy)]
@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &TestArguments) -> anyhow::Result<ExitCode> {
     }
     let failed = outcomes.iter().filter(|it| !it.faults.is_empty()).count();
     for outcome in &outcomes {
-        say(&told(outcome));
+        say(&describe(outcome));
     }
     say(&format!(
         "{} of {} cases passed",
@@ -37,7 +37,7 @@ pub(super) fn run(arguments: &TestArguments) -> anyhow::Result<ExitCode> {
     Ok(exit_code(failed == 0))
 }
 
-fn told(outcome: &CaseOutcome) -> String {
+fn describe(outcome: &CaseOutcome) -> String {
     let CaseOutcome { name, faults, log } = outcome;
     let mut text = String::new();
     let verdict = if faults.is_empty() {

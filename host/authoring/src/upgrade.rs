@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 
-use super::vendored::{self, Files, SDK_VERSION, STAMP, Stamp, Version};
+use super::vendored::{self, Files, SDK_VERSION, STAMP, VendorStamp, Version};
 use super::{program, say, target, templates};
 use crate::arguments::UpgradeArguments;
 use crate::language::Language;
@@ -24,7 +24,7 @@ pub(super) fn run(arguments: &UpgradeArguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let files = vendored::files(lang);
-    let stamp = Stamp::read(folder, lang)?;
+    let stamp = VendorStamp::read(folder, lang)?;
     if stamp.version > SDK_VERSION {
         bail!(
             "{} carries SDK {}, and this program {SDK_VERSION}: upgrade the program",
@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &UpgradeArguments) -> anyhow::Result<ExitCode> {
             stamp.version
         );
     }
-    let plan = Plan::of(folder, &stamp, &files)?;
+    let plan = UpgradePlan::of(folder, &stamp, &files)?;
     if !plan.changed.is_empty() && !force {
         bail!(
             "changed by hand in {}: {}; move the changes to files of your own, or give --force to lose them",
@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &UpgradeArguments) -> anyhow::Result<ExitCode> {
         );
     }
     plan.apply(folder, &files)?;
-    let new = Stamp::of(&files);
+    let new = VendorStamp::of(&files);
     if plan.is_empty() && stamp == new && folder.join(STAMP).exists() {
         say(&format!(
             "{} carries SDK {SDK_VERSION} already.",
@@ -51,7 +51,7 @@ pub(super) fn run(arguments: &UpgradeArguments) -> anyhow::Result<ExitCode> {
     }
     let path = folder.join(STAMP);
     fs::write(&path, new.text()).with_context(|| path.display().to_string())?;
-    say(&told(folder, &plan, stamp.version, lang));
+    say(&describe(folder, &plan, stamp.version, lang));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -79,7 +79,7 @@ pub(super) fn language(folder: &Path) -> anyhow::Result<Language> {
 
 /// What is to be done, by path in the folder.
 #[derive(Debug, Default)]
-struct Plan {
+struct UpgradePlan {
     replaced: Vec<String>,
     added: Vec<String>,
     removed: Vec<String>,
@@ -87,8 +87,8 @@ struct Plan {
     changed: Vec<String>,
 }
 
-impl Plan {
-    fn of(folder: &Path, stamp: &Stamp, files: &Files) -> anyhow::Result<Self> {
+impl UpgradePlan {
+    fn of(folder: &Path, stamp: &VendorStamp, files: &Files) -> anyhow::Result<Self> {
         let mut plan = Self::default();
         let paths: BTreeSet<&String> = stamp.digests.keys().chain(files.keys()).collect();
         for file in paths {
@@ -142,14 +142,14 @@ fn read(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {
     }
 }
 
-fn told(folder: &Path, plan: &Plan, from: Version, lang: Language) -> String {
+fn describe(folder: &Path, plan: &UpgradePlan, from: Version, lang: Language) -> String {
     let folder = folder.display();
     let mut lines = vec![if from == SDK_VERSION {
         format!("{folder}: SDK {SDK_VERSION}, as this program has it")
     } else {
         format!("{folder}: SDK {from} -> {SDK_VERSION}")
     }];
-    let Plan {
+    let UpgradePlan {
         replaced,
         added,
         removed,

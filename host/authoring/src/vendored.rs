@@ -84,13 +84,13 @@ fn wit() -> impl Iterator<Item = (String, Vec<u8>)> {
 
 /// Which files of which version a folder was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct VendorStamp {
     pub(crate) version: Version,
     /// Digests by path.
     pub(crate) digests: BTreeMap<String, String>,
 }
 
-impl Stamp {
+impl VendorStamp {
     /// That of what this program writes.
     pub(crate) fn of(files: &Files) -> Self {
         let digests = files.iter().map(|(file, it)| (file.clone(), digest(it)));
@@ -214,9 +214,9 @@ mod tests {
 
     #[test]
     fn a_stamp_is_read_as_it_was_written_and_stays_inside_the_folder() {
-        let stamp = Stamp::of(&files(Language::C));
+        let stamp = VendorStamp::of(&files(Language::C));
         assert_eq!(stamp.digests.len(), 8);
-        assert_eq!(Stamp::parse(&stamp.text()).unwrap(), stamp);
+        assert_eq!(VendorStamp::parse(&stamp.text()).unwrap(), stamp);
         for (text, words) in [
             ("abc  wit/types.wit\n", "sdk VERSION"),
             ("sdk 0.2\n", "sdk VERSION"),
@@ -224,7 +224,7 @@ mod tests {
             ("sdk 0.2.0\nabc  /etc/passwd\n", "inside the folder"),
             ("sdk 0.2.0\nabc\n", "neither a version"),
         ] {
-            let error = Stamp::parse(text).unwrap_err().to_string();
+            let error = VendorStamp::parse(text).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
         }
     }

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use kube::{Api, ResourceExt};
 use scheduling::Solution;
 use state::Snapshot;
-use state::capacity_buffer::{self, Resolved, Room, Unresolved};
+use state::capacity_buffer::{self, BufferHeadroom, ResolvedBuffer, Unresolved};
 
 use crate::error::ReconcileError;
 use crate::patching::{PatchTarget, patch};
@@ -40,7 +40,7 @@ pub(crate) struct CapacityBufferController {
 /// A buffer that is ours, and what it comes to.
 struct Observed {
     buffer: Arc<CapacityBuffer>,
-    resolved: Result<Resolved, Unresolved>,
+    resolved: Result<ResolvedBuffer, Unresolved>,
 }
 
 #[async_trait::async_trait]
@@ -119,25 +119,29 @@ pub(crate) async fn write_rooms(shell: &Shell, snapshot: &Snapshot, solution: &S
     if !shell.settings.feature_gates.capacity_buffer {
         return;
     }
-    let (rooms, nodes) = capacity_buffer::rooms(snapshot, solution);
+    let (headrooms, nodes) = capacity_buffer::headrooms(snapshot, solution);
     shell.buffer_nodes.set(nodes);
-    for (key, room) in rooms {
+    for (key, headroom) in headrooms {
         let api: Api<CapacityBuffer> = Api::namespaced(shell.client.clone(), &key.namespace);
         // Its conditions change from two sides, so what the API has now counts.
         let Ok(Some(buffer)) = api.get_opt(&key.name).await else {
             continue;
         };
-        let after = room_status(&buffer, room, shell.now());
+        let after = headroom_status(&buffer, headroom, shell.now());
         if let Err(error) = patch(&api, &buffer, &after, PatchTarget::Status).await {
             tracing::debug!(CapacityBuffer = %key, %error, "status not written");
         }
     }
 }
 
-fn room_status(buffer: &CapacityBuffer, room: Room, now: Timestamp) -> CapacityBuffer {
+fn headroom_status(
+    buffer: &CapacityBuffer,
+    headroom: BufferHeadroom,
+    now: Timestamp,
+) -> CapacityBuffer {
     let mut after = buffer.clone();
     let status: &mut CapacityBufferStatus = after.status.get_or_insert_default();
-    let (truth, reason) = room.told();
+    let (truth, reason) = headroom.status_and_reason();
     let mut editor = CONDITIONS.edit(&buffer.metadata, &mut status.conditions, now);
     editor.set(conditions::PROVISIONING, truth, reason, reason);
     after
@@ -149,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_buffer_says_what_it_comes_to_or_why_it_comes_to_nothing() {
-        let status = |resolved: Result<Resolved, Unresolved>| {
+        let status = |resolved: Result<ResolvedBuffer, Unresolved>| {
             let buffer = Arc::new(CapacityBuffer::default());
             let observed = Observed { buffer, resolved };
             let after = decide(&observed, Timestamp::UNIX_EPOCH);
@@ -158,7 +162,7 @@ mod tests {
             let ready = ready.map(|it| (it.status.clone(), it.message.clone()));
             (status.replicas, ready.unwrap_or_default())
         };
-        let resolved = Resolved {
+        let resolved = ResolvedBuffer {
             shape: Arc::default(),
             template: None,
             replicas: 3,

@@ -16,7 +16,7 @@ use apis::{NodeOverlay, ObjectKey};
 use cloudprovider::{CloudProvider, CloudProviderError};
 use jiff::Timestamp;
 use kube::ResourceExt;
-use scheduling::node_overlay::{self, PoolCatalogue, Verdict};
+use scheduling::node_overlay::{self, OverlayVerdict, PoolCatalogue};
 use state::Event;
 use tracing::debug;
 
@@ -139,17 +139,17 @@ fn decide(observed: &Observed, now: Timestamp) -> Decided {
 }
 
 /// The overlay with its verdict in its status.
-fn with_status(overlay: &NodeOverlay, verdict: &Verdict, now: Timestamp) -> NodeOverlay {
+fn with_status(overlay: &NodeOverlay, verdict: &OverlayVerdict, now: Timestamp) -> NodeOverlay {
     let mut after = overlay.clone();
     after.edit_conditions(now, |editor| match verdict {
-        Verdict::Applied => {
+        OverlayVerdict::Applied => {
             editor.set_true(conditions::VALIDATION_SUCCEEDED);
         }
-        Verdict::Conflict => {
+        OverlayVerdict::Conflict => {
             let condition = conditions::VALIDATION_SUCCEEDED;
             editor.set_false(condition, reason::CONFLICT, "conflict with another overlay");
         }
-        Verdict::Invalid(message) => {
+        OverlayVerdict::Invalid(message) => {
             let condition = conditions::VALIDATION_SUCCEEDED;
             editor.set_false(condition, reason::RUNTIME_VALIDATION, message);
         }

@@ -174,7 +174,8 @@ impl StaticPools {
 
     async fn create(&self, pool: &NodePool) -> Result<(), ReconcileError> {
         let name = pool.name_any();
-        let object = NewClaim::bare(pool, &[]).to_node_claim(pool, self.shell.seed_for(&name));
+        let object =
+            NewClaim::of_template(pool, &[]).to_node_claim(pool, self.shell.seed_for(&name));
         let created = self.shell.writer.create_claim(&object).await?;
         let entry = ClaimEntry::Created {
             reason: "provisioned",

@@ -23,9 +23,9 @@ use disruption::history::History;
 use disruption::hooks::{BudgetsHook, ConsolidationHook};
 use disruption::repair::RepairPolicies;
 use disruption::validation::{
-    Checked, WAITING_MAX, may_be_supposed_begun, supposing_begun, validate,
+    ValidatedCommand, WAITING_MAX, may_be_supposed_begun, supposing_begun, validate,
 };
-use disruption::{Command, Decision, Input, Memory, Method, decide_watched};
+use disruption::{Command, Decision, DisruptionInput, Memory, Method, decide_watched};
 use kube::ResourceExt;
 use scheduling::problem::{Options, ReservedMode};
 use scheduling::{Interrupt, TableCache};
@@ -254,7 +254,7 @@ impl VoluntaryDisruption {
             let never = Interrupt::never();
             validate(observed.as_input(), hooks, &never, checked)
         };
-        let Checked { survivor, dropped } = self.shell.compute(work).await.ok()?;
+        let ValidatedCommand { survivor, dropped } = self.shell.compute(work).await.ok()?;
         let subject = Underway {
             command: &command,
             snapshot: &self.shell.model.snapshot(),
@@ -279,8 +279,8 @@ impl VoluntaryDisruption {
         let now = observed.options.now;
         let window = self.shell.settings.nomination_window();
         let until = now.saturating_add(window).unwrap_or(now);
-        let real = (&observed.snapshot, &observed.history);
-        let (snapshot, history) = supposing_begun(real, &waiting, until, now);
+        let (snapshot, history) =
+            supposing_begun(&observed.snapshot, &observed.history, &waiting, until, now);
         let claims = waiting.iter().flat_map(|it| &it.candidates);
         let claims = claims.map(|it| it.claim.clone());
         Observed {
@@ -440,8 +440,11 @@ pub fn compiled(policies: Vec<RepairPolicy>) -> Result<RepairPolicies, String> {
 }
 
 impl Judges {
-    fn hooks<'a>(&'a self, rank: &'a dyn scheduling::ranking::RankHook) -> disruption::Hooks<'a> {
-        disruption::Hooks {
+    fn hooks<'a>(
+        &'a self,
+        rank: &'a dyn scheduling::ranking::RankHook,
+    ) -> disruption::PolicyHooks<'a> {
+        disruption::PolicyHooks {
             rank,
             consolidation: self.consolidation.as_ref(),
             budgets: self.budgets.as_ref(),
@@ -450,7 +453,7 @@ impl Judges {
 }
 
 impl Observed {
-    fn as_input(&self) -> Input<'_> {
+    fn as_input(&self) -> DisruptionInput<'_> {
         let Self {
             snapshot,
             types,
@@ -464,7 +467,7 @@ impl Observed {
             repair,
             tables,
         } = self;
-        Input {
+        DisruptionInput {
             snapshot,
             types,
             pools,

@@ -12,7 +12,7 @@ use disruption::candidate::TypesByPool;
 use disruption::consolidation::Gates;
 use disruption::history::History;
 use disruption::hooks::{DeclaredBudgets, DefaultConsolidation};
-use disruption::{Hooks, Input, Memory, decide};
+use disruption::{DisruptionInput, Memory, PolicyHooks, decide};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use scheduling::instance_type::{InstanceType, Offering, Overhead};
@@ -61,7 +61,7 @@ fn main() -> Result<(), Failure> {
         free_addresses: std::collections::BTreeMap::new(),
     }];
     let (tables, mut memory) = (TableCache::default(), Memory::default());
-    let hooks = Hooks {
+    let hooks = PolicyHooks {
         rank: &PriceRank,
         consolidation: &DefaultConsolidation,
         budgets: &DeclaredBudgets,
@@ -76,7 +76,7 @@ fn main() -> Result<(), Failure> {
             ..Options::default()
         };
         let started = Instant::now();
-        let input = Input {
+        let input = DisruptionInput {
             snapshot: &snapshot,
             types: &types_by_pool,
             pools: &pools,

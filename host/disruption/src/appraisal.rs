@@ -12,7 +12,7 @@ use state::provisioning;
 
 use crate::candidate::{Candidate, TypesByPool};
 use crate::command::Cost;
-use crate::simulation::World;
+use crate::simulation::SimulationInput;
 
 /// Effective cost an hour of a node, by what it is.
 pub type EffectiveCosts = BTreeMap<UsageKey, f64>;
@@ -28,7 +28,7 @@ impl Costs {
     /// Asks for the effective cost of every candidate that cannot be read off what is sold; who was asked.
     pub(crate) fn ask(
         candidates: &[Candidate],
-        world: &World<'_>,
+        world: &SimulationInput<'_>,
         types: &TypesByPool,
         prepared: &Prepared,
     ) -> (Self, Vec<PolicyUse>) {

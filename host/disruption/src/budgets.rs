@@ -22,7 +22,7 @@ use crate::hooks::{
     Allowance, BudgetPool, BudgetReason, BudgetReasons, BudgetRound, BudgetsHook, Context,
     DeclaredBudget,
 };
-pub use pools::{Targets, World, pools, targets};
+pub use pools::{BudgetWorld, Targets, pools, targets};
 
 /// What may still be disrupted in this loop.
 #[derive(Debug, Clone, Default)]
@@ -55,7 +55,7 @@ pub struct BudgetDetail {
 
 impl Budgets {
     /// Asks the policy, then takes the host's minimum.
-    pub fn ask(world: &World<'_>, context: Context, hook: &dyn BudgetsHook) -> Self {
+    pub fn ask(world: &BudgetWorld<'_>, context: Context, hook: &dyn BudgetsHook) -> Self {
         let (snapshot, now) = (world.snapshot, world.now);
         let pools = pools(world);
         let details = without_nodes(snapshot, &pools, now);
@@ -274,14 +274,14 @@ fn invalid(snapshot: &Snapshot, now: Timestamp) -> BTreeMap<String, InvalidBudge
 
 /// Whether a budget is in force, and when that changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Window {
+struct BudgetWindow {
     is_open: bool,
     next_change_seconds: u32,
 }
 
-fn window(budget: &Budget, now: Timestamp) -> Result<Window, InvalidBudget> {
+fn window(budget: &Budget, now: Timestamp) -> Result<BudgetWindow, InvalidBudget> {
     let Some(schedule) = &budget.schedule else {
-        return Ok(Window {
+        return Ok(BudgetWindow {
             is_open: true,
             next_change_seconds: 0,
         });
@@ -291,7 +291,7 @@ fn window(budget: &Budget, now: Timestamp) -> Result<Window, InvalidBudget> {
         .duration
         .unwrap_or(GoDuration::ZERO)
         .to_signed_duration();
-    let always = Window {
+    let always = BudgetWindow {
         is_open: true,
         next_change_seconds: 0,
     };
@@ -310,7 +310,7 @@ fn window(budget: &Budget, now: Timestamp) -> Result<Window, InvalidBudget> {
         start
     };
     let seconds = change.duration_since(now).as_secs().max(1);
-    Ok(Window {
+    Ok(BudgetWindow {
         is_open,
         next_change_seconds: u32::try_from(seconds).unwrap_or(u32::MAX),
     })

@@ -80,10 +80,12 @@ pub struct Blocked {
 }
 
 impl Blocked {
-    /// A candidate that a method could not take: the rule, the pod or PodDisruptionBudgets it is about, and the words.
+    /// A candidate that a method could not take. `about` is the pod or PodDisruptionBudgets behind it.
     pub(crate) fn candidate(
         candidate: &Candidate,
-        (outcome, about, message): (OutcomeId, &str, &str),
+        outcome: OutcomeId,
+        about: &str,
+        message: &str,
     ) -> Self {
         Self {
             name: candidate.name().to_owned(),
@@ -150,27 +152,27 @@ fn blocked(
     if queued.contains(&claim.name) {
         return Some((OutcomeId::NodeInQueue, None));
     }
-    let told = |outcome, message: &str| Some((outcome, Some(message.to_owned())));
+    let blocked = |outcome, message: &str| Some((outcome, Some(message.to_owned())));
     if node.node.is_none() {
-        return told(
+        return blocked(
             OutcomeId::NodeMissing,
             "NodeClaim does not have an associated node",
         );
     }
     if claim.conditions.rebooting_at.is_some() {
-        return told(OutcomeId::NodeRebooting, "Node is rebooting");
+        return blocked(OutcomeId::NodeRebooting, "Node is rebooting");
     }
     if node.is_marked_for_deletion() {
-        return told(
+        return blocked(
             OutcomeId::NodeMarkedForDeletion,
             "Node is deleting or marked for deletion",
         );
     }
     if !node.is_initialized() {
-        return told(OutcomeId::NodeNotInitialized, "Node isn't initialized");
+        return blocked(OutcomeId::NodeNotInitialized, "Node isn't initialized");
     }
     if node.is_nominated(now) {
-        return told(
+        return blocked(
             OutcomeId::NodeNominated,
             "Node is nominated for a pending pod",
         );
@@ -180,13 +182,13 @@ fn blocked(
         .get(labels::DO_NOT_DISRUPT_ANNOTATION)
         .is_some_and(|it| it == "true")
     {
-        return told(
+        return blocked(
             OutcomeId::NodeDoNotDisrupt,
             "Disruption is blocked through the \"karpenter.sh/do-not-disrupt\" annotation",
         );
     }
     let (outcome, message) = without_pool(snapshot, types, node)?;
-    told(outcome, &message)
+    blocked(outcome, &message)
 }
 
 /// Why nothing could be made in the node's place: the rules about its NodePool.

@@ -12,7 +12,7 @@ use crate::method::Method;
 
 /// How the nodes of a command go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Manner {
+pub enum Execution {
     /// What comes in their place is ready first.
     #[default]
     ReplaceFirst,
@@ -43,7 +43,7 @@ impl TerminateFirst {
 
 /// What repair found, for a command of that method.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Sickness {
+pub struct RepairReason {
     /// The condition that decided.
     pub condition: String,
     /// How long the drain may take, whatever the claim says; `None` as the claim says.
@@ -60,7 +60,7 @@ pub struct Proposal<'s> {
     /// Who found it.
     pub method: Method,
     /// How the nodes go.
-    pub manner: Manner,
+    pub execution: Execution,
     /// Nodes that go.
     pub candidates: Vec<&'s Candidate>,
     /// Claims to make.
@@ -144,9 +144,9 @@ pub struct Command {
     /// Who found it.
     pub method: Method,
     /// How the nodes go.
-    pub manner: Manner,
+    pub execution: Execution,
     /// Of a repair: what is wrong.
-    pub sickness: Option<Sickness>,
+    pub repair_reason: Option<RepairReason>,
     /// Nodes that go.
     pub candidates: Vec<CommandCandidate>,
     /// Claims to make first.
@@ -196,7 +196,7 @@ impl Command {
         let Approved { proposal, verdict } = approved;
         let Proposal {
             method,
-            manner,
+            execution,
             candidates,
             replacements,
             destinations,
@@ -207,8 +207,8 @@ impl Command {
         Self {
             id,
             method,
-            manner,
-            sickness: None,
+            execution,
+            repair_reason: None,
             candidates: candidates
                 .map(|it| CommandCandidate::new(it, cost(it)))
                 .collect(),
@@ -223,11 +223,11 @@ impl Command {
 
     /// What is done, as metrics and events say it.
     pub fn decision(&self) -> &'static str {
-        match self.manner {
-            Manner::TerminateFirst(_) => "terminate-first",
-            Manner::Reboot => "reboot",
-            Manner::ReplaceFirst if self.replacements.is_empty() => "delete",
-            Manner::ReplaceFirst => "replace",
+        match self.execution {
+            Execution::TerminateFirst(_) => "terminate-first",
+            Execution::Reboot => "reboot",
+            Execution::ReplaceFirst if self.replacements.is_empty() => "delete",
+            Execution::ReplaceFirst => "replace",
         }
     }
 

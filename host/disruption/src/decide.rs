@@ -17,7 +17,7 @@ use crate::{
 };
 
 pub use crate::decision::Decision;
-pub use crate::input::{Hooks, Input};
+pub use crate::input::{DisruptionInput, PolicyHooks};
 pub use crate::memory::{Memory, NothingFound};
 
 impl Decision {
@@ -43,14 +43,18 @@ impl Decision {
 }
 
 /// Runs one loop.
-pub fn decide(input: Input<'_>, hooks: Hooks<'_>, interrupt: &Interrupt) -> Decision {
+pub fn decide(
+    input: DisruptionInput<'_>,
+    hooks: PolicyHooks<'_>,
+    interrupt: &Interrupt,
+) -> Decision {
     decide_watched(input, hooks, interrupt, &mut |_| {})
 }
 
 /// The same, and says of each method that it is done, so that somebody with a clock can time it.
 pub fn decide_watched(
-    input: Input<'_>,
-    hooks: Hooks<'_>,
+    input: DisruptionInput<'_>,
+    hooks: PolicyHooks<'_>,
     interrupt: &Interrupt,
     done: &mut dyn FnMut(Method),
 ) -> Decision {

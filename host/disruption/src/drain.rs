@@ -10,7 +10,7 @@ use scheduling::pod::{Pod, PodKey};
 use state::pod::PodLife;
 
 /// The drain is not called done earlier than this after it began, to catch pods bound late.
-const SETTLE_SECONDS: i64 = 5;
+const UNDISTURBED_SECONDS: i64 = 5;
 
 /// What a drain step knows.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +58,7 @@ pub struct ForcedDelete {
 
 /// The four groups, strictly one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Group {
+enum DrainGroup {
     Plain,
     PlainDaemon,
     Critical,
@@ -89,21 +89,21 @@ pub fn drain_step(input: &DrainInput<'_>) -> DrainStep {
         .filter(|pod| !delete.iter().any(|it| it.pod.key == pod.key))
         .map(|pod| reference(pod))
         .collect();
-    let settled = now.duration_since(draining_since).as_secs() >= SETTLE_SECONDS;
+    let is_undisturbed = now.duration_since(draining_since).as_secs() >= UNDISTURBED_SECONDS;
     DrainStep {
         evict,
         delete,
-        is_drained: waiting.is_empty() && settled,
+        is_drained: waiting.is_empty() && is_undisturbed,
         waiting: waiting.iter().map(|pod| pod.key.clone()).collect(),
     }
 }
 
-fn group(pod: &Pod) -> Group {
+fn group(pod: &Pod) -> DrainGroup {
     match (pod.is_critical(), pod.is_owned_by_daemon_set()) {
-        (false, false) => Group::Plain,
-        (false, true) => Group::PlainDaemon,
-        (true, false) => Group::Critical,
-        (true, true) => Group::CriticalDaemon,
+        (false, false) => DrainGroup::Plain,
+        (false, true) => DrainGroup::PlainDaemon,
+        (true, false) => DrainGroup::Critical,
+        (true, true) => DrainGroup::CriticalDaemon,
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
-use crate::command::{Approved, Command, Cost, Manner, Proposal};
+use crate::command::{Approved, Command, Cost, Execution, Proposal};
 use crate::method::Method;
 use crate::obstacle::Obstacle;
 use crate::scan::Scan;
@@ -83,7 +83,7 @@ fn eligible<'s>(scan: &mut Scan<'s, '_>) -> Vec<&'s Candidate> {
 /// The removal of one empty node, for the policy to judge.
 fn proposal(candidate: &Candidate, cost: Cost) -> Proposal<'_> {
     Proposal {
-        manner: Manner::default(),
+        execution: Execution::default(),
         method: METHOD,
         candidates: vec![candidate],
         replacements: Vec::new(),

@@ -19,7 +19,7 @@ pub(crate) struct Findings<'s> {
 }
 
 /// What stands in the end.
-pub(crate) struct Finding {
+pub(crate) struct NodeFinding {
     pub(crate) obstacle: Obstacle,
     /// What keeps a drifted node, for the event about it.
     pub(crate) keeps_drifted: bool,
@@ -42,13 +42,13 @@ impl<'s> Findings<'s> {
     }
 
     /// The last word on a node. `is_decided`: a command goes first.
-    pub(crate) fn of(&self, candidate: &Candidate, is_decided: bool) -> Finding {
+    pub(crate) fn of(&self, candidate: &Candidate, is_decided: bool) -> NodeFinding {
         let last = self.last.get(candidate.name());
         let is_chosen = last.is_some_and(|it| it.outcome.is_chosen());
         let of_drift = self.of_drift.get(candidate.name());
         let of_drift = of_drift.filter(|_| !is_chosen);
         let obstacle = of_drift.or(last).cloned();
-        Finding {
+        NodeFinding {
             obstacle: obstacle.unwrap_or_else(|| unexamined(candidate, is_decided)),
             keeps_drifted: of_drift.is_some(),
             is_chosen,
@@ -95,7 +95,7 @@ pub(crate) fn blocked_outcome(blocked: &Blocked) -> NodeOutcome {
 /// What is told as `DisruptionBlocked` of a drifted node that could go but for what should come in its place: its pods
 /// find none, or its pool of replicas may have no node more.
 pub(crate) fn blocked_drift(candidate: &Candidate, obstacle: &Obstacle) -> Option<Blocked> {
-    let is_told = matches!(
+    let is_reported = matches!(
         obstacle.outcome,
         OutcomeId::NodePodsDoNotFit
             | OutcomeId::NodeStaticAtLimit
@@ -103,5 +103,5 @@ pub(crate) fn blocked_drift(candidate: &Candidate, obstacle: &Obstacle) -> Optio
     );
     let rule = obstacle.outcome.meaning().trim_end_matches('.');
     let message = format!("{rule}: {}", obstacle.reason);
-    is_told.then(|| Blocked::candidate(candidate, (obstacle.outcome, "", &message)))
+    is_reported.then(|| Blocked::candidate(candidate, obstacle.outcome, "", &message))
 }

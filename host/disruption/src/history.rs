@@ -40,11 +40,11 @@ pub struct Recent {
 /// Finished moves by pool, and the reasons of those under way by claim.
 #[derive(Debug, Clone, Default)]
 pub struct History {
-    finished: Moments,
+    finished: DisruptedNodes,
     /// Replacements that did not come, by pool.
-    missed: Moments,
+    missed: DisruptedNodes,
     reasons: BTreeMap<String, BudgetReason>,
-    origins: BTreeMap<String, Origin>,
+    origins: BTreeMap<String, ClaimOrigin>,
     /// Reboots by UID of the claim.
     reboots: BTreeMap<String, VecDeque<Timestamp>>,
     /// By claim.
@@ -87,7 +87,7 @@ impl Failures {
 
 /// What a claim came in place of.
 #[derive(Debug, Clone)]
-struct Origin {
+struct ClaimOrigin {
     at: Timestamp,
     /// How many moves in a row led to it, none of them longer ago than the guard remembers.
     moves: u32,
@@ -103,7 +103,7 @@ impl History {
 
     /// Claims were created in place of the command's nodes.
     pub fn replaced(&mut self, command: &Command, claims: &[String], now: Timestamp) {
-        let is_recent = |it: &Origin| now.duration_since(it.at).as_secs() <= GUARD_SECONDS;
+        let is_recent = |it: &ClaimOrigin| now.duration_since(it.at).as_secs() <= GUARD_SECONDS;
         self.origins.retain(|_, it| is_recent(it));
         if !command.method.is_consolidation() {
             return;
@@ -117,7 +117,7 @@ impl History {
             moves = moves.max(before.map_or(0, |it| it.moves));
         }
         for claim in claims {
-            let origin = Origin {
+            let origin = ClaimOrigin {
                 at: now,
                 moves: moves.saturating_add(1),
                 gone: gone.clone(),
@@ -140,7 +140,7 @@ impl History {
             return None;
         }
         let claims = proposal.claims();
-        let origins: Vec<&Origin> = self.recent_origins(&claims, now).collect();
+        let origins: Vec<&ClaimOrigin> = self.recent_origins(&claims, now).collect();
         let comes = proposal.replacements.iter().map(|it| &it.best);
         comes
             .filter(|best| {
@@ -155,7 +155,7 @@ impl History {
         &'b self,
         claims: &'b [&str],
         now: Timestamp,
-    ) -> impl Iterator<Item = &'b Origin> {
+    ) -> impl Iterator<Item = &'b ClaimOrigin> {
         let origins = claims.iter().filter_map(|claim| self.origins.get(*claim));
         origins.filter(move |it| now.duration_since(it.at).as_secs() <= GUARD_SECONDS)
     }
@@ -173,7 +173,7 @@ impl History {
         self.pool_failures.retain(|_, it| is_recent(it));
         for it in &command.candidates {
             let reason = Some(command.method.budget_reason());
-            note(&mut self.missed, &it.pool, (now, reason));
+            note(&mut self.missed, &it.pool, Disrupted { at: now, reason });
             let (rests, name) = match command.method.budget_reason() {
                 BudgetReason::Underutilized => (&mut self.failures, &it.claim),
                 // A second command that fails within the rest began before it.
@@ -203,7 +203,7 @@ impl History {
             self.pool_failures.remove(pool);
         }
         self.failures.remove(claim);
-        note(&mut self.finished, pool, (now, reason));
+        note(&mut self.finished, pool, Disrupted { at: now, reason });
     }
 
     /// The node of a claim was told to reboot.
@@ -232,8 +232,8 @@ impl History {
     /// How busy the pool was.
     pub fn of_pool(&self, pool: &str, now: Timestamp) -> Recent {
         let within = |seconds: i64| {
-            let is_within = |at: Timestamp| now.duration_since(at).as_secs() <= seconds;
-            count(&self.finished, pool, |at, _| is_within(at))
+            let is_within = |it: &Disrupted| now.duration_since(it.at).as_secs() <= seconds;
+            count(&self.finished, pool, is_within)
         };
         Recent {
             hour: within(HOUR_SECONDS),
@@ -244,9 +244,9 @@ impl History {
     /// How busy the pool was for one reason.
     pub fn of_pool_for(&self, pool: &str, reason: BudgetReason, now: Timestamp) -> Recent {
         let within = |seconds: i64| {
-            let is_within = |at: Timestamp| now.duration_since(at).as_secs() <= seconds;
-            count(&self.finished, pool, |at, of| {
-                of == Some(reason) && is_within(at)
+            let is_within = |it: &Disrupted| now.duration_since(it.at).as_secs() <= seconds;
+            count(&self.finished, pool, |it| {
+                it.reason == Some(reason) && is_within(it)
             })
         };
         Recent {
@@ -257,40 +257,42 @@ impl History {
 
     /// Nodes of the pool that were disrupted for a reason since a moment, of the last day.
     pub fn finished_since(&self, pool: &str, reason: BudgetReason, since: Timestamp) -> u32 {
-        count(&self.finished, pool, |at, of| {
-            of == Some(reason) && at >= since
+        count(&self.finished, pool, |it| {
+            it.reason == Some(reason) && it.at >= since
         })
     }
 
     /// Replacements for a reason that did not come in the last day.
     pub fn missed(&self, pool: &str, reason: BudgetReason, now: Timestamp) -> u32 {
-        let is_recent = |at: Timestamp| now.duration_since(at).as_secs() <= DAY_SECONDS;
-        count(&self.missed, pool, |at, of| {
-            of == Some(reason) && is_recent(at)
+        let is_recent = |it: &Disrupted| now.duration_since(it.at).as_secs() <= DAY_SECONDS;
+        count(&self.missed, pool, |it| {
+            it.reason == Some(reason) && is_recent(it)
         })
     }
 }
 
-type Moments = BTreeMap<String, VecDeque<(Timestamp, Option<BudgetReason>)>>;
+/// A node was disrupted, or should have been.
+#[derive(Debug, Clone, Copy)]
+struct Disrupted {
+    at: Timestamp,
+    reason: Option<BudgetReason>,
+}
 
-/// Adds a moment and lets go of those of more than a day ago.
-fn note(moments: &mut Moments, pool: &str, (now, reason): (Timestamp, Option<BudgetReason>)) {
-    let times = moments.entry(pool.to_owned()).or_default();
-    times.push_back((now, reason));
-    let is_old = |&(at, _): &(Timestamp, _)| now.duration_since(at).as_secs() > DAY_SECONDS;
-    while times.front().is_some_and(is_old) {
-        times.pop_front();
+/// By pool.
+type DisruptedNodes = BTreeMap<String, VecDeque<Disrupted>>;
+
+/// Adds a node and lets go of those of more than a day before it.
+fn note(nodes: &mut DisruptedNodes, pool: &str, node: Disrupted) {
+    let of_pool = nodes.entry(pool.to_owned()).or_default();
+    of_pool.push_back(node);
+    let is_old = |it: &Disrupted| node.at.duration_since(it.at).as_secs() > DAY_SECONDS;
+    while of_pool.front().is_some_and(is_old) {
+        of_pool.pop_front();
     }
 }
 
-fn count(
-    moments: &Moments,
-    pool: &str,
-    is_counted: impl Fn(Timestamp, Option<BudgetReason>) -> bool,
-) -> u32 {
-    let times = moments.get(pool).into_iter().flatten();
-    let count = times
-        .filter(|&&(at, reason)| is_counted(at, reason))
-        .count();
+fn count(nodes: &DisruptedNodes, pool: &str, is_counted: impl Fn(&Disrupted) -> bool) -> u32 {
+    let of_pool = nodes.get(pool).into_iter().flatten();
+    let count = of_pool.filter(|it| is_counted(it)).count();
     u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -20,7 +20,7 @@ use crate::repair::policies::RepairPolicies;
 
 /// What a loop looks at.
 #[derive(Clone, Copy)]
-pub struct Input<'a> {
+pub struct DisruptionInput<'a> {
     /// The cluster.
     pub snapshot: &'a Snapshot,
     /// Instance types of every pool that has nodes, static and unready ones included.
@@ -45,10 +45,10 @@ pub struct Input<'a> {
     pub tables: &'a TableCache,
 }
 
-impl<'a> Input<'a> {
+impl<'a> DisruptionInput<'a> {
     /// What budgets are worked out of.
-    pub fn budget_world(&self, targets: &'a Targets) -> budgets::World<'a> {
-        budgets::World {
+    pub fn budget_world(&self, targets: &'a Targets) -> budgets::BudgetWorld<'a> {
+        budgets::BudgetWorld {
             snapshot: self.snapshot,
             history: self.history,
             types: self.types,
@@ -60,7 +60,7 @@ impl<'a> Input<'a> {
 
 /// The policies.
 #[derive(Clone, Copy)]
-pub struct Hooks<'a> {
+pub struct PolicyHooks<'a> {
     /// Values offerings in simulations.
     pub rank: &'a dyn RankHook,
     /// Orders and judges.
@@ -82,7 +82,7 @@ pub struct Gates {
     pub waits_for_small_gains: bool,
 }
 
-pub(crate) fn context(input: &Input<'_>) -> Context {
+pub(crate) fn context(input: &DisruptionInput<'_>) -> Context {
     let now = input.options.now;
     Context {
         now_seconds: u64::try_from(now.as_second()).unwrap_or_default(),

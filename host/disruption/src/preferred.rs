@@ -68,11 +68,11 @@ impl Preferred {
         }
         let judged = self.pays(proposal, 0.0, now, deferred);
         judged.map_err(|wait| {
-            let told = format!(
+            let text = format!(
                 "{effective:.4} USD an hour as the ranking policy reckons, {:.4} more by list price; {wait}",
                 -list
             );
-            Obstacle::new(OutcomeId::NodePreferenceTooYoung, told)
+            Obstacle::new(OutcomeId::NodePreferenceTooYoung, text)
         })
     }
 
@@ -91,8 +91,8 @@ impl Preferred {
         let judged = self.pays(proposal, SMALL_GAIN_HOURS, now, deferred);
         judged.map_err(|wait| {
             let share = 100.0 * saved / bill_per_hour;
-            let told = format!("{saved:.4} USD an hour, {share:.1} % of the bill; {wait}");
-            Obstacle::new(OutcomeId::NodeGainTooSmall, told)
+            let text = format!("{saved:.4} USD an hour, {share:.1} % of the bill; {wait}");
+            Obstacle::new(OutcomeId::NodeGainTooSmall, text)
         })
     }
 

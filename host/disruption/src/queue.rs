@@ -30,7 +30,7 @@ pub struct RunningCommand {
 
 /// What to do about a running command now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Progress {
+pub enum CommandProgress {
     /// Replacements are not ready: look again in a second.
     Wait {
         /// The claims waited for.
@@ -51,18 +51,18 @@ pub fn progress(
     snapshot: &Snapshot,
     queued: usize,
     now: Timestamp,
-) -> Progress {
+) -> CommandProgress {
     let mut waiting = Vec::new();
     for name in &running.replacements {
         if !snapshot.has_claim(name) {
-            return Progress::GiveUp {
+            return CommandProgress::GiveUp {
                 reason: format!("replacement {name} is gone"),
             };
         }
         let node = snapshot.node_of_claim(name);
         let claim = node.as_ref().and_then(|it| it.claim.as_ref());
         if claim.is_some_and(|it| it.deleted_at.is_some()) {
-            return Progress::GiveUp {
+            return CommandProgress::GiveUp {
                 reason: format!("replacement {name} is being deleted"),
             };
         }
@@ -73,16 +73,16 @@ pub fn progress(
         }
     }
     if waiting.is_empty() {
-        return Progress::Delete;
+        return CommandProgress::Delete;
     }
     let elapsed = now.duration_since(running.started_at);
     if elapsed > timeout(queued) {
         let seconds = elapsed.as_secs();
-        return Progress::GiveUp {
+        return CommandProgress::GiveUp {
             reason: format!("replacements were not ready after {seconds} s"),
         };
     }
-    Progress::Wait { on: waiting }
+    CommandProgress::Wait { on: waiting }
 }
 
 /// How long replacements may take: longer when many nodes are on the move.

@@ -9,7 +9,7 @@ use scheduling::solution::NewClaim;
 use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
-use crate::command::{Command, Cost, Manner, Proposal, TerminateFirst};
+use crate::command::{Command, Cost, Execution, Proposal, TerminateFirst};
 use crate::method::Method;
 use crate::obstacle::Obstacle;
 use crate::scan::Scan;
@@ -18,7 +18,7 @@ use crate::simulation::{Purpose, Simulated, Simulator};
 
 /// How a node is renewed.
 pub(crate) struct Renewal {
-    pub(crate) manner: Manner,
+    pub(crate) execution: Execution,
     /// Claims to make.
     pub(crate) replacements: Vec<NewClaim>,
     /// Existing nodes that take pods over.
@@ -33,14 +33,16 @@ impl Renewal {
         cost: Cost,
         method: Method,
     ) -> Proposal<'_> {
-        let after = match self.manner {
-            Manner::ReplaceFirst | Manner::TerminateFirst(_) => Cost::of_claims(&self.replacements),
+        let after = match self.execution {
+            Execution::ReplaceFirst | Execution::TerminateFirst(_) => {
+                Cost::of_claims(&self.replacements)
+            }
             // The node keeps its price.
-            Manner::Reboot => cost,
+            Execution::Reboot => cost,
         };
         Proposal {
             method,
-            manner: self.manner,
+            execution: self.execution,
             candidates: vec![candidate],
             replacements: self.replacements,
             destinations: self.destinations,
@@ -121,7 +123,7 @@ pub(crate) fn renew(
     let obstacle = match placed(scene.simulator(), candidate, purpose) {
         Ok(simulated) => {
             return Ok(Renewal {
-                manner: Manner::ReplaceFirst,
+                execution: Execution::ReplaceFirst,
                 destinations: simulated.destinations(),
                 replacements: simulated.claims,
             });
@@ -134,7 +136,7 @@ pub(crate) fn renew(
     };
     match placed(&scene.simulator_with_slot(slot), candidate, purpose) {
         Ok(simulated) => Ok(Renewal {
-            manner: Manner::TerminateFirst(TerminateFirst::NoReservedCapacity),
+            execution: Execution::TerminateFirst(TerminateFirst::NoReservedCapacity),
             destinations: simulated.destinations(),
             // Provisioning makes up for the node once it is gone.
             replacements: Vec::new(),

@@ -16,9 +16,9 @@ use state::{Snapshot, StateNode};
 pub use policies::{Diagnosis, PolicyFault, RepairPolicies};
 
 use crate::candidate::{Blocked, Candidate, without_pool};
-use crate::command::{Approved, Command, Cost, Manner, Sickness};
+use crate::command::{Approved, Command, Cost, Execution, RepairReason};
 use crate::hooks::{Verdict, VerdictDecision};
-use crate::input::Input;
+use crate::input::DisruptionInput;
 use crate::method::{DisruptionClass, Method};
 use crate::obstacle::Obstacle;
 use crate::renewal::{self, Renewal};
@@ -66,9 +66,9 @@ pub(crate) fn look(scene: &Scene<'_>, policies: &RepairPolicies) -> Repaired {
     for it in candidates {
         match repair(scene, policies, &it) {
             Ok(command) => {
-                let outcome = match command.manner {
-                    Manner::Reboot => OutcomeId::NodeChosenReboot,
-                    Manner::ReplaceFirst | Manner::TerminateFirst(_) => METHOD.chosen(),
+                let outcome = match command.execution {
+                    Execution::Reboot => OutcomeId::NodeChosenReboot,
+                    Execution::ReplaceFirst | Execution::TerminateFirst(_) => METHOD.chosen(),
                 };
                 let name = it.candidate.name().to_owned();
                 let chosen = Obstacle::new(outcome, command.policy_reason.clone());
@@ -84,7 +84,7 @@ pub(crate) fn look(scene: &Scene<'_>, policies: &RepairPolicies) -> Repaired {
 
 /// Sick nodes that nothing about themselves keeps from repair.
 fn candidates(
-    input: &Input<'_>,
+    input: &DisruptionInput<'_>,
     policies: &RepairPolicies,
     repaired: &mut Repaired,
 ) -> Vec<RepairCandidate> {
@@ -132,7 +132,7 @@ fn candidates(
 }
 
 /// Whether a node is one that repair may look at at all: ours, joined, and not on its way out.
-fn is_open(input: &Input<'_>, node: &StateNode) -> bool {
+fn is_open(input: &DisruptionInput<'_>, node: &StateNode) -> bool {
     let Some(claim) = &node.claim else {
         return false;
     };
@@ -172,12 +172,12 @@ impl Repaired {
 fn repair(
     scene: &Scene<'_>,
     policies: &RepairPolicies,
-    sick: &RepairCandidate,
+    unhealthy: &RepairCandidate,
 ) -> Result<Command, Obstacle> {
     let RepairCandidate {
         candidate,
         diagnosis,
-    } = sick;
+    } = unhealthy;
     let (input, budgets) = (&scene.input, &scene.budgets);
     breaker(input.snapshot, policies, candidate.pool())?;
     let reason = METHOD.budget_reason();
@@ -191,7 +191,7 @@ fn repair(
     let now = input.options.now;
     let reboots = input.history.reboots(uid, now);
     let is_escalated = diagnosis.action == RepairAction::Reboot && reboots >= REBOOTS_MAX;
-    let sickness = Sickness {
+    let repair_reason = RepairReason {
         condition: diagnosis.condition.clone(),
         drain_bound: least(diagnosis.bound, own_bound),
         policy_bound: diagnosis.bound,
@@ -200,7 +200,7 @@ fn repair(
     let may_go_first = input.gates.terminate_first_repair;
     let renewal = if diagnosis.action == RepairAction::Reboot && !is_escalated {
         Renewal {
-            manner: Manner::Reboot,
+            execution: Execution::Reboot,
             replacements: Vec::new(),
             destinations: Vec::new(),
         }
@@ -212,7 +212,7 @@ fn repair(
     } else {
         renewal::renew(scene, candidate, Purpose::Repair, may_go_first)?
     };
-    Ok(command(renewal, candidate, sickness, now.as_second()))
+    Ok(command(renewal, candidate, repair_reason, now.as_second()))
 }
 
 /// Whether too much of a pool is sick at once.
@@ -222,16 +222,16 @@ fn breaker(snapshot: &Snapshot, policies: &RepairPolicies, pool: &str) -> Result
             .nodes()
             .filter(|it| it.node_pool() == Some(pool) && it.node.is_some())
     };
-    let (total, sick) = (
+    let (total, unhealthy) = (
         of_pool().count(),
         of_pool().filter(|it| policies.is_unhealthy(it)).count(),
     );
     let tolerated = (total * BREAKER_PERCENT).div_ceil(100);
-    if sick <= tolerated {
+    if unhealthy <= tolerated {
         return Ok(());
     }
     let reason = format!(
-        "{sick} of {total} nodes of nodepool \"{pool}\" are unhealthy, more than {BREAKER_PERCENT}%"
+        "{unhealthy} of {total} nodes of nodepool \"{pool}\" are unhealthy, more than {BREAKER_PERCENT}%"
     );
     Err(Obstacle::new(OutcomeId::NodeRepairBreaker, reason))
 }
@@ -246,11 +246,11 @@ fn least(one: Option<GoDuration>, other: Option<GoDuration>) -> Option<GoDuratio
 fn command(
     renewal: Renewal,
     candidate: &Candidate,
-    sickness: Sickness,
+    repair_reason: RepairReason,
     now_seconds: i64,
 ) -> Command {
     let id = format!("unhealthy-{}-{now_seconds}", candidate.claim());
-    let escalated = if sickness.is_escalated {
+    let escalated = if repair_reason.is_escalated {
         ", reboots did not help"
     } else {
         ""
@@ -259,13 +259,13 @@ fn command(
     let verdict = Verdict {
         decision: VerdictDecision::Approve,
         score: 0.0,
-        reason: format!("condition {}{escalated}", sickness.condition),
+        reason: format!("condition {}{escalated}", repair_reason.condition),
         retry_after_seconds: 0,
     };
     let cost = |it: &Candidate| Cost::at_list_price(it.price_per_hour);
     let proposal = renewal.proposal(candidate, cost(candidate), METHOD);
     Command {
-        sickness: Some(sickness),
+        repair_reason: Some(repair_reason),
         ..Command::new(id, Approved { proposal, verdict }, cost)
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use apis::labels;
 use jiff::Timestamp;
-use scheduling::ranking::{Symbols, accelerators, push_workloads};
+use scheduling::ranking::{Symbols, WorkloadContext, accelerators, push_workloads};
 
 use crate::appraisal::Costs;
 use crate::candidate::{Candidate, list_price};
@@ -15,13 +15,13 @@ use crate::hooks::{
     ConsolidationRound, Context, Move, MoveKind, NEVER_SECONDS, NO_CAPACITY_TYPE, NO_SYMBOL, Needs,
     NodeTable, PoolView, WorkloadTable,
 };
-use crate::input::Input;
+use crate::input::DisruptionInput;
 use crate::method::Method;
 
 /// What the table is made of.
 pub(crate) struct Given<'v> {
     /// What the loop was given.
-    pub(crate) input: &'v Input<'v>,
+    pub(crate) input: &'v DisruptionInput<'v>,
     /// What policies are told of the loop itself.
     pub(crate) context: &'v Context,
     /// In order of node name.
@@ -38,16 +38,16 @@ impl Given<'_> {
 
 /// What is worked out once for all calls of a loop.
 #[derive(Debug, Clone)]
-pub struct Round {
+pub struct PolicyRound {
     /// The table; one row a candidate, in their order.
     pub table: ConsolidationRound,
     symbols: Symbols,
 }
 
-impl Round {
+impl PolicyRound {
     /// The table of the candidates, which cost so much, with the columns that the policy needs.
     pub(crate) fn new(given: &Given<'_>, needs: Needs, costs: &Costs) -> Self {
-        let Input {
+        let DisruptionInput {
             snapshot,
             types,
             options,
@@ -61,14 +61,20 @@ impl Round {
         let owners = needs.workloads.then(|| snapshot.owners(pods()));
         for (row, candidate) in (0_u32..).zip(candidates) {
             let cost = costs.of(candidate);
-            push_row(&mut nodes, &mut symbols, &Row { candidate, cost }, now);
+            push_row(
+                &mut nodes,
+                &mut symbols,
+                &PricedCandidate { candidate, cost },
+                now,
+            );
             if needs.node_labels {
                 let labels = symbols.pairs(candidate.node.labels());
                 nodes.labels.push(labels);
             }
             if let Some(owners) = &owners {
                 let pods = &candidate.reschedulable;
-                push_workloads(&mut workloads, row, pods, (owners, now), &mut symbols);
+                let context = WorkloadContext { owners, now };
+                push_workloads(&mut workloads, row, pods, context, &mut symbols);
             }
         }
         // Replacements may be what no candidate is.
@@ -174,13 +180,18 @@ fn capacity_type_code(capacity_type: &str) -> u8 {
 }
 
 /// A candidate and what it costs.
-struct Row<'s> {
+struct PricedCandidate<'s> {
     candidate: &'s Candidate,
     cost: Cost,
 }
 
-fn push_row(nodes: &mut NodeTable, symbols: &mut Symbols, row: &Row<'_>, now: Timestamp) {
-    let Row { candidate, cost } = row;
+fn push_row(
+    nodes: &mut NodeTable,
+    symbols: &mut Symbols,
+    row: &PricedCandidate<'_>,
+    now: Timestamp,
+) {
+    let PricedCandidate { candidate, cost } = row;
     let claim = candidate.node.claim.as_ref();
     let created = claim.and_then(|it| it.created_at);
     let age = created.map_or(0, |at| now.duration_since(at).as_secs());

@@ -259,7 +259,7 @@ impl<'s, 'a> Scan<'s, 'a> {
             // Whatever else keeps the node, it is told of the pod in its way.
             let block = candidate.pod_block.as_ref().filter(|_| !finding.is_chosen);
             events.extend(
-                block.map(|it| Blocked::candidate(candidate, (it.outcome, &it.about, &it.message))),
+                block.map(|it| Blocked::candidate(candidate, it.outcome, &it.about, &it.message)),
             );
             outcomes.push(findings::outcome(candidate, obstacle));
         }

@@ -16,16 +16,16 @@ use crate::budgets::{Budgets, Targets};
 use crate::candidate::{Blocked, Candidate, Candidates};
 use crate::command::{Cost, Proposal};
 use crate::consolidation::lower_bound::LowerBound;
-use crate::consolidation::price::{Prices, Types};
+use crate::consolidation::price::{PoolPrices, Types};
 use crate::hooks::{Context, Move, Verdict};
-use crate::input::{Hooks, Input, context};
-use crate::round::{Given, Round};
-use crate::simulation::{Simulator, World};
+use crate::input::{DisruptionInput, PolicyHooks, context};
+use crate::round::{Given, PolicyRound};
+use crate::simulation::{SimulationInput, Simulator};
 
 /// One loop's view of the cluster.
 pub(crate) struct Scene<'a> {
-    pub(crate) input: Input<'a>,
-    pub(crate) hooks: Hooks<'a>,
+    pub(crate) input: DisruptionInput<'a>,
+    pub(crate) hooks: PolicyHooks<'a>,
     pub(crate) interrupt: &'a Interrupt,
     pub(crate) context: Context,
     /// In order of node name.
@@ -34,15 +34,15 @@ pub(crate) struct Scene<'a> {
     pub(crate) blocked: Vec<Blocked>,
     pub(crate) budgets: Budgets,
     simulator: OnceCell<Simulator<'a>>,
-    prices: Prices,
+    prices: PoolPrices,
     lower_bound: OnceCell<LowerBound>,
     /// What the ranking policy makes of the nodes now.
     costs: OnceCell<Costs>,
     /// What it made of them in a loop that saw the same cluster.
     known_costs: OnceCell<Option<Costs>>,
-    round: OnceCell<Round>,
+    round: OnceCell<PolicyRound>,
     /// The table with known costs.
-    known_round: OnceCell<Round>,
+    known_round: OnceCell<PolicyRound>,
     /// Positions of the candidates in the policy's order.
     order: OnceCell<Vec<usize>>,
     /// Policies asked, in order.
@@ -56,7 +56,7 @@ pub(crate) struct WhatIf<'s, 'a> {
     /// What each candidate costs.
     pub(crate) costs: &'s Costs,
     /// What could come, by pool.
-    pub(crate) prices: &'s Prices,
+    pub(crate) prices: &'s PoolPrices,
     /// The least that resources cost anywhere.
     pub(crate) lower_bound: &'s LowerBound,
 }
@@ -64,8 +64,8 @@ pub(crate) struct WhatIf<'s, 'a> {
 impl<'a> Scene<'a> {
     /// Looks at every node and asks for the budgets; `targets` are what nodes are renewed towards.
     pub(crate) fn new(
-        input: Input<'a>,
-        hooks: Hooks<'a>,
+        input: DisruptionInput<'a>,
+        hooks: PolicyHooks<'a>,
         interrupt: &'a Interrupt,
         targets: &Targets,
     ) -> Self {
@@ -84,7 +84,7 @@ impl<'a> Scene<'a> {
             blocked: found.blocked,
             budgets,
             simulator: OnceCell::new(),
-            prices: Prices::default(),
+            prices: PoolPrices::default(),
             lower_bound: OnceCell::new(),
             costs: OnceCell::new(),
             known_costs: OnceCell::new(),
@@ -111,8 +111,8 @@ impl<'a> Scene<'a> {
         Simulator::with_slot(&self.world(), reservation_id)
     }
 
-    fn world(&self) -> World<'a> {
-        World {
+    fn world(&self) -> SimulationInput<'a> {
+        SimulationInput {
             snapshot: self.input.snapshot,
             pools: self.input.pools,
             options: self.input.options,
@@ -161,14 +161,16 @@ impl<'a> Scene<'a> {
     }
 
     /// The table that policies see.
-    pub(crate) fn round(&self) -> &Round {
+    pub(crate) fn round(&self) -> &PolicyRound {
         let (cell, costs) = self.known_or_asked();
-        cell.get_or_init(|| Round::new(&self.given(), self.hooks.consolidation.needs(), costs))
+        cell.get_or_init(|| {
+            PolicyRound::new(&self.given(), self.hooks.consolidation.needs(), costs)
+        })
     }
 
     /// The costs to put into the table, and where the table is kept. What an earlier loop knew is enough to put nodes in
     /// order; once moves are weighed, all that follows reckons with what was asked for them.
-    fn known_or_asked(&self) -> (&OnceCell<Round>, &Costs) {
+    fn known_or_asked(&self) -> (&OnceCell<PolicyRound>, &Costs) {
         if let Some(asked) = self.costs.get() {
             return (&self.round, asked);
         }

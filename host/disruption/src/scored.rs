@@ -8,7 +8,7 @@ use apis::ConsolidationPolicy;
 
 use crate::command::{Command, Proposal};
 use crate::hooks::{BalancedScore, Move, Verdict, VerdictDecision, balanced_scores};
-use crate::round::Round;
+use crate::round::PolicyRound;
 
 /// A move of consolidation that a policy judged.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +37,7 @@ pub struct ScoredPool {
 impl ScoredMove {
     /// The move and what became of it.
     pub(crate) fn of(
-        round: &Round,
+        round: &PolicyRound,
         proposal: &Proposal<'_>,
         shown: &Move,
         verdict: &Verdict,
@@ -110,14 +110,14 @@ mod tests {
         let all = ["a b", "a b c", "b", "a", "b"].map(|it| judged(it, it == "a"));
         let counted = counted(all.into(), &[]);
         let claims = |it: &ScoredMove| it.claims.iter().map(String::as_str).collect::<String>();
-        let told: Vec<_> = counted
+        let text: Vec<_> = counted
             .iter()
             .map(|it| (claims(it), it.is_approved))
             .collect();
         let expected = [("a", true), ("b", false), ("abc", false)];
         assert_eq!(
-            told,
-            expected.map(|(claims, told)| (claims.to_owned(), told))
+            text,
+            expected.map(|(claims, text)| (claims.to_owned(), text))
         );
     }
 }

@@ -34,7 +34,7 @@ pub struct Simulator<'a> {
 
 /// What is simulated.
 #[derive(Clone, Copy)]
-pub struct World<'a> {
+pub struct SimulationInput<'a> {
     /// The cluster.
     pub snapshot: &'a Snapshot,
     /// Pools that may open nodes.
@@ -85,7 +85,7 @@ impl Simulated {
 
 impl<'a> Simulator<'a> {
     /// Works out what all simulations share.
-    pub fn new(world: &World<'a>, tables: &TableCache) -> Self {
+    pub fn new(world: &SimulationInput<'a>, tables: &TableCache) -> Self {
         let options = world.options.clone();
         let options = match options.reserved {
             ReservedMode::Off => options,
@@ -99,7 +99,7 @@ impl<'a> Simulator<'a> {
 
     /// As [`Self::new`], as if the reservation had one more slot, and as provisioning treats reservations: what
     /// the node would leave is all its pods may count on.
-    pub fn with_slot(world: &World<'a>, reservation_id: &str) -> Self {
+    pub fn with_slot(world: &SimulationInput<'a>, reservation_id: &str) -> Self {
         let pools: Vec<PoolTypes> = { world.pools.iter() }
             .map(|it| it.with_slot(reservation_id))
             .collect();
@@ -110,8 +110,13 @@ impl<'a> Simulator<'a> {
         Self::with(world, &pools, options, &TableCache::default())
     }
 
-    fn with(world: &World<'a>, pools: &[PoolTypes], options: Options, tables: &TableCache) -> Self {
-        let World {
+    fn with(
+        world: &SimulationInput<'a>,
+        pools: &[PoolTypes],
+        options: Options,
+        tables: &TableCache,
+    ) -> Self {
+        let SimulationInput {
             snapshot,
             pools: _,
             options: &Options { now, .. },
@@ -156,8 +161,8 @@ impl<'a> Simulator<'a> {
     /// The cluster without the removed nodes.
     pub fn without(&self, removed: &[&Candidate], purpose: Purpose) -> Simulated {
         let problem = self.problem(removed, purpose);
-        let gone: Vec<&str> = removed.iter().map(|it| it.node.name()).collect();
-        let solution = solve_without(&problem, &self.prepared, &gone, self.interrupt);
+        let removed_names: Vec<&str> = removed.iter().map(|it| it.node.name()).collect();
+        let solution = solve_without(&problem, &self.prepared, &removed_names, self.interrupt);
         let is_excused = |key: &PodKey| self.pending.contains(key);
         let stranded = solution
             .pod_errors

@@ -14,7 +14,7 @@ use state::Snapshot;
 use state::ledger::OutcomeId;
 
 use crate::candidate::{Candidate, TypesByPool};
-use crate::command::{Command, Manner, TerminateFirst};
+use crate::command::{Command, Execution, TerminateFirst};
 use crate::method::Method;
 use crate::obstacle::Obstacle;
 use crate::renewal::{self, Renewal, reservation_of};
@@ -211,7 +211,7 @@ pub(crate) fn renew(
     let goes_first = |why: TerminateFirst, blocked: Obstacle| {
         // Without a pool that makes up for it the node would be gone for good.
         if may_go_first && counts.is_refilled {
-            Ok(renewal(Manner::TerminateFirst(why), Vec::new()))
+            Ok(renewal(Execution::TerminateFirst(why), Vec::new()))
         } else {
             Err(blocked)
         }
@@ -236,13 +236,13 @@ pub(crate) fn renew(
         let blocked = Obstacle::new(OutcomeId::NodeStaticAtLimit, text);
         return goes_first(TerminateFirst::StaticAtLimit, blocked);
     }
-    let comes = vec![NewClaim::bare(pool, types)];
-    Ok(renewal(Manner::ReplaceFirst, comes))
+    let comes = vec![NewClaim::of_template(pool, types)];
+    Ok(renewal(Execution::ReplaceFirst, comes))
 }
 
-fn renewal(manner: Manner, replacements: Vec<NewClaim>) -> Renewal {
+fn renewal(execution: Execution, replacements: Vec<NewClaim>) -> Renewal {
     Renewal {
-        manner,
+        execution,
         replacements,
         destinations: Vec::new(),
     }

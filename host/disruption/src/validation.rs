@@ -16,7 +16,7 @@ use crate::command::{Command, CommandCandidate};
 use crate::consolidation::eligibility::eligibility;
 use crate::emptiness;
 use crate::history::History;
-use crate::input::{Hooks, Input};
+use crate::input::{DisruptionInput, PolicyHooks};
 use crate::method::Method;
 use crate::scene::Scene;
 use crate::simulation::{Purpose, Simulator};
@@ -54,7 +54,8 @@ impl Rejection {
 /// What loops look at while commands wait for their second look: their nodes count as going already, for budgets too, and
 /// the nodes that are to take their pods over as expecting them, so that no other command counts on either.
 pub fn supposing_begun(
-    (snapshot, history): (&Snapshot, &History),
+    snapshot: &Snapshot,
+    history: &History,
     waiting: &[Command],
     expected_until: Timestamp,
     now: Timestamp,
@@ -68,7 +69,7 @@ pub fn supposing_begun(
         }
         expecting.extend(command.destinations.iter().cloned());
     }
-    let snapshot = snapshot.supposing(now, leaving, (expecting, expected_until));
+    let snapshot = snapshot.supposing(now, leaving, expecting, expected_until);
     (snapshot, history)
 }
 
@@ -79,7 +80,7 @@ pub fn may_be_supposed_begun(command: &Command) -> bool {
 
 /// What a second look makes of a command.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Checked {
+pub struct ValidatedCommand {
     /// The command with the nodes that still hold, or why none is left of it.
     pub survivor: Result<Command, Rejection>,
     /// Every node that goes no more, with the reason.
@@ -89,26 +90,29 @@ pub struct Checked {
 /// Checks the command against the cluster as it is now. Emptiness and consolidation that brings no new node go on with
 /// the survivors, as far as the pods of those still find places; the others go on with all of their nodes or none.
 pub fn validate(
-    input: Input<'_>,
-    hooks: Hooks<'_>,
+    input: DisruptionInput<'_>,
+    hooks: PolicyHooks<'_>,
     interrupt: &Interrupt,
     command: Command,
-) -> Checked {
+) -> ValidatedCommand {
     let decided = command.candidates.clone();
     let mut dropped = Vec::new();
     let survivor = check(input, hooks, interrupt, command, &mut dropped);
     // Nodes that dropped out have reasons of their own; what ends the command is that of all others.
     if let Err(rejection) = &survivor {
-        let told: BTreeSet<String> = dropped.iter().map(|(it, _)| it.claim.clone()).collect();
-        let others = decided.into_iter().filter(|it| !told.contains(&it.claim));
+        let dropped_claims: BTreeSet<String> =
+            dropped.iter().map(|(it, _)| it.claim.clone()).collect();
+        let others = decided
+            .into_iter()
+            .filter(|it| !dropped_claims.contains(&it.claim));
         dropped.extend(others.map(|it| (it, rejection.clone())));
     }
-    Checked { survivor, dropped }
+    ValidatedCommand { survivor, dropped }
 }
 
 fn check(
-    input: Input<'_>,
-    hooks: Hooks<'_>,
+    input: DisruptionInput<'_>,
+    hooks: PolicyHooks<'_>,
     interrupt: &Interrupt,
     mut command: Command,
     dropped: &mut Vec<(CommandCandidate, Rejection)>,

@@ -43,7 +43,7 @@ pub struct RankRound {
 /// When a ranking is asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Stage {
+pub enum RankStage {
     /// Before packing: the claim stands for all nodes that a pool may get.
     #[default]
     Packing,
@@ -76,7 +76,7 @@ pub struct ClaimView {
     pub weight: u32,
     /// What is asked.
     #[serde(default)]
-    pub stage: Stage,
+    pub stage: RankStage,
     /// Rows that may be bought; empty means all.
     pub candidates: Vec<u32>,
     /// Requirements.

@@ -48,7 +48,7 @@ use crate::cli::{MortiseCli, Subcommand};
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// What the verbs of policies need of a cluster.
-const CLUSTER: authoring::Cluster = authoring::Cluster {
+const CLUSTER: authoring::ClusterAccess = authoring::ClusterAccess {
     policies: cluster_policies::list,
     recording: running_controller::recording,
 };

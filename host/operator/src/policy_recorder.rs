@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context as _;
-use policy::{RecordedCall, RecordedLine, RecordedPolicy, Recorder, recording_files};
+use policy::{CallRecorder, RecordedCall, RecordedLine, RecordedPolicy, recording_files};
 
 /// Sixteenths of the room that each of the two files takes: a volume of that size is never full.
 const SIXTEENTHS: u64 = 7;
@@ -86,7 +86,7 @@ impl FileRecorder {
     }
 }
 
-impl Recorder for FileRecorder {
+impl CallRecorder for FileRecorder {
     fn record(&self, call: Box<RecordedCall>, policy: &dyn Fn() -> RecordedPolicy) {
         let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(open) = ring.as_mut() else { return };
@@ -159,7 +159,7 @@ fn remove(file: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use disruption::hooks::{BudgetRound, Context};
-    use policy::{Answer, Question, RecordedLines};
+    use policy::{RecordedAnswer, RecordedLines, RecordedQuestion};
 
     use super::*;
 
@@ -188,13 +188,13 @@ mod tests {
             is_shadow: false,
             fuel: 0,
             memory: Vec::new(),
-            question: Question::Allow {
+            question: RecordedQuestion::Allow {
                 round: BudgetRound {
                     context,
                     ..BudgetRound::default()
                 },
             },
-            answer: Ok(Answer::Order(Vec::new())),
+            answer: Ok(RecordedAnswer::Order(Vec::new())),
             remembers: None,
         })
     }

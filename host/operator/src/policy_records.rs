@@ -97,7 +97,8 @@ mod tests {
     use axum::http::Request;
     use disruption::hooks::BudgetRound;
     use policy::{
-        Answer, Question, RecordedCall, RecordedLine, RecordedLines, RecordedPolicy, Recorder as _,
+        CallRecorder as _, RecordedAnswer, RecordedCall, RecordedLine, RecordedLines,
+        RecordedPolicy, RecordedQuestion,
     };
     use tower::ServiceExt as _;
 
@@ -112,10 +113,10 @@ mod tests {
             is_shadow: false,
             fuel: 0,
             memory: Vec::new(),
-            question: Question::Allow {
+            question: RecordedQuestion::Allow {
                 round: BudgetRound::default(),
             },
-            answer: Ok(Answer::Order(Vec::new())),
+            answer: Ok(RecordedAnswer::Order(Vec::new())),
             remembers: None,
         })
     }

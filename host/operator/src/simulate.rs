@@ -21,8 +21,10 @@ use std::time::Instant;
 use anyhow::{Context as _, bail};
 use apis::conditions::reason;
 use jiff::Timestamp;
-use policy::{Kind, PolicyHost};
-use problem_file::{Explanation, InstanceTypes, PoolCatalogue, Report, Timing, World, explain};
+use policy::{PolicyHost, PolicyKind};
+use problem_file::{
+    AnswerReport, Explanation, FileWorld, InstanceTypes, Timing, TypeList, explain,
+};
 use scheduling::pod::PodKey;
 use scheduling::problem::Options;
 use scheduling::{
@@ -61,7 +63,7 @@ pub(crate) fn run(arguments: &SimulateArguments) -> ExitCode {
 
 /// A cluster with its pools and what they may buy: what every kind of simulation starts from.
 pub(crate) struct SimulationStart {
-    pub(crate) world: World,
+    pub(crate) world: FileWorld,
     pub(crate) pools: Pools,
     pub(crate) now: Timestamp,
     /// Workload of each pod that stands for a workload of no replicas.
@@ -77,7 +79,7 @@ pub(crate) struct Pools {
     /// Why the others may not.
     pub(crate) errors: BTreeMap<String, String>,
     /// Instance types of every pool, static and unready ones included.
-    pub(crate) types: BTreeMap<String, PoolCatalogue>,
+    pub(crate) types: BTreeMap<String, TypeList>,
 }
 
 /// What is printed.
@@ -85,7 +87,7 @@ pub(crate) struct Pools {
 #[serde(rename_all = "camelCase")]
 struct SimulationAnswer<'a> {
     #[serde(flatten)]
-    report: &'a Report,
+    report: &'a AnswerReport,
     /// What no plan for these pods undercuts; where nodes exist nobody can say.
     #[serde(skip_serializing_if = "Option::is_none")]
     lower_bound_per_hour: Option<f64>,
@@ -112,12 +114,12 @@ struct BufferAnswer {
 }
 
 fn buffers(snapshot: &Snapshot, solution: &Solution) -> Vec<BufferAnswer> {
-    let (rooms, _) = capacity_buffer::rooms(snapshot, solution);
+    let (headrooms, _) = capacity_buffer::headrooms(snapshot, solution);
     let answers = snapshot.capacity_buffers().filter_map(|buffer| {
         let metadata = &buffer.metadata;
         let names = (metadata.namespace.as_deref(), metadata.name.as_deref());
         let key = PodKey::new(names.0.unwrap_or_default(), names.1.unwrap_or_default());
-        let room = rooms.get(&key)?;
+        let headroom = headrooms.get(&key)?;
         let (replicas, ready, message) = match capacity_buffer::resolve(snapshot, buffer) {
             Ok(resolved) => (resolved.replicas, reason::RESOLVED, String::new()),
             Err(error) => (0, error.reason(), error.to_string()),
@@ -126,7 +128,7 @@ fn buffers(snapshot: &Snapshot, solution: &Solution) -> Vec<BufferAnswer> {
             buffer: key.to_string(),
             replicas,
             ready_for_provisioning: ready,
-            provisioning: room.told().1,
+            provisioning: headroom.status_and_reason().1,
             message,
         })
     });
@@ -141,7 +143,7 @@ fn simulate(arguments: &SimulateArguments) -> anyhow::Result<bool> {
     })?;
     policies::bind(&host, &arguments.policies, &input.config_maps)?;
     // A pass asks for nothing else.
-    host.warm_up_kind(Kind::Rank);
+    host.warm_up_kind(PolicyKind::Rank);
     let policies = TimedPolicies::new(&host);
     if arguments.disruption || arguments.until_stable {
         host.warm_up();
@@ -171,7 +173,7 @@ fn provision(
         ..solve_within_premium(&question.problem, &prepared, &tables, &Interrupt::never())
     };
     let solve_seconds = started.elapsed().as_secs_f64();
-    let report = Report::new(&input.world, &question, &solution).timed(Timing {
+    let report = AnswerReport::new(&input.world, &question, &solution).timed(Timing {
         setup_seconds,
         solve_seconds,
         policy_seconds,
@@ -213,7 +215,7 @@ pub(crate) fn read(arguments: &SimulateArguments) -> anyhow::Result<SimulationSt
         .build()?;
     let expanded = match &arguments.problem {
         Some(path) => Expanded::of(
-            World::read(&read_text(path)?)
+            FileWorld::read(&read_text(path)?)
                 .with_context(|| format!("--problem {}", path.display()))?,
         ),
         None if arguments.files.is_empty() => {
@@ -242,7 +244,7 @@ pub(crate) fn read(arguments: &SimulateArguments) -> anyhow::Result<SimulationSt
 }
 
 /// Lays NodeOverlays on what pools may buy and takes CapacityBuffers out, as the gates say.
-fn obey_gates(arguments: &SimulateArguments, world: &mut World, pools: &mut Pools) {
+fn obey_gates(arguments: &SimulateArguments, world: &mut FileWorld, pools: &mut Pools) {
     let gates = &arguments.feature_gates;
     let snapshot = world.snapshot();
     let off = |kinds: &str, gate: &str| {
@@ -266,7 +268,7 @@ fn obey_gates(arguments: &SimulateArguments, world: &mut World, pools: &mut Pool
 }
 
 /// Every pool may buy the types of the file.
-fn of_file(world: &mut World, types: InstanceTypes) -> Pools {
+fn of_file(world: &mut FileWorld, types: InstanceTypes) -> Pools {
     let (mut pools, errors) = world.pools(&mut |_| Ok(types.types.clone()));
     for pool in &mut pools {
         types.define_labels(&mut pool.node_pool);

@@ -9,7 +9,7 @@ use aws::sdk::SdkClients;
 use aws::{AwsApis, AwsOptions, AwsProvider};
 use cloudprovider::{Clock, CloudProviderError, InterruptionQueue};
 use controllers::{Controllers, ControllersConfig, ControllersHooks, Metrics, Settings};
-use policy::{PolicyHost, ProviderTells};
+use policy::{PolicyHost, ProviderFacts};
 use prometheus_client::registry::Registry;
 use sim::ec2::SimulatedEc2;
 use state::ledger::{Ledger, OutcomeId, Record};
@@ -62,7 +62,7 @@ impl Stack {
             policy_limits,
         } = config;
         // EC2 tells free addresses; that spot was taken back is told by the queue alone.
-        let policies = PolicyHost::new(policy_limits)?.provided_by(ProviderTells {
+        let policies = PolicyHost::new(policy_limits)?.provided_by(ProviderFacts {
             free_addresses: true,
             interruption_rate: interruptions.is_some(),
         });

@@ -15,7 +15,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion};
-use policy::{BindingSource, BindingState, Kind, Limits, ObjectKey, PolicyHost};
+use policy::{BindingSource, BindingState, Limits, ObjectKey, PolicyHost, PolicyKind};
 use scheduling::ranking::{
     ClaimView, OfferingTable, PriceRank, RankHook, RankRound, UsageTable, WorkloadTable,
 };
@@ -87,7 +87,7 @@ fn table(host: &PolicyHost, bound: &PolicyHost, everything: &PolicyHost) {
     };
     for (rows, warm_before, fresh_before, fresh_goal) in GOALS {
         let measured = host
-            .measure_default(Kind::Rank, rows)
+            .measure_default(PolicyKind::Rank, rows)
             .expect("there is a default")
             .expect("it answers");
         let what = format!("rank, {rows} rows, warm");

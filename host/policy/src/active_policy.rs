@@ -14,16 +14,16 @@ use hooks::ranking::Needs;
 use crate::binding::{Binding, BindingFacts, Scope};
 use crate::builtin;
 use crate::digest::digest;
-use crate::limits::Kind;
+use crate::limits::PolicyKind;
 use crate::module::Module;
 use crate::needs::{PolicyNeeds, united};
-use crate::rule::Rule;
+use crate::rule::PolicyRule;
 
 /// What answers: a component or a rule.
 #[derive(Clone)]
 pub(crate) enum Program {
     Component(Arc<Module>),
-    Rule(Arc<Rule>),
+    Rule(Arc<PolicyRule>),
 }
 
 impl Program {
@@ -41,7 +41,7 @@ pub(crate) struct ActivePolicy {
     /// `None` for a built-in default.
     pub(crate) key: Option<ObjectKey>,
     pub(crate) name: String,
-    pub(crate) kinds: Vec<Kind>,
+    pub(crate) kinds: Vec<PolicyKind>,
     pub(crate) mode: Mode,
     pub(crate) scope: Scope,
     pub(crate) order: i32,
@@ -93,7 +93,7 @@ impl ActivePolicy {
     }
 
     /// The built-in default of a kind.
-    pub(crate) fn default_of(kind: Kind, program: Program) -> Self {
+    pub(crate) fn default_of(kind: PolicyKind, program: Program) -> Self {
         Self {
             key: None,
             name: builtin::default_of(kind).to_owned(),
@@ -187,14 +187,14 @@ impl ActivePolicy {
 /// The policies of a round, each kind in the order of the chain.
 #[derive(Default)]
 pub(crate) struct ActivePolicies {
-    by_kind: BTreeMap<Kind, Vec<Arc<ActivePolicy>>>,
+    by_kind: BTreeMap<PolicyKind, Vec<Arc<ActivePolicy>>>,
     /// Of what decides each kind.
-    identities: BTreeMap<Kind, String>,
+    identities: BTreeMap<PolicyKind, String>,
 }
 
 impl ActivePolicies {
     /// Chains in their order.
-    pub(crate) fn new(by_kind: BTreeMap<Kind, Vec<Arc<ActivePolicy>>>) -> Self {
+    pub(crate) fn new(by_kind: BTreeMap<PolicyKind, Vec<Arc<ActivePolicy>>>) -> Self {
         let identity = |chain: &Vec<Arc<ActivePolicy>>| {
             let deciding = chain.iter().filter(|policy| policy.decides());
             let text: String = deciding.map(|policy| policy.identity()).collect();
@@ -209,13 +209,13 @@ impl ActivePolicies {
     }
 
     /// The policies that decide.
-    pub(crate) fn deciding(&self, kind: Kind) -> Vec<Arc<ActivePolicy>> {
+    pub(crate) fn deciding(&self, kind: PolicyKind) -> Vec<Arc<ActivePolicy>> {
         let deciding = self.chain(kind).filter(|policy| policy.decides());
         deciding.cloned().collect()
     }
 
     /// The policies that only watch.
-    pub(crate) fn shadows(&self, kind: Kind) -> Vec<Arc<ActivePolicy>> {
+    pub(crate) fn shadows(&self, kind: PolicyKind) -> Vec<Arc<ActivePolicy>> {
         let watching = self
             .chain(kind)
             .filter(|policy| policy.mode == Mode::Shadow);
@@ -223,20 +223,20 @@ impl ActivePolicies {
     }
 
     /// What its policies must be told beside the plain tables, those that only watch included.
-    pub(crate) fn needs(&self, kind: Kind) -> Needs {
+    pub(crate) fn needs(&self, kind: PolicyKind) -> Needs {
         self.chain(kind).fold(Needs::default(), |needs, policy| {
             united(needs, policy.needs.tables())
         })
     }
 
     /// All that are asked, in their order.
-    pub(crate) fn chain(&self, kind: Kind) -> impl Iterator<Item = &Arc<ActivePolicy>> {
+    pub(crate) fn chain(&self, kind: PolicyKind) -> impl Iterator<Item = &Arc<ActivePolicy>> {
         let all = self.by_kind.get(&kind).into_iter().flatten();
         all.filter(|policy| policy.mode != Mode::Off)
     }
 
     /// What decides a kind, as a text that is another when something else does; empty for the default.
-    pub(crate) fn identity(&self, kind: Kind) -> &str {
+    pub(crate) fn identity(&self, kind: PolicyKind) -> &str {
         self.identities.get(&kind).map_or("", String::as_str)
     }
 }

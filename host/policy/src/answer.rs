@@ -7,14 +7,15 @@ use hooks::disruption as native;
 use hooks::ranking::Ranking;
 
 use crate::call::Session;
+use crate::call_context::CallContext;
 use crate::call_failure::CallFailure;
 use crate::interface::exchange::GivenAllowances;
 use crate::interface::exchange::GivenRanking;
+use crate::interface::exchange::JudgeAsk;
 use crate::interface::exchange::RankAsk;
 use crate::interface::exchange::Remembering;
 use crate::limits::short;
 use crate::memories::MEMORY_BYTES_MAX;
-use crate::told::Told;
 
 /// A hold may last so long; then the policy is asked again.
 const RETRY_SECONDS_MAX: u32 = 3600;
@@ -28,11 +29,11 @@ pub(crate) struct Allowed {
 
 pub(crate) fn rank(
     session: &mut Session<'_>,
-    told: &Told<'_>,
+    call: &CallContext<'_>,
     ask: RankAsk<'_>,
 ) -> Result<Remembering<Vec<Ranking>>, CallFailure> {
     let RankAsk { round, claims, .. } = ask;
-    let answer = session.ask(|guest, at| guest.rank(at, told, ask))?;
+    let answer = session.ask(|guest, at| guest.rank(at, call, ask))?;
     checked(answer, |given| {
         same_length("rankings", given.len(), claims.len())?;
         let rankings = given.into_iter().zip(claims).map(|(ranking, claim)| {
@@ -113,10 +114,10 @@ fn checked_ranking(ranking: GivenRanking, candidates: usize) -> Result<Ranking, 
 
 pub(crate) fn order(
     session: &mut Session<'_>,
-    told: &Told<'_>,
+    call: &CallContext<'_>,
     round: &native::ConsolidationRound,
 ) -> Result<Vec<f64>, CallFailure> {
-    let keys = session.ask(|guest, at| guest.order(at, told, round))?;
+    let keys = session.ask(|guest, at| guest.order(at, call, round))?;
     same_length("order keys", keys.len(), round.nodes.name.len())?;
     match keys.iter().find(|key| !key.is_finite()) {
         Some(key) => Err(invalid(format!("the order key {key} is not finite"))),
@@ -126,12 +127,12 @@ pub(crate) fn order(
 
 pub(crate) fn judge(
     session: &mut Session<'_>,
-    told: &Told<'_>,
-    (round, moves): (&native::ConsolidationRound, &[native::Move]),
+    call: &CallContext<'_>,
+    ask: JudgeAsk<'_>,
 ) -> Result<Remembering<Vec<native::Verdict>>, CallFailure> {
-    let answer = session.ask(|guest, at| guest.judge(at, told, (round, moves)))?;
+    let answer = session.ask(|guest, at| guest.judge(at, call, ask))?;
     checked(answer, |mut verdicts| {
-        same_length("verdicts", verdicts.len(), moves.len())?;
+        same_length("verdicts", verdicts.len(), ask.moves.len())?;
         if let Some(verdict) = verdicts.iter().find(|verdict| !verdict.score.is_finite()) {
             return Err(invalid(format!(
                 "the score {} is not finite",
@@ -150,11 +151,11 @@ fn bounded(verdict: &mut native::Verdict) {
 
 pub(crate) fn allow(
     session: &mut Session<'_>,
-    told: &Told<'_>,
+    call: &CallContext<'_>,
     round: &native::BudgetRound,
 ) -> Result<Remembering<Allowed>, CallFailure> {
     let pools = &round.pools;
-    let answer = session.ask(|guest, at| guest.allow(at, told, pools))?;
+    let answer = session.ask(|guest, at| guest.allow(at, call, pools))?;
     checked(answer, |given| {
         let GivenAllowances {
             mut items,

@@ -6,34 +6,35 @@ use std::time::Instant;
 
 use hooks::binding::Mode;
 use hooks::disruption::{BudgetRound, ConsolidationRound, Move, Verdict};
-use hooks::ranking::{ClaimView, OfferingTable, RankRound, Ranking, Stage};
+use hooks::ranking::{ClaimView, OfferingTable, RankRound, RankStage, Ranking};
 
 use crate::active_policy::{ActivePolicy, Program};
 use crate::answer::{self, Allowed};
 use crate::call::{Session, call};
+use crate::call_context::CallContext;
 use crate::call_failure::CallFailure;
 use crate::called::Called;
 use crate::called::Log;
-use crate::host::Inner;
+use crate::host::HostState;
+use crate::interface::exchange::JudgeAsk;
 use crate::interface::exchange::RankAsk;
 use crate::interface::exchange::Remembering;
-use crate::limits::{CallLimits, Kind};
+use crate::limits::{CallLimits, PolicyKind};
 use crate::module::Module;
-use crate::recording::{Answer, Asked, Question};
-use crate::rule::{Ran, Rule};
-use crate::told::Told;
+use crate::recording::{AskedPolicy, RecordedAnswer, RecordedQuestion};
+use crate::rule::{PolicyRule, Ran};
 
 /// Who is asked, and as what.
 #[derive(Clone, Copy)]
 struct Asking<'a> {
     policy: &'a ActivePolicy,
-    kind: Kind,
+    kind: PolicyKind,
     /// Whether its next call is told what this one wants to remember.
     keeps_memory: bool,
 }
 
 impl<'a> Asking<'a> {
-    fn of(policy: &'a ActivePolicy, kind: Kind) -> Self {
+    fn of(policy: &'a ActivePolicy, kind: PolicyKind) -> Self {
         Self {
             policy,
             kind,
@@ -42,7 +43,7 @@ impl<'a> Asking<'a> {
     }
 }
 
-impl Inner {
+impl HostState {
     /// The effective costs for some claims, starting from `prior`.
     pub(crate) fn ask_rank(
         &self,
@@ -70,16 +71,19 @@ impl Inner {
                 ..round.clone()
             };
             let prior = prior.to_vec();
-            (round.decision_id.clone(), Question::Rank { round, prior })
+            (
+                round.decision_id.clone(),
+                RecordedQuestion::Rank { round, prior },
+            )
         };
         // Calls before packing follow one another; launches run beside them.
-        let keeps_memory = claims.iter().any(|claim| claim.stage == Stage::Packing);
+        let keeps_memory = claims.iter().any(|claim| claim.stage == RankStage::Packing);
         let asking = Asking {
             policy,
-            kind: Kind::Rank,
+            kind: PolicyKind::Rank,
             keeps_memory,
         };
-        self.recorded(asking, ask, question, |it| Answer::Rank(it.clone()))
+        self.recorded(asking, ask, question, |it| RecordedAnswer::Rank(it.clone()))
     }
 
     /// As [`ask_rank`](Self::ask_rank), whatever was answered before.
@@ -89,19 +93,19 @@ impl Inner {
         ask: RankAsk<'_>,
         memory: &[u8],
     ) -> Called<Remembering<Vec<Ranking>>> {
-        let limits = self.limits_of(policy, Kind::Rank);
-        let mut told = Told::rank(policy, ask.round, memory);
+        let limits = self.limits_of(policy, PolicyKind::Rank);
+        let mut call = CallContext::rank(policy, ask.round, memory);
         match &policy.program {
-            Program::Component(module) => self.ask_module((module, policy), limits, |session| {
-                answer::rank(session, &told, ask)
+            Program::Component(module) => self.ask_module(module, policy, limits, |session| {
+                answer::rank(session, &call, ask)
             }),
             Program::Rule(rule) => {
-                let round = with_rates(ask.round, told.rates.take());
+                let round = with_rates(ask.round, call.rates.take());
                 let ask = RankAsk {
                     round: &round,
                     ..ask
                 };
-                ask_rule(rule, |rule| rule.rank(ask, &told.context, limits.fuel))
+                ask_rule(rule, |rule| rule.rank(ask, &call.context, limits.fuel))
             }
         }
     }
@@ -115,10 +119,15 @@ impl Inner {
         let ask = |memory: &[u8]| self.ask_order_anew(policy, round, memory);
         let question = || {
             let round = round.clone();
-            (round.context.decision_id.clone(), Question::Order { round })
+            (
+                round.context.decision_id.clone(),
+                RecordedQuestion::Order { round },
+            )
         };
-        let asking = Asking::of(policy, Kind::Consolidation);
-        self.recorded(asking, ask, question, |it| Answer::Order(it.clone()))
+        let asking = Asking::of(policy, PolicyKind::Consolidation);
+        self.recorded(asking, ask, question, |it| {
+            RecordedAnswer::Order(it.clone())
+        })
     }
 
     /// As [`ask_order`](Self::ask_order), kept nowhere.
@@ -128,19 +137,19 @@ impl Inner {
         round: &ConsolidationRound,
         memory: &[u8],
     ) -> Called<Remembering<Vec<f64>>> {
-        let limits = self.limits_of(policy, Kind::Consolidation);
+        let limits = self.limits_of(policy, PolicyKind::Consolidation);
         match &policy.program {
             Program::Component(module) => {
-                let told = Told::consolidation(policy, round, memory);
-                let called = self.ask_module((module, policy), limits, |session| {
-                    answer::order(session, &told, round)
+                let call = CallContext::consolidation(policy, round, memory);
+                let called = self.ask_module(module, policy, limits, |session| {
+                    answer::order(session, &call, round)
                 });
                 called.map(|answer| Remembering {
                     answer,
                     memory: None,
                 })
             }
-            Program::Rule(rule) => ask_rule(rule, |_| crate::rule::Rule::order(round)),
+            Program::Rule(rule) => ask_rule(rule, |_| crate::rule::PolicyRule::order(round)),
         }
     }
 
@@ -151,34 +160,33 @@ impl Inner {
         round: &ConsolidationRound,
         moves: &[Move],
     ) -> Called<Vec<Verdict>> {
-        let ask = |memory: &[u8]| self.ask_judge_anew(policy, (round, moves), memory);
+        let ask = |memory: &[u8]| self.ask_judge_anew(policy, JudgeAsk { round, moves }, memory);
         let question = || {
             let (round, moves) = (round.clone(), moves.to_vec());
             let decision_id = round.context.decision_id.clone();
-            (decision_id, Question::Judge { round, moves })
+            (decision_id, RecordedQuestion::Judge { round, moves })
         };
-        let asking = Asking::of(policy, Kind::Consolidation);
-        self.recorded(asking, ask, question, |it| Answer::Judge(it.clone()))
+        let asking = Asking::of(policy, PolicyKind::Consolidation);
+        self.recorded(asking, ask, question, |it| {
+            RecordedAnswer::Judge(it.clone())
+        })
     }
 
     /// As [`ask_judge`](Self::ask_judge), kept nowhere.
     pub(crate) fn ask_judge_anew(
         &self,
         policy: &ActivePolicy,
-        (round, moves): (&ConsolidationRound, &[Move]),
+        ask: JudgeAsk<'_>,
         memory: &[u8],
     ) -> Called<Remembering<Vec<Verdict>>> {
-        let limits = self.limits_of(policy, Kind::Consolidation);
-        let told = Told::consolidation(policy, round, memory);
+        let limits = self.limits_of(policy, PolicyKind::Consolidation);
+        let call = CallContext::consolidation(policy, ask.round, memory);
         match &policy.program {
-            Program::Component(module) => self.ask_module((module, policy), limits, |session| {
-                answer::judge(session, &told, (round, moves))
+            Program::Component(module) => self.ask_module(module, policy, limits, |session| {
+                answer::judge(session, &call, ask)
             }),
             Program::Rule(rule) => {
-                let question = (round, moves);
-                ask_rule(rule, |rule| {
-                    rule.judge(question, &told.context, limits.fuel)
-                })
+                ask_rule(rule, |rule| rule.judge(ask, &call.context, limits.fuel))
             }
         }
     }
@@ -188,13 +196,16 @@ impl Inner {
         let ask = |memory: &[u8]| self.ask_allow_anew(policy, round, memory);
         let question = || {
             let round = round.clone();
-            (round.context.decision_id.clone(), Question::Allow { round })
+            (
+                round.context.decision_id.clone(),
+                RecordedQuestion::Allow { round },
+            )
         };
-        let answer = |it: &Allowed| Answer::Allow {
+        let answer = |it: &Allowed| RecordedAnswer::Allow {
             items: it.items.clone(),
             valid_for_seconds: it.valid_for_seconds,
         };
-        let asking = Asking::of(policy, Kind::Budgets);
+        let asking = Asking::of(policy, PolicyKind::Budgets);
         self.recorded(asking, ask, question, answer)
     }
 
@@ -205,14 +216,14 @@ impl Inner {
         round: &BudgetRound,
         memory: &[u8],
     ) -> Called<Remembering<Allowed>> {
-        let limits = self.limits_of(policy, Kind::Budgets);
-        let told = Told::budgets(policy, round, memory);
+        let limits = self.limits_of(policy, PolicyKind::Budgets);
+        let call = CallContext::budgets(policy, round, memory);
         match &policy.program {
-            Program::Component(module) => self.ask_module((module, policy), limits, |session| {
-                answer::allow(session, &told, round)
+            Program::Component(module) => self.ask_module(module, policy, limits, |session| {
+                answer::allow(session, &call, round)
             }),
             Program::Rule(rule) => {
-                ask_rule(rule, |rule| rule.allow(round, &told.context, limits.fuel))
+                ask_rule(rule, |rule| rule.allow(round, &call.context, limits.fuel))
             }
         }
     }
@@ -222,8 +233,8 @@ impl Inner {
         &self,
         asking: Asking<'_>,
         ask: impl FnOnce(&[u8]) -> Called<Remembering<T>>,
-        question: impl FnOnce() -> (String, Question),
-        answer: impl FnOnce(&T) -> Answer,
+        question: impl FnOnce() -> (String, RecordedQuestion),
+        answer: impl FnOnce(&T) -> RecordedAnswer,
     ) -> Called<T> {
         let Asking {
             policy,
@@ -232,7 +243,7 @@ impl Inner {
         } = asking;
         let memory = self.memories.of(policy, kind);
         let called = ask(&memory);
-        let asked = Asked {
+        let asked = AskedPolicy {
             policy,
             memory: &memory,
         };
@@ -243,10 +254,10 @@ impl Inner {
         called.map(|it| it.answer)
     }
 
-    fn limits_of(&self, policy: &ActivePolicy, kind: Kind) -> CallLimits {
+    fn limits_of(&self, policy: &ActivePolicy, kind: PolicyKind) -> CallLimits {
         let limits = self.limits.of(kind);
         if policy.is_on_trial {
-            limits.patient()
+            limits.extended()
         } else if policy.mode == Mode::Shadow {
             limits.halved()
         } else {
@@ -257,7 +268,8 @@ impl Inner {
     /// One call in a fresh, configured instance.
     fn ask_module<T>(
         &self,
-        (module, policy): (&Module, &ActivePolicy),
+        module: &Module,
+        policy: &ActivePolicy,
         limits: CallLimits,
         question: impl FnOnce(&mut Session<'_>) -> Result<T, CallFailure>,
     ) -> Called<T> {
@@ -282,7 +294,10 @@ fn with_rates(round: &RankRound, rates: Option<Vec<f64>>) -> Cow<'_, RankRound> 
     }
 }
 
-fn ask_rule<T>(rule: &Rule, ask: impl FnOnce(&Rule) -> Ran<T>) -> Called<Remembering<T>> {
+fn ask_rule<T>(
+    rule: &PolicyRule,
+    ask: impl FnOnce(&PolicyRule) -> Ran<T>,
+) -> Called<Remembering<T>> {
     let started = Instant::now();
     let Ran { result, fuel } = ask(rule);
     let remembering = |answer| Remembering {

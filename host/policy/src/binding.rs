@@ -14,7 +14,7 @@ use apis::ObjectKey;
 use hooks::binding::{Authority, BindingSource, Mode, OnFailure};
 
 use crate::builtin::{self, BUILTINS};
-use crate::limits::Kind;
+use crate::limits::PolicyKind;
 use crate::rule::source::RuleSource;
 
 pub use error::BindingError;
@@ -49,7 +49,7 @@ pub struct Binding {
     /// Who it is.
     pub key: ObjectKey,
     /// What it judges: one kind, or all for `full`.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<PolicyKind>,
     /// What its answer does.
     pub mode: Mode,
     /// NodePools it is for.
@@ -106,12 +106,12 @@ pub fn references(source: &BindingSource) -> Vec<String> {
         .collect()
 }
 
-fn kinds(label: &str) -> Result<Vec<Kind>, BindingError> {
+fn kinds(label: &str) -> Result<Vec<PolicyKind>, BindingError> {
     match label {
-        "rank" => Ok(vec![Kind::Rank]),
-        "consolidation" => Ok(vec![Kind::Consolidation]),
-        "budgets" => Ok(vec![Kind::Budgets]),
-        "full" => Ok(Kind::ALL.to_vec()),
+        "rank" => Ok(vec![PolicyKind::Rank]),
+        "consolidation" => Ok(vec![PolicyKind::Consolidation]),
+        "budgets" => Ok(vec![PolicyKind::Budgets]),
+        "full" => Ok(PolicyKind::ALL.to_vec()),
         other => Err(value(
             LABEL_KIND,
             other,
@@ -135,11 +135,11 @@ fn order(text: Option<&str>) -> Result<i32, BindingError> {
         .map_err(|_| value(ANNOTATION_ORDER, text, "a whole number"))
 }
 
-fn on_failure(text: Option<&str>, kinds: &[Kind]) -> Result<OnFailure, BindingError> {
+fn on_failure(text: Option<&str>, kinds: &[PolicyKind]) -> Result<OnFailure, BindingError> {
     match text {
         None | Some("default") => Ok(OnFailure::Default),
         // A launch cannot be held back for want of an opinion: pods wait for it.
-        Some("hold") if kinds == [Kind::Rank] => Err(BindingError::NoEffect {
+        Some("hold") if kinds == [PolicyKind::Rank] => Err(BindingError::NoEffect {
             key: ANNOTATION_ON_FAILURE,
             found: "hold",
             kind: "rank, where the default decides after a failure",
@@ -149,12 +149,12 @@ fn on_failure(text: Option<&str>, kinds: &[Kind]) -> Result<OnFailure, BindingEr
     }
 }
 
-fn authority(text: Option<&str>, kinds: &[Kind]) -> Result<Authority, BindingError> {
+fn authority(text: Option<&str>, kinds: &[PolicyKind]) -> Result<Authority, BindingError> {
     match text {
         None | Some("lower") => Ok(Authority::Lower),
         Some("replace") => match kinds {
-            [Kind::Budgets] | [_, _, ..] => Ok(Authority::Replace),
-            [Kind::Rank | Kind::Consolidation] | [] => Err(BindingError::NoEffect {
+            [PolicyKind::Budgets] | [_, _, ..] => Ok(Authority::Replace),
+            [PolicyKind::Rank | PolicyKind::Consolidation] | [] => Err(BindingError::NoEffect {
                 key: ANNOTATION_AUTHORITY,
                 found: "replace",
                 kind: kinds.first().map_or("", |kind| kind.as_str()),

@@ -1,6 +1,6 @@
 //! The components that are part of the binary, built from `policies/` by the example `build-policies`.
 
-use crate::limits::Kind;
+use crate::limits::PolicyKind;
 
 /// A component of the binary.
 #[derive(Debug, Clone, Copy)]
@@ -8,7 +8,7 @@ pub struct Builtin {
     /// As `data.builtin` names it.
     pub name: &'static str,
     /// What it judges.
-    pub kind: Kind,
+    pub kind: PolicyKind,
     component: &'static [u8],
     precompiled: &'static [u8],
 }
@@ -29,7 +29,7 @@ macro_rules! builtin {
     ($name:literal, $kind:ident) => {
         Builtin {
             name: $name,
-            kind: Kind::$kind,
+            kind: PolicyKind::$kind,
             component: include_bytes!(concat!("../builtin/", $name, ".wasm")),
             precompiled: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".cwasm")),
         }
@@ -72,10 +72,10 @@ pub(crate) fn of_component(component: &[u8]) -> Option<&'static Builtin> {
 }
 
 /// Name of the default of a kind.
-pub(crate) fn default_of(kind: Kind) -> &'static str {
+pub(crate) fn default_of(kind: PolicyKind) -> &'static str {
     match kind {
-        Kind::Rank => "default-rank",
-        Kind::Consolidation => "default-consolidation",
-        Kind::Budgets => "default-budgets",
+        PolicyKind::Rank => "default-rank",
+        PolicyKind::Consolidation => "default-consolidation",
+        PolicyKind::Budgets => "default-budgets",
     }
 }

@@ -8,9 +8,9 @@ use wasmtime::{Store, Trap, UpdateDeadline};
 use crate::call_failure::CallFailure;
 use crate::called::{Called, Log};
 use crate::engine::{Ticker, ticks};
-use crate::guest_state::{State, TABLE_ELEMENTS_MAX};
+use crate::guest_state::{GuestState, TABLE_ELEMENTS_MAX};
 use crate::interface::Guest;
-use crate::interface::exchange::{At, ConfigIssue, GuestResult, Refusal};
+use crate::interface::exchange::{ConfigIssue, GuestRefusal, GuestResult, RunningInstance};
 use crate::limits::{CallLimits, Limits, TEXT_BYTES_MAX, short};
 use crate::module::Module;
 
@@ -27,7 +27,7 @@ pub(crate) struct Grant<'a> {
 
 /// An instance within its store.
 pub(crate) struct Session<'a> {
-    store: Store<State>,
+    store: Store<GuestState>,
     instance: Instance,
     module: &'a Module,
     grant: Grant<'a>,
@@ -37,7 +37,7 @@ impl<'a> Session<'a> {
     /// An instance with its limits set; the guest's own start code runs within them.
     fn start(module: &'a Module, grant: Grant<'a>) -> Result<Self, (CallFailure, u64)> {
         let engine = module.pre.component().engine();
-        let mut store = Store::new(engine, State::new(grant.limits.memory_bytes_max));
+        let mut store = Store::new(engine, GuestState::new(grant.limits.memory_bytes_max));
         store.limiter(|state| state);
         store.set_hostcall_fuel(grant.limits.answer_bytes_max);
         if module.is_trusted {
@@ -69,7 +69,10 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn configure(&mut self, config: &str) -> Result<(), CallFailure> {
-        let at = (&mut self.store, &self.instance);
+        let at = RunningInstance {
+            store: &mut self.store,
+            instance: &self.instance,
+        };
         match self.module.guest.configure(at, config) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(issues)) => Err(CallFailure::Configuration(issues_text(&issues))),
@@ -84,12 +87,15 @@ impl<'a> Session<'a> {
 
     pub(crate) fn ask<T>(
         &mut self,
-        question: impl FnOnce(&Guest, At<'_>) -> GuestResult<T>,
+        question: impl FnOnce(&Guest, RunningInstance<'_>) -> GuestResult<T>,
     ) -> Result<T, CallFailure> {
-        let at = (&mut self.store, &self.instance);
+        let at = RunningInstance {
+            store: &mut self.store,
+            instance: &self.instance,
+        };
         match question(&self.module.guest, at) {
             Ok(Ok(value)) => Ok(value),
-            Ok(Err(Refusal { message, transient })) => Err(CallFailure::Refused {
+            Ok(Err(GuestRefusal { message, transient })) => Err(CallFailure::Refused {
                 message: short(message),
                 transient,
             }),
@@ -130,7 +136,7 @@ pub(crate) fn call<T>(
 
 /// Ends a guest that is at work for longer than the deadline. It is looked at with every tick and each look counts as
 /// one, so that time which the machine gave to others does not; the clock has the last word.
-fn bind_by_time(store: &mut Store<State>, deadline: Duration) {
+fn bind_by_time(store: &mut Store<GuestState>, deadline: Duration) {
     let mut left = ticks(deadline);
     let started = Instant::now();
     store.set_epoch_deadline(1);
@@ -173,11 +179,11 @@ fn head(text: &str) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-fn spent(store: &Store<State>, limits: CallLimits) -> u64 {
+fn spent(store: &Store<GuestState>, limits: CallLimits) -> u64 {
     limits.fuel.saturating_sub(store.get_fuel().unwrap_or(0))
 }
 
-fn failure(store: &Store<State>, grant: Grant<'_>, error: &wasmtime::Error) -> CallFailure {
+fn failure(store: &Store<GuestState>, grant: Grant<'_>, error: &wasmtime::Error) -> CallFailure {
     let cause = error.root_cause().to_string();
     let text = head(cause.strip_prefix("wasm trap: ").unwrap_or(&cause)).to_owned();
     match error.downcast_ref::<Trap>() {
@@ -192,7 +198,7 @@ fn failure(store: &Store<State>, grant: Grant<'_>, error: &wasmtime::Error) -> C
     }
 }
 
-fn log(state: &mut State) -> Log {
+fn log(state: &mut GuestState) -> Log {
     Log {
         lines: std::mem::take(&mut state.lines),
         dropped: state.lines_dropped,

@@ -208,12 +208,12 @@ impl Case {
     }
 
     fn run(&self, host: &PolicyHost, source: &BindingSource) -> CaseOutcome {
-        let mut faults = Faults(Vec::new());
+        let mut faults = CaseFaults(Vec::new());
         let mut source = source.clone();
         if let Some(config) = &self.config {
             source.data.insert("config".to_owned(), config.to_string());
         }
-        self.tell(&mut source);
+        self.write_facts(&mut source);
         let status = host.apply(&source);
         let is_ready = status.state == BindingState::Ready;
         match (&self.expect.refused, is_ready) {
@@ -238,16 +238,16 @@ impl Case {
     }
 
     /// Has the binding tell what the case says.
-    fn tell(&self, source: &mut BindingSource) {
-        let mut tell = |key: &str, text: String| source.data.insert(key.to_owned(), text);
+    fn write_facts(&self, source: &mut BindingSource) {
+        let mut put = |key: &str, text: String| source.data.insert(key.to_owned(), text);
         if !self.time_zones.is_empty() {
-            tell("time-zones", self.time_zones.join(","));
+            put("time-zones", self.time_zones.join(","));
         }
         if let Some(calendars) = &self.calendars {
-            tell("calendars", calendars.to_string());
+            put("calendars", calendars.to_string());
         }
         if let Some(rates) = &self.interruption_rates {
-            tell("interruption-rates", rates.to_string());
+            put("interruption-rates", rates.to_string());
         }
         if !self.workload_labels.is_empty() {
             let key = "mortise.dev/workload-labels".to_owned();
@@ -257,17 +257,17 @@ impl Case {
     }
 
     /// Gives the policy the memory of the case.
-    fn remind(&self, host: &PolicyHost, key: &ObjectKey, faults: &mut Faults) {
+    fn remind(&self, host: &PolicyHost, key: &ObjectKey, faults: &mut CaseFaults) {
         host.inner.memories.forget(key);
         let Some(memory) = &self.memory else { return };
         let policy = host.inner.policy(key);
         match policy.filter(|it| it.needs.has(Need::Memory)) {
-            Some(policy) => host.inner.memories.told(&policy, memory.as_bytes()),
+            Some(policy) => host.inner.memories.remember(&policy, memory.as_bytes()),
             None => faults.add("the policy's needs do not name `memory`".to_owned()),
         }
     }
 
-    fn ask(&self, host: &PolicyHost, key: &ObjectKey, faults: &mut Faults) {
+    fn ask(&self, host: &PolicyHost, key: &ObjectKey, faults: &mut CaseFaults) {
         self.remind(host, key, faults);
         host.drain_records();
         let uses = if !self.offerings.is_empty() {
@@ -315,9 +315,9 @@ impl Case {
 }
 
 /// Where an answer differs.
-struct Faults(Vec<String>);
+struct CaseFaults(Vec<String>);
 
-impl Faults {
+impl CaseFaults {
     fn add(&mut self, fault: String) {
         self.0.push(fault);
     }

@@ -10,17 +10,18 @@ use crate::called::Called;
 use crate::columns::{at, word};
 use crate::conformance;
 use crate::hooks::first_choice;
-use crate::host::{Inner, PolicyHost};
+use crate::host::{HostState, PolicyHost};
+use crate::interface::exchange::JudgeAsk;
 use crate::interface::exchange::RankAsk;
 use crate::interface::exchange::Remembering;
-use crate::limits::Kind;
-use crate::recording::Question;
+use crate::limits::PolicyKind;
+use crate::recording::RecordedQuestion;
 
 /// How two policies differ.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
     /// What was asked.
-    pub kind: Kind,
+    pub kind: PolicyKind,
     /// Rounds asked.
     pub rounds: u32,
     /// Claims, moves, or pairs of pool and reason.
@@ -38,7 +39,7 @@ pub struct Difference {
 #[error("{which} has no answer to a {} round: {failure}", kind.as_str())]
 pub struct CannotCompare {
     which: String,
-    kind: Kind,
+    kind: PolicyKind,
     failure: CallFailure,
 }
 
@@ -50,7 +51,7 @@ impl PolicyHost {
         new: &ObjectKey,
         rounds: u32,
     ) -> Result<Vec<Difference>, CannotCompare> {
-        let questions: Vec<Question> = Kind::ALL
+        let questions: Vec<RecordedQuestion> = PolicyKind::ALL
             .into_iter()
             .flat_map(|kind| (0..rounds).map(move |round| conformance::usual(kind, round)))
             .collect();
@@ -62,7 +63,7 @@ impl PolicyHost {
         &self,
         old: &ObjectKey,
         new: &ObjectKey,
-        questions: &[Question],
+        questions: &[RecordedQuestion],
     ) -> Result<Vec<Difference>, CannotCompare> {
         let (Some(old), Some(new)) = (self.inner.policy(old), self.inner.policy(new)) else {
             return Ok(Vec::new());
@@ -86,10 +87,10 @@ impl PolicyHost {
                 for question in questions.iter().filter(|it| it.kind() == *kind) {
                     pair.found.rounds += 1;
                     match question {
-                        Question::Rank { round, prior } => pair.rank(round, prior)?,
-                        Question::Order { .. } => {}
-                        Question::Judge { round, moves } => pair.judge(round, moves)?,
-                        Question::Allow { round } => pair.allow(round)?,
+                        RecordedQuestion::Rank { round, prior } => pair.rank(round, prior)?,
+                        RecordedQuestion::Order { .. } => {}
+                        RecordedQuestion::Judge { round, moves } => pair.judge(round, moves)?,
+                        RecordedQuestion::Allow { round } => pair.allow(round)?,
                     }
                 }
                 Ok(pair.found)
@@ -99,7 +100,7 @@ impl PolicyHost {
 }
 
 struct Pair<'a> {
-    host: &'a Inner,
+    host: &'a HostState,
     old: &'a ActivePolicy,
     new: &'a ActivePolicy,
     found: Difference,
@@ -148,7 +149,7 @@ impl Pair<'_> {
             if before.is_some() && after.is_some() {
                 self.found.usd_per_hour += price(after) - price(before);
             }
-            let told = |row: Option<u32>| match row {
+            let named = |row: Option<u32>| match row {
                 Some(row) => format!(
                     "{} in {} at {} USD/h",
                     word(&table.symbols, at(&table.instance_type, row)),
@@ -158,7 +159,7 @@ impl Pair<'_> {
                 None => "nothing".to_owned(),
             };
             self.note(before != after, || {
-                format!("{} becomes {}", told(before), told(after))
+                format!("{} becomes {}", named(before), named(after))
             });
         }
         Ok(())
@@ -166,7 +167,8 @@ impl Pair<'_> {
 
     fn judge(&mut self, round: &ConsolidationRound, moves: &[Move]) -> Result<(), CannotCompare> {
         let host = self.host;
-        let (old, new) = self.both(|policy| host.ask_judge_anew(policy, (round, moves), &[]))?;
+        let (old, new) =
+            self.both(|policy| host.ask_judge_anew(policy, JudgeAsk { round, moves }, &[]))?;
         for ((it, old), new) in moves.iter().zip(old).zip(new) {
             self.note(old.decision != new.decision, || {
                 format!(

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use wasmtime::component::Linker;
 
-use crate::guest_state::State;
+use crate::guest_state::GuestState;
 use crate::load_error::LoadError;
 use crate::module::Module;
 
@@ -19,17 +19,17 @@ const COMPILERS_MAX: usize = 2;
 /// The threads that compile components from outside.
 #[derive(Default)]
 pub(crate) struct Compilers {
-    shared: Arc<Shared>,
+    shared: Arc<CompilerPermits>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct CompilerPermits {
     busy: Mutex<usize>,
     free: Condvar,
 }
 
 /// A compiler that is busy until this is dropped.
-struct Busy(Arc<Shared>);
+struct Busy(Arc<CompilerPermits>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
@@ -42,7 +42,7 @@ impl Compilers {
     /// Compiles a component that nobody vouches for.
     pub(crate) fn compile(
         &self,
-        linker: &Linker<State>,
+        linker: &Linker<GuestState>,
         bytes: &[u8],
         patience: Duration,
     ) -> Result<Module, LoadError> {
@@ -64,7 +64,7 @@ impl Compilers {
     }
 
     fn take(&self, patience: Duration) -> Option<Busy> {
-        let Shared { busy, free } = &*self.shared;
+        let CompilerPermits { busy, free } = &*self.shared;
         let locked = busy.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut busy, _) = free
             .wait_timeout_while(locked, patience, |busy| *busy >= COMPILERS_MAX)

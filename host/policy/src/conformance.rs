@@ -11,19 +11,20 @@ use apis::ObjectKey;
 use hooks::disruption::{
     BudgetRound, Civil, ConsolidationRound, Move, MoveKind, NO_CAPACITY_TYPE, VerdictDecision,
 };
-use hooks::ranking::{ClaimView, RankRound, Ranking, Stage};
+use hooks::ranking::{ClaimView, RankRound, RankStage, Ranking};
 
 use crate::active_policy::{ActivePolicy, Program};
+use crate::call_context::moment;
 use crate::call_failure::CallFailure;
 use crate::called::Called;
 use crate::golden;
-use crate::host::{Inner, PolicyHost};
+use crate::host::{HostState, PolicyHost};
+use crate::interface::exchange::JudgeAsk;
 use crate::interface::exchange::RankAsk;
 use crate::interface::exchange::Remembering;
-use crate::limits::Kind;
-use crate::random::Random;
-use crate::recording::Question;
-use crate::told::moment;
+use crate::limits::PolicyKind;
+use crate::random::SplitMix;
+use crate::recording::RecordedQuestion;
 use fault::{ConformanceFault, NotConformant};
 
 /// Rows of the tables, in turn: none and one are rare and real, as is every type in every zone.
@@ -41,7 +42,7 @@ const ROWS_OF_RULES: u32 = 24;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conformance {
     /// What was asked.
-    pub kind: Kind,
+    pub kind: PolicyKind,
     /// Rounds made up.
     pub rounds: u32,
     /// Most fuel of a round.
@@ -70,7 +71,7 @@ impl PolicyHost {
 }
 
 /// What a policy must answer before it may decide. Gives what is worth knowing of it.
-pub(crate) fn gate(host: &Inner, policy: &ActivePolicy) -> Result<Vec<String>, NotConformant> {
+pub(crate) fn gate(host: &HostState, policy: &ActivePolicy) -> Result<Vec<String>, NotConformant> {
     let mut notes = Vec::new();
     for kind in &policy.kinds {
         notes.extend(of_kind(host, policy, *kind, ROUNDS_OF_LOADING)?.notes);
@@ -88,9 +89,9 @@ struct Response {
 }
 
 fn of_kind(
-    host: &Inner,
+    host: &HostState,
     policy: &ActivePolicy,
-    kind: Kind,
+    kind: PolicyKind,
     rounds: u32,
 ) -> Result<Conformance, NotConformant> {
     let mut found = Conformance {
@@ -108,9 +109,9 @@ fn of_kind(
     };
     let mut response = Response::default();
     for (round, rows) in (0..rounds).zip(ROWS.into_iter().cycle()) {
-        let (mut random, rows) = (Random::new(round), rows.min(rows_max));
+        let (mut random, rows) = (SplitMix::new(round), rows.min(rows_max));
         let fell = response.fell;
-        let asked = Asked {
+        let asked = Examination {
             host,
             policy,
             memory: &mut memory,
@@ -118,11 +119,12 @@ fn of_kind(
             response: &mut response,
         };
         let fared = match kind {
-            Kind::Rank => asked.rank(&rank_round(rows, &mut random)),
-            Kind::Consolidation => {
-                asked.consolidation(&consolidation_round(rows.min(NODES_MAX), &mut random))
+            PolicyKind::Rank => asked.rank(&rank_round(rows, &mut random)),
+            PolicyKind::Consolidation => {
+                let (round, moves) = consolidation_round(rows.min(NODES_MAX), &mut random);
+                asked.consolidation(&round, &moves)
             }
-            Kind::Budgets => asked.budgets(&budget_round(rows.min(POOLS_MAX), &mut random)),
+            PolicyKind::Budgets => asked.budgets(&budget_round(rows.min(POOLS_MAX), &mut random)),
         };
         fared.map_err(|fault| NotConformant {
             kind,
@@ -140,7 +142,7 @@ fn of_kind(
             kind,
             round,
             rows,
-            fault: ConformanceFault::PrefersDearer,
+            fault: ConformanceFault::PrefersCostlier,
         });
     }
     found.notes.dedup();
@@ -148,17 +150,17 @@ fn of_kind(
 }
 
 /// A moment of one of four weeks; what a policy says may hang on it.
-fn some_moment(random: &mut Random) -> (u64, Vec<Civil>) {
+fn some_moment(random: &mut SplitMix) -> (u64, Vec<Civil>) {
     let now_seconds = golden::NOW_SECONDS + u64::from(random.below(28 * 24)) * 3600;
     let now = moment(now_seconds);
     (now_seconds, now.map(Civil::utc).into_iter().collect())
 }
 
 /// A made-up round of a usual size, with values as clusters have them.
-pub(crate) fn usual(kind: Kind, seed: u32) -> Question {
-    let mut random = Random::new(seed);
+pub(crate) fn usual(kind: PolicyKind, seed: u32) -> RecordedQuestion {
+    let mut random = SplitMix::new(seed);
     match kind {
-        Kind::Rank => {
+        PolicyKind::Rank => {
             let mut round = golden::rank_round(6 + random.below(114));
             let table = &mut round.table;
             for price in &mut table.price {
@@ -167,9 +169,9 @@ pub(crate) fn usual(kind: Kind, seed: u32) -> Question {
             table.prior.clone_from(&table.price);
             (round.now_seconds, _) = some_moment(&mut random);
             let prior = round.table.prior.clone();
-            Question::Rank { round, prior }
+            RecordedQuestion::Rank { round, prior }
         }
-        Kind::Consolidation => {
+        PolicyKind::Consolidation => {
             let (mut round, mut moves) = golden::consolidation_round(1 + random.below(40));
             for price in &mut round.nodes.price {
                 *price = f64::from(20 + random.below(980)) / 1000.0;
@@ -184,9 +186,9 @@ pub(crate) fn usual(kind: Kind, seed: u32) -> Question {
             }
             round.nodes.effective_price.clone_from(&round.nodes.price);
             (round.context.now_seconds, round.context.civil) = some_moment(&mut random);
-            Question::Judge { round, moves }
+            RecordedQuestion::Judge { round, moves }
         }
-        Kind::Budgets => {
+        PolicyKind::Budgets => {
             let mut round = golden::many_pools(1 + random.below(8));
             for pool in &mut round.pools {
                 pool.total = random.below(200);
@@ -198,20 +200,20 @@ pub(crate) fn usual(kind: Kind, seed: u32) -> Question {
                 }
             }
             (round.context.now_seconds, round.context.civil) = some_moment(&mut random);
-            Question::Allow { round }
+            RecordedQuestion::Allow { round }
         }
     }
 }
 
-struct Asked<'a> {
-    host: &'a Inner,
+struct Examination<'a> {
+    host: &'a HostState,
     policy: &'a ActivePolicy,
     memory: &'a mut Vec<u8>,
     found: &'a mut Conformance,
     response: &'a mut Response,
 }
 
-impl Asked<'_> {
+impl Examination<'_> {
     fn rank(mut self, round: &RankRound) -> Result<(), ConformanceFault> {
         let again = RankRound {
             decision_id: "again".to_owned(),
@@ -230,14 +232,14 @@ impl Asked<'_> {
         let Some(row) = round.table.price.len().checked_sub(1) else {
             return Ok(());
         };
-        let mut dearer = again;
-        for column in [&mut dearer.table.price, &mut dearer.table.prior] {
+        let mut costlier = again;
+        for column in [&mut costlier.table.price, &mut costlier.table.prior] {
             if let Some(price) = column.get_mut(row) {
                 *price += 1.0;
             }
         }
         let score = |answer: &[Ranking]| answer.first().and_then(|it| it.scores.get(row).copied());
-        let Ok(after) = ask(&dearer).result else {
+        let Ok(after) = ask(&costlier).result else {
             return Ok(());
         };
         match score(&after.answer).partial_cmp(&score(&answer)) {
@@ -255,7 +257,8 @@ impl Asked<'_> {
 
     fn consolidation(
         mut self,
-        (round, moves): &(ConsolidationRound, Vec<Move>),
+        round: &ConsolidationRound,
+        moves: &[Move],
     ) -> Result<(), ConformanceFault> {
         let mut again = round.clone();
         "again".clone_into(&mut again.context.decision_id);
@@ -265,11 +268,9 @@ impl Asked<'_> {
             host.ask_order_anew(policy, round, &memory),
             host.ask_order_anew(policy, &again, &memory),
         )?;
-        let judged = self.equal(
-            host.ask_judge_anew(policy, (round, moves), &memory),
-            host.ask_judge_anew(policy, (&again, moves), &memory),
-        )?;
-        let is_dearer = judged.is_some_and(|verdicts| {
+        let judge = |round| host.ask_judge_anew(policy, JudgeAsk { round, moves }, &memory);
+        let judged = self.equal(judge(round), judge(&again))?;
+        let is_costlier = judged.is_some_and(|verdicts| {
             let mut pairs = verdicts.iter().zip(moves);
             pairs.any(|(verdict, it)| {
                 verdict.decision == VerdictDecision::Approve
@@ -277,7 +278,7 @@ impl Asked<'_> {
                     && it.effective_after > it.effective_before
             })
         });
-        if is_dearer {
+        if is_costlier {
             self.found
                 .notes
                 .push("approves replacements that cost more than what they replace".to_owned());
@@ -323,7 +324,7 @@ impl Asked<'_> {
     }
 }
 
-fn rank_round(rows: u32, random: &mut Random) -> RankRound {
+fn rank_round(rows: u32, random: &mut SplitMix) -> RankRound {
     let mut round = golden::rank_round(rows);
     let table = &mut round.table;
     for price in &mut table.price {
@@ -361,7 +362,7 @@ fn rank_round(rows: u32, random: &mut Random) -> RankRound {
         claim.candidates = (0..count).map(|_| random.below(rows)).collect();
         claim.pods.count = random.among(&ends);
         claim.pods.oldest_wait_seconds = random.among(&ends);
-        claim.stage = random.among(&[Stage::Packing, Stage::Launch, Stage::Appraisal]);
+        claim.stage = random.among(&[RankStage::Packing, RankStage::Launch, RankStage::Appraisal]);
         for (_, free) in &mut claim.free_addresses {
             *free = random.among(&ends);
         }
@@ -370,7 +371,7 @@ fn rank_round(rows: u32, random: &mut Random) -> RankRound {
     round
 }
 
-fn consolidation_round(rows: u32, random: &mut Random) -> (ConsolidationRound, Vec<Move>) {
+fn consolidation_round(rows: u32, random: &mut SplitMix) -> (ConsolidationRound, Vec<Move>) {
     let (mut round, mut moves) = golden::consolidation_round(rows);
     let nodes = &mut round.nodes;
     for column in [&mut nodes.price, &mut nodes.effective_price] {
@@ -414,7 +415,7 @@ fn consolidation_round(rows: u32, random: &mut Random) -> (ConsolidationRound, V
     (round, moves)
 }
 
-fn budget_round(pools: u32, random: &mut Random) -> BudgetRound {
+fn budget_round(pools: u32, random: &mut SplitMix) -> BudgetRound {
     let mut round = golden::many_pools(pools);
     let ends = [0, 1, 7, 1000, u32::MAX];
     for pool in &mut round.pools {

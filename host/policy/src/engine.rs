@@ -56,12 +56,12 @@ pub(crate) fn ticks(deadline: Duration) -> u64 {
 /// Advances the engine's epoch every millisecond while a call with a deadline runs; asleep otherwise.
 #[derive(Debug)]
 pub(crate) struct Ticker {
-    shared: Arc<Shared>,
+    shared: Arc<TickerShared>,
     thread: Mutex<Option<thread::JoinHandle<()>>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct TickerShared {
     state: Mutex<TickerState>,
     wake: Condvar,
 }
@@ -115,7 +115,7 @@ impl Drop for Ticker {
 
 /// Keeps the ticker going.
 pub(crate) struct Ticking {
-    shared: Arc<Shared>,
+    shared: Arc<TickerShared>,
 }
 
 impl Drop for Ticking {
@@ -124,13 +124,13 @@ impl Drop for Ticking {
     }
 }
 
-impl Shared {
+impl TickerShared {
     fn lock(&self) -> std::sync::MutexGuard<'_, TickerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn tick(shared: &Shared, engine: &Engine) {
+fn tick(shared: &TickerShared, engine: &Engine) {
     loop {
         let state = shared
             .wake

@@ -28,7 +28,7 @@ pub(crate) struct LogLine {
 
 /// The host's side of one instance.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct GuestState {
     pub(crate) lines: Vec<LogLine>,
     pub(crate) lines_dropped: u32,
     bytes_logged: usize,
@@ -41,7 +41,7 @@ pub(crate) struct State {
     pub(crate) table_denied: bool,
 }
 
-impl State {
+impl GuestState {
     pub(crate) fn new(memory_bytes_max: usize) -> Self {
         Self {
             lines: Vec::new(),
@@ -55,9 +55,9 @@ impl State {
     }
 }
 
-impl types::Host for State {}
+impl types::Host for GuestState {}
 
-impl host::Host for State {
+impl host::Host for GuestState {
     fn enabled(&mut self, level: Level) -> bool {
         let enabled = match level {
             Level::Debug => tracing::enabled!(target: "policy", tracing::Level::DEBUG),
@@ -77,7 +77,7 @@ impl host::Host for State {
     }
 }
 
-impl ResourceLimiter for State {
+impl ResourceLimiter for GuestState {
     fn memory_growing(
         &mut self,
         current: usize,
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn memories_share_one_limit() {
-        let mut state = State::new(100);
+        let mut state = GuestState::new(100);
         // From, to, and whether that is granted.
         for (current, desired, granted) in [
             (0, 40, true),

@@ -17,16 +17,16 @@ use crate::call_failure::CallFailure;
 use crate::called::Called;
 use crate::compiler::Compilers;
 use crate::engine::{Ticker, engine};
-use crate::guest_state::State;
-use crate::limits::{CallLimits, Kind, Limits};
+use crate::guest_state::GuestState;
+use crate::limits::{CallLimits, Limits, PolicyKind};
 use crate::linker::linker;
 use crate::memories::Memories;
 use crate::module_cache::ModuleCache;
-use crate::needs::ProviderTells;
-use crate::recording::{Recorder, Recording};
-use crate::records::{CallRecord, PolicyEvent, PolicyStatistics, Records, ShadowDifference};
+use crate::needs::ProviderFacts;
+use crate::recording::{CallRecorder, Recording};
+use crate::records::{CallRecord, PolicyEvent, PolicyRecords, PolicyStatistics, ShadowDifference};
 use crate::registry::{Registry, Swaps};
-use crate::remembered::Remembered;
+use crate::remembered::AnswerCache;
 
 /// Why there is no host.
 #[derive(Debug, thiserror::Error)]
@@ -36,23 +36,23 @@ pub struct StartError(String);
 /// Runs policies. Cheap to clone; all clones are one host.
 #[derive(Clone)]
 pub struct PolicyHost {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<HostState>,
 }
 
-pub(crate) struct Inner {
+pub(crate) struct HostState {
     pub(crate) limits: Limits,
-    pub(crate) linker: Linker<State>,
+    pub(crate) linker: Linker<GuestState>,
     ticker: Ticker,
     pub(crate) compilers: Compilers,
-    pub(crate) remembered: Remembered,
+    pub(crate) remembered: AnswerCache,
     pub(crate) recording: Recording,
     pub(crate) memories: Memories,
-    pub(crate) provider: RwLock<ProviderTells>,
+    pub(crate) provider: RwLock<ProviderFacts>,
     modules: Mutex<ModuleCache>,
     registry: Mutex<Registry>,
     active: RwLock<Arc<ActivePolicies>>,
     longest_wait_nanos: AtomicU64,
-    records: Mutex<Records>,
+    records: Mutex<PolicyRecords>,
     listener: RwLock<Option<BindingListener>>,
     pub(crate) defaults: [OnceLock<Option<Arc<ActivePolicy>>>; 3],
 }
@@ -70,7 +70,7 @@ impl PolicyHost {
     /// round of a kind waits for its default.
     pub fn new(limits: Limits) -> Result<Self, StartError> {
         let host = Self::on_demand(limits)?;
-        for kind in Kind::ALL {
+        for kind in PolicyKind::ALL {
             let inner = Arc::clone(&host.inner);
             // Where no thread can be had, the first round loads.
             let spawned = thread::Builder::new()
@@ -82,7 +82,7 @@ impl PolicyHost {
     }
 
     /// Keeps every call from now on.
-    pub fn record_to(&self, recorder: Arc<dyn Recorder>) {
+    pub fn record_to(&self, recorder: Arc<dyn CallRecorder>) {
         self.inner.recording.start(recorder);
     }
 
@@ -90,12 +90,12 @@ impl PolicyHost {
     pub fn on_demand(limits: Limits) -> Result<Self, StartError> {
         let started = |error: wasmtime::Error| StartError(format!("{error:#}"));
         let engine = engine(&limits).map_err(started)?;
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(HostState {
             limits,
             linker: linker(&engine).map_err(started)?,
             ticker: Ticker::new(),
             compilers: Compilers::default(),
-            remembered: Remembered::default(),
+            remembered: AnswerCache::default(),
             recording: Recording::default(),
             memories: Memories::default(),
             provider: RwLock::default(),
@@ -112,21 +112,21 @@ impl PolicyHost {
 
     /// What the cloud tells: policies that need more are refused from now on. Without this it is taken to tell
     /// everything.
-    pub fn provided_by(self, tells: ProviderTells) -> Self {
+    pub fn provided_by(self, provided: ProviderFacts) -> Self {
         let provider = self.inner.provider.write();
-        *provider.unwrap_or_else(PoisonError::into_inner) = tells;
+        *provider.unwrap_or_else(PoisonError::into_inner) = provided;
         self
     }
 
     /// Waits until the defaults are loaded.
     pub fn warm_up(&self) {
-        for kind in Kind::ALL {
+        for kind in PolicyKind::ALL {
             self.warm_up_kind(kind);
         }
     }
 
     /// Waits until the default of a kind is loaded.
-    pub fn warm_up_kind(&self, kind: Kind) {
+    pub fn warm_up_kind(&self, kind: PolicyKind) {
         self.inner.default_of(kind);
     }
 
@@ -241,13 +241,13 @@ impl PolicyHost {
 
 /// Which decision a call is for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Round<'a> {
-    pub(crate) kind: Kind,
+pub(crate) struct RoundRef<'a> {
+    pub(crate) kind: PolicyKind,
     pub(crate) decision_id: &'a str,
     pub(crate) now_seconds: u64,
 }
 
-impl Inner {
+impl HostState {
     fn registry(&self) -> MutexGuard<'_, Registry> {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -256,7 +256,7 @@ impl Inner {
         self.modules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn records(&self) -> MutexGuard<'_, Records> {
+    fn records(&self) -> MutexGuard<'_, PolicyRecords> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -291,7 +291,7 @@ impl Inner {
     pub(crate) fn note<T>(
         &self,
         policy: &ActivePolicy,
-        round: Round<'_>,
+        round: RoundRef<'_>,
         called: &Called<T>,
         shadow: Option<ShadowDifference>,
     ) -> PolicyUse {
@@ -327,12 +327,12 @@ impl Inner {
     }
 
     /// Notes what the call that was noted last has changed.
-    pub(crate) fn note_change(&self, policy: &ActivePolicy, round: Round<'_>, changed: String) {
+    pub(crate) fn note_change(&self, policy: &ActivePolicy, round: RoundRef<'_>, changed: String) {
         let mut records = self.records();
         records.changed(round.decision_id, &policy.name, changed);
     }
 
-    fn note_failure(&self, policy: &ActivePolicy, round: Round<'_>, failure: &CallFailure) {
+    fn note_failure(&self, policy: &ActivePolicy, round: RoundRef<'_>, failure: &CallFailure) {
         let mut registry = self.registry();
         // What may pass by itself is no reason to give a policy up.
         let is_transient = matches!(
@@ -360,7 +360,7 @@ impl Inner {
             message,
         };
         let name = &policy.name;
-        self.tell(event(
+        self.report(event(
             failure.reason(),
             format!(
                 "policy {name} {failure}; the built-in default decided {}",
@@ -368,7 +368,7 @@ impl Inner {
             ),
         ));
         if quarantined {
-            self.tell(event(
+            self.report(event(
                 "Quarantined",
                 format!("policy {name} failed too often"),
             ));
@@ -376,7 +376,7 @@ impl Inner {
     }
 
     /// Hands on what a person should see. Built-in defaults have no binding that could show it.
-    pub(crate) fn tell(&self, event: PolicyEvent) {
+    pub(crate) fn report(&self, event: PolicyEvent) {
         let about = event.binding.clone();
         let Some(key) = about else {
             let (kind, reason) = (event.kind.as_str(), event.reason.as_str());

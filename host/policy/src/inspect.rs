@@ -11,15 +11,16 @@ use hooks::ranking::ClaimView;
 use crate::active_policy::{ActivePolicy, Program};
 use crate::answer;
 use crate::call::{Grant, Session, call};
+use crate::call_context::CallContext;
 use crate::call_failure::CallFailure;
 use crate::golden;
 use crate::host::PolicyHost;
 use crate::interface::exchange::Descriptor;
+use crate::interface::exchange::JudgeAsk;
 use crate::interface::exchange::RankAsk;
-use crate::limits::{CallLimits, Kind};
+use crate::limits::{CallLimits, PolicyKind};
 use crate::load_error::LoadError;
 use crate::module::Module;
-use crate::told::Told;
 
 /// Calls that a figure is the median of.
 const CALLS: usize = 101;
@@ -35,7 +36,7 @@ pub struct Inspection {
     /// Names of its exports.
     pub exports: Vec<String>,
     /// What it can judge.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<PolicyKind>,
     /// Who it says it is.
     pub descriptor: Descriptor,
     /// While somebody looks at it, binding it compiles nothing again.
@@ -46,7 +47,7 @@ pub struct Inspection {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Measured {
     /// What was asked.
-    pub kind: Kind,
+    pub kind: PolicyKind,
     /// Rows of the table, or pools.
     pub rows: u32,
     /// A further call in an instance that has answered before; what a rule takes.
@@ -63,7 +64,7 @@ impl PolicyHost {
     /// Looks at a component without putting it in charge.
     pub fn inspect(&self, component: &[u8]) -> Result<Inspection, LoadError> {
         let module = self.inner.module(component, false)?;
-        let kinds = Kind::ALL.into_iter();
+        let kinds = PolicyKind::ALL.into_iter();
         let descriptor = module.describe(self.inner.grant(self.inner.limits.load))?;
         Ok(Inspection {
             digest: module.digest.clone(),
@@ -82,7 +83,7 @@ impl PolicyHost {
     pub fn measure(
         &self,
         key: &ObjectKey,
-        kind: Kind,
+        kind: PolicyKind,
         rows: u32,
     ) -> Option<Result<Measured, CallFailure>> {
         let policy = self.inner.policy(key)?;
@@ -90,7 +91,11 @@ impl PolicyHost {
     }
 
     /// What calls of a built-in default cost.
-    pub fn measure_default(&self, kind: Kind, rows: u32) -> Option<Result<Measured, CallFailure>> {
+    pub fn measure_default(
+        &self,
+        kind: PolicyKind,
+        rows: u32,
+    ) -> Option<Result<Measured, CallFailure>> {
         let policy = self.inner.default_of(kind)?;
         Some(self.measure_policy(&policy, kind, rows))
     }
@@ -98,7 +103,7 @@ impl PolicyHost {
     fn measure_policy(
         &self,
         policy: &ActivePolicy,
-        kind: Kind,
+        kind: PolicyKind,
         rows: u32,
     ) -> Result<Measured, CallFailure> {
         // A busy machine shall give worse figures, not none.
@@ -109,7 +114,7 @@ impl PolicyHost {
         let (fresh, fuel) = self.fresh(policy, kind, rows)?;
         let (warm, memory_bytes) = match &policy.program {
             Program::Rule(_) => (fresh, 0),
-            Program::Component(module) => self.warm((module, policy), kind, rows)?,
+            Program::Component(module) => self.warm(module, policy, kind, rows)?,
         };
         Ok(Measured {
             kind,
@@ -124,12 +129,12 @@ impl PolicyHost {
     fn fresh(
         &self,
         policy: &ActivePolicy,
-        kind: Kind,
+        kind: PolicyKind,
         rows: u32,
     ) -> Result<(Duration, u64), CallFailure> {
         let inner = &self.inner;
         match kind {
-            Kind::Rank => {
+            PolicyKind::Rank => {
                 let round = golden::pool_round(rows);
                 let claims: Vec<&ClaimView> = round.claims.iter().collect();
                 timed(|| {
@@ -138,14 +143,18 @@ impl PolicyHost {
                     called.result.map(|_| called.fuel)
                 })
             }
-            Kind::Consolidation => {
+            PolicyKind::Consolidation => {
                 let (round, moves) = golden::consolidation_round(rows);
+                let ask = JudgeAsk {
+                    round: &round,
+                    moves: &moves,
+                };
                 timed(|| {
-                    let called = inner.ask_judge_anew(policy, (&round, &moves), &[]);
+                    let called = inner.ask_judge_anew(policy, ask, &[]);
                     called.result.map(|_| called.fuel)
                 })
             }
-            Kind::Budgets => {
+            PolicyKind::Budgets => {
                 let round = golden::many_pools(rows);
                 timed(|| {
                     let called = inner.ask_allow_anew(policy, &round, &[]);
@@ -157,8 +166,9 @@ impl PolicyHost {
 
     fn warm(
         &self,
-        (module, policy): (&Module, &ActivePolicy),
-        kind: Kind,
+        module: &Module,
+        policy: &ActivePolicy,
+        kind: PolicyKind,
         rows: u32,
     ) -> Result<(Duration, usize), CallFailure> {
         let unbound = Grant {
@@ -171,27 +181,31 @@ impl PolicyHost {
         let called = call(module, unbound, |session| {
             session.configure(&policy.config)?;
             let time = match kind {
-                Kind::Rank => {
+                PolicyKind::Rank => {
                     let round = golden::pool_round(rows);
                     let claims: Vec<&ClaimView> = round.claims.iter().collect();
-                    let told = Told::rank(policy, &round, &[]);
+                    let call = CallContext::rank(policy, &round, &[]);
                     let ask = RankAsk::of(&round, &claims);
                     repeated(session, |session| {
-                        answer::rank(session, &told, ask).map(drop)
+                        answer::rank(session, &call, ask).map(drop)
                     })
                 }
-                Kind::Consolidation => {
+                PolicyKind::Consolidation => {
                     let (round, moves) = golden::consolidation_round(rows);
-                    let told = Told::consolidation(policy, &round, &[]);
+                    let call = CallContext::consolidation(policy, &round, &[]);
+                    let ask = JudgeAsk {
+                        round: &round,
+                        moves: &moves,
+                    };
                     repeated(session, |session| {
-                        answer::judge(session, &told, (&round, &moves)).map(drop)
+                        answer::judge(session, &call, ask).map(drop)
                     })
                 }
-                Kind::Budgets => {
+                PolicyKind::Budgets => {
                     let round = golden::many_pools(rows);
-                    let told = Told::budgets(policy, &round, &[]);
+                    let call = CallContext::budgets(policy, &round, &[]);
                     repeated(session, |session| {
-                        answer::allow(session, &told, &round).map(drop)
+                        answer::allow(session, &call, &round).map(drop)
                     })
                 }
             }?;

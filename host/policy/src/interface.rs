@@ -15,14 +15,15 @@ mod previous;
 use hooks::disruption as native;
 use wasmtime::component::{HasSelf, InstancePre, Linker};
 
-use crate::guest_state::State;
-use crate::limits::Kind;
-use crate::told::Told;
+use crate::call_context::CallContext;
+use crate::guest_state::GuestState;
+use crate::limits::PolicyKind;
 
 use bindings::mortise::policy::{host, types};
 use bindings_0_1::mortise::policy as policy_0_1;
 use exchange::{
-    At, ConfigIssue, Descriptor, GivenAllowances, GivenRanking, GuestResult, RankAsk, Remembering,
+    ConfigIssue, Descriptor, GivenAllowances, GivenRanking, GuestResult, JudgeAsk, RankAsk,
+    Remembering, RunningInstance,
 };
 
 /// The interfaces that a policy may import, in both versions.
@@ -39,16 +40,16 @@ pub(crate) fn is_granted(import: &str) -> bool {
 }
 
 /// Grants the log, in both versions.
-pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     types::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     host::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     policy_0_1::types::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
     policy_0_1::host::add_to_linker::<_, HasSelf<_>>(linker, |state| state)
 }
 
-impl policy_0_1::types::Host for State {}
+impl policy_0_1::types::Host for GuestState {}
 
-impl policy_0_1::host::Host for State {
+impl policy_0_1::host::Host for GuestState {
     fn enabled(&mut self, level: policy_0_1::host::Level) -> bool {
         host::Host::enabled(self, convert_0_1::level(level))
     }
@@ -60,8 +61,8 @@ impl policy_0_1::host::Host for State {
 
 /// What a component exports, in the version it was built for.
 pub(crate) enum Guest {
-    Current(current::Guest),
-    Previous(previous::Guest),
+    Current(current::CurrentGuest),
+    Previous(previous::PreviousGuest),
 }
 
 /// The same call in either version.
@@ -76,23 +77,23 @@ macro_rules! either {
 
 impl Guest {
     /// The exports of a component; `None` when it has no `lifecycle` of a version that is taken.
-    pub(crate) fn new(pre: &InstancePre<State>) -> Option<Self> {
-        let current = current::Guest::new(pre).map(Self::Current);
-        current.or_else(|| previous::Guest::new(pre).map(Self::Previous))
+    pub(crate) fn new(pre: &InstancePre<GuestState>) -> Option<Self> {
+        let current = current::CurrentGuest::new(pre).map(Self::Current);
+        current.or_else(|| previous::PreviousGuest::new(pre).map(Self::Previous))
     }
 
     /// Whether it has what the kind needs.
-    pub(crate) fn has(&self, kind: Kind) -> bool {
+    pub(crate) fn has(&self, kind: PolicyKind) -> bool {
         either!(self, guest => guest.has(kind))
     }
 
-    pub(crate) fn describe(&self, at: At<'_>) -> wasmtime::Result<Descriptor> {
+    pub(crate) fn describe(&self, at: RunningInstance<'_>) -> wasmtime::Result<Descriptor> {
         either!(self, guest => guest.describe(at))
     }
 
     pub(crate) fn validate(
         &self,
-        at: At<'_>,
+        at: RunningInstance<'_>,
         config: &str,
     ) -> wasmtime::Result<Result<Vec<ConfigIssue>, Vec<ConfigIssue>>> {
         either!(self, guest => guest.validate(at, config))
@@ -100,7 +101,7 @@ impl Guest {
 
     pub(crate) fn configure(
         &self,
-        at: At<'_>,
+        at: RunningInstance<'_>,
         config: &str,
     ) -> wasmtime::Result<Result<(), Vec<ConfigIssue>>> {
         either!(self, guest => guest.configure(at, config))
@@ -108,37 +109,37 @@ impl Guest {
 
     pub(crate) fn rank(
         &self,
-        at: At<'_>,
-        told: &Told<'_>,
+        at: RunningInstance<'_>,
+        call: &CallContext<'_>,
         ask: RankAsk<'_>,
     ) -> GuestResult<Remembering<Vec<GivenRanking>>> {
-        either!(self, guest => guest.rank(at, told, ask))
+        either!(self, guest => guest.rank(at, call, ask))
     }
 
     pub(crate) fn order(
         &self,
-        at: At<'_>,
-        told: &Told<'_>,
+        at: RunningInstance<'_>,
+        call: &CallContext<'_>,
         round: &native::ConsolidationRound,
     ) -> GuestResult<Vec<f64>> {
-        either!(self, guest => guest.order(at, told, round))
+        either!(self, guest => guest.order(at, call, round))
     }
 
     pub(crate) fn judge(
         &self,
-        at: At<'_>,
-        told: &Told<'_>,
-        question: (&native::ConsolidationRound, &[native::Move]),
+        at: RunningInstance<'_>,
+        call: &CallContext<'_>,
+        ask: JudgeAsk<'_>,
     ) -> GuestResult<Remembering<Vec<native::Verdict>>> {
-        either!(self, guest => guest.judge(at, told, question))
+        either!(self, guest => guest.judge(at, call, ask))
     }
 
     pub(crate) fn allow(
         &self,
-        at: At<'_>,
-        told: &Told<'_>,
+        at: RunningInstance<'_>,
+        call: &CallContext<'_>,
         pools: &[native::BudgetPool],
     ) -> GuestResult<Remembering<GivenAllowances>> {
-        either!(self, guest => guest.allow(at, told, pools))
+        either!(self, guest => guest.allow(at, call, pools))
     }
 }

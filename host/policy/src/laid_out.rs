@@ -5,17 +5,18 @@ use hooks::disruption::{
     BudgetReason, BudgetRound, ConsolidationRound, Move, MoveKind, NodeTable, Verdict,
     VerdictDecision,
 };
-use hooks::ranking::{ClaimView, RankRound, Ranking, Stage};
+use hooks::ranking::{ClaimView, RankRound, RankStage, Ranking};
 use serde::Serialize;
 
 use crate::active_policy::ActivePolicy;
 use crate::called::Called;
 use crate::columns::{at, word};
 use crate::hooks::rows;
-use crate::host::{Inner, PolicyHost};
+use crate::host::{HostState, PolicyHost};
+use crate::interface::exchange::JudgeAsk;
 use crate::interface::exchange::RankAsk;
 use crate::interface::exchange::Remembering;
-use crate::recording::{Answer, Question};
+use crate::recording::{RecordedAnswer, RecordedQuestion};
 
 /// A policy's answer to the question of a recorded decision.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -57,11 +58,11 @@ pub struct RankedClaim {
     /// Name of the NodePool.
     pub node_pool: String,
     /// What is asked.
-    pub stage: Stage,
+    pub stage: RankStage,
     /// Pods of the claim.
     pub pods: u32,
     /// Best first; what is excluded comes last.
-    pub offerings: Vec<RankedOffering>,
+    pub offerings: Vec<RankedRow>,
     /// The policy's line.
     pub note: Option<String>,
 }
@@ -69,7 +70,7 @@ pub struct RankedClaim {
 /// An offering as the policy ranks it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RankedOffering {
+pub struct RankedRow {
     /// Its type.
     pub instance_type: String,
     /// Its zone.
@@ -146,7 +147,7 @@ pub struct AllowedNodes {
     pub why: String,
 }
 
-impl Question {
+impl RecordedQuestion {
     /// Id of the decision.
     pub fn decision_id(&self) -> &str {
         match self {
@@ -196,23 +197,25 @@ impl Question {
 
 impl PolicyHost {
     /// Whether a binding is for a question at all.
-    pub fn is_asked(&self, key: &ObjectKey, question: &Question) -> bool {
+    pub fn is_asked(&self, key: &ObjectKey, question: &RecordedQuestion) -> bool {
         let Some(policy) = self.inner.policy(key) else {
             return false;
         };
         let is_in_scope = match question {
-            Question::Rank { round, .. } => {
+            RecordedQuestion::Rank { round, .. } => {
                 let pools = round.claims.iter();
                 let mut pools = pools.map(|it| word(&round.table.symbols, it.nodepool));
                 pools.any(|it| policy.is_for(it))
             }
-            Question::Order { .. } | Question::Judge { .. } | Question::Allow { .. } => true,
+            RecordedQuestion::Order { .. }
+            | RecordedQuestion::Judge { .. }
+            | RecordedQuestion::Allow { .. } => true,
         };
         is_in_scope && policy.kinds.contains(&question.kind())
     }
 
     /// Puts a recorded question to a bound policy; `None` where the binding is not for it.
-    pub fn lay_out(&self, key: &ObjectKey, question: &Question) -> Option<LaidOut> {
+    pub fn lay_out(&self, key: &ObjectKey, question: &RecordedQuestion) -> Option<LaidOut> {
         if !self.is_asked(key, question) {
             return None;
         }
@@ -245,16 +248,16 @@ impl LaidOut {
     }
 }
 
-impl Inner {
-    fn asked(&self, policy: &ActivePolicy, question: &Question) -> Called<LaidOutResult> {
-        fn told<T>(
+impl HostState {
+    fn asked(&self, policy: &ActivePolicy, question: &RecordedQuestion) -> Called<LaidOutResult> {
+        fn laid_out<T>(
             called: Called<Remembering<T>>,
             table: impl FnOnce(T) -> LaidOutResult,
         ) -> Called<LaidOutResult> {
             called.map(|it| table(it.answer))
         }
         match question {
-            Question::Rank { round, prior } => {
+            RecordedQuestion::Rank { round, prior } => {
                 let symbols = &round.table.symbols;
                 let all = round.claims.iter();
                 let claims: Vec<&ClaimView> = all
@@ -265,24 +268,24 @@ impl Inner {
                     claims: &claims,
                     prior,
                 };
-                told(self.ask_rank_anew(policy, ask, &[]), |rankings| {
+                laid_out(self.ask_rank_anew(policy, ask, &[]), |rankings| {
                     ranked(ask, &rankings)
                 })
             }
-            Question::Order { round } => {
+            RecordedQuestion::Order { round } => {
                 let called = self.ask_order_anew(policy, round, &[]);
-                told(called, |keys| ordered(round, &keys))
+                laid_out(called, |keys| ordered(round, &keys))
             }
-            Question::Judge { round, moves } => {
-                let called = self.ask_judge_anew(policy, (round, moves), &[]);
-                told(called, |verdicts| judged(round, moves, &verdicts))
+            RecordedQuestion::Judge { round, moves } => {
+                let called = self.ask_judge_anew(policy, JudgeAsk { round, moves }, &[]);
+                laid_out(called, |verdicts| judged(round, moves, &verdicts))
             }
-            Question::Allow { round } => {
+            RecordedQuestion::Allow { round } => {
                 let called = self.ask_allow_anew(policy, round, &[]);
-                told(called, |allowed| {
+                laid_out(called, |allowed| {
                     allowances(
                         round,
-                        &Answer::Allow {
+                        &RecordedAnswer::Allow {
                             items: allowed.items,
                             valid_for_seconds: allowed.valid_for_seconds,
                         },
@@ -305,14 +308,14 @@ fn ranked(ask: RankAsk<'_>, rankings: &[Ranking]) -> LaidOutResult {
     LaidOutResult::Claims(laid_out.collect())
 }
 
-fn offerings(ask: RankAsk<'_>, claim: &ClaimView, ranking: &Ranking) -> Vec<RankedOffering> {
+fn offerings(ask: RankAsk<'_>, claim: &ClaimView, ranking: &Ranking) -> Vec<RankedRow> {
     let RankRound { table, .. } = ask.round;
     let candidates = (0_u32..).zip(rows(claim, table.price.len()).zip(&ranking.scores));
-    let mut offerings: Vec<RankedOffering> = candidates
+    let mut offerings: Vec<RankedRow> = candidates
         .map(|(position, (row, score))| {
             let excluded = ranking.excluded.iter().find(|(out, _)| *out == position);
             let name = |column: &[u32]| word(&table.symbols, at(column, row)).to_owned();
-            RankedOffering {
+            RankedRow {
                 instance_type: name(&table.instance_type),
                 zone: name(&table.zone),
                 capacity_type: capacity_type(at(&table.capacity_type, row)),
@@ -324,11 +327,11 @@ fn offerings(ask: RankAsk<'_>, claim: &ClaimView, ranking: &Ranking) -> Vec<Rank
         })
         .collect();
     offerings.sort_by(|left, right| {
-        let is_out = |it: &RankedOffering| it.excluded.is_some();
+        let is_out = |it: &RankedRow| it.excluded.is_some();
         let out = is_out(left).cmp(&is_out(right));
         let costs = left.score.total_cmp(&right.score);
         let prices = left.price.total_cmp(&right.price);
-        let names = |it: &RankedOffering| (it.instance_type.clone(), it.zone.clone());
+        let names = |it: &RankedRow| (it.instance_type.clone(), it.zone.clone());
         out.then(costs)
             .then(prices)
             .then_with(|| names(left).cmp(&names(right)))
@@ -389,10 +392,10 @@ fn judged(round: &ConsolidationRound, moves: &[Move], verdicts: &[Verdict]) -> L
     LaidOutResult::Moves(laid_out.collect())
 }
 
-fn allowances(round: &BudgetRound, answer: &Answer) -> LaidOutResult {
+fn allowances(round: &BudgetRound, answer: &RecordedAnswer) -> LaidOutResult {
     let items = match answer {
-        Answer::Allow { items, .. } => items.as_slice(),
-        Answer::Rank(_) | Answer::Order(_) | Answer::Judge(_) => &[],
+        RecordedAnswer::Allow { items, .. } => items.as_slice(),
+        RecordedAnswer::Rank(_) | RecordedAnswer::Order(_) | RecordedAnswer::Judge(_) => &[],
     };
     let mut all = Vec::new();
     for (number, pool) in (0_u32..).zip(&round.pools) {

@@ -11,6 +11,7 @@ mod ask;
 mod binding;
 mod builtin;
 mod call;
+mod call_context;
 mod call_failure;
 mod called;
 mod cases;
@@ -45,7 +46,6 @@ mod remembered;
 mod replay;
 mod rule;
 mod schema;
-mod told;
 
 pub use ::hooks::binding::{
     AppliesTo, Authority, BindingSource, BindingState, BindingStatus, InCharge, Mode,
@@ -66,14 +66,14 @@ pub use host::{PolicyHost, StartError};
 pub use inspect::{Inspection, Measured};
 pub use interface::exchange::Descriptor;
 pub use laid_out::{
-    AllowedNodes, JudgedMove, LaidOut, LaidOutResult, OrderedNode, RankedClaim, RankedOffering,
+    AllowedNodes, JudgedMove, LaidOut, LaidOutResult, OrderedNode, RankedClaim, RankedRow,
 };
-pub use limits::{CallLimits, Kind, Limits};
+pub use limits::{CallLimits, Limits, PolicyKind};
 pub use load_error::LoadError;
-pub use needs::{NeedError, ProviderTells};
+pub use needs::{NeedError, ProviderFacts};
 pub use recording::{
-    Answer, Question, RecordedCall, RecordedLine, RecordedLines, RecordedPolicy, Recorder,
-    recording_files,
+    CallRecorder, RecordedAnswer, RecordedCall, RecordedLine, RecordedLines, RecordedPolicy,
+    RecordedQuestion, recording_files,
 };
 pub use records::{CallRecord, PolicyEvent, PolicyStatistics, ShadowDifference};
 pub use registry::Swaps;

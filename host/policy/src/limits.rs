@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// A kind of policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum PolicyKind {
     /// Ranks offerings.
     Rank,
     /// Orders candidates and judges moves.
@@ -14,7 +14,7 @@ pub enum Kind {
     Budgets,
 }
 
-impl Kind {
+impl PolicyKind {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Rank, Self::Consolidation, Self::Budgets];
 
@@ -45,7 +45,7 @@ const PATIENCE: u32 = 10;
 
 impl CallLimits {
     /// For a trial.
-    pub(crate) fn patient(self) -> Self {
+    pub(crate) fn extended(self) -> Self {
         Self {
             fuel: self.fuel,
             deadline: self.deadline * PATIENCE,
@@ -115,11 +115,11 @@ impl Default for Limits {
 }
 
 impl Limits {
-    pub(crate) fn of(&self, kind: Kind) -> CallLimits {
+    pub(crate) fn of(&self, kind: PolicyKind) -> CallLimits {
         match kind {
-            Kind::Rank => self.rank,
-            Kind::Consolidation => self.consolidation,
-            Kind::Budgets => self.budgets,
+            PolicyKind::Rank => self.rank,
+            PolicyKind::Consolidation => self.consolidation,
+            PolicyKind::Budgets => self.budgets,
         }
     }
 }

@@ -3,10 +3,10 @@
 use wasmtime::component::Linker;
 use wasmtime::{Engine, Result};
 
-use crate::guest_state::State;
+use crate::guest_state::GuestState;
 use crate::interface;
 
-pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
+pub(crate) fn linker(engine: &Engine) -> Result<Linker<GuestState>> {
     let mut linker = Linker::new(engine);
     interface::add_to_linker(&mut linker)?;
     Ok(linker)

@@ -9,24 +9,24 @@ use crate::builtin;
 use crate::conformance;
 use crate::digest::digest;
 use crate::golden;
-use crate::host::Inner;
+use crate::host::HostState;
 use crate::interface::exchange::Descriptor;
-use crate::limits::Kind;
+use crate::limits::PolicyKind;
 use crate::load_error::LoadError;
 use crate::module::{Module, check_functions};
 use crate::needs::PolicyNeeds;
 use crate::records::PolicyEvent;
-use crate::rule::Rule;
+use crate::rule::PolicyRule;
 use crate::schema::ConfigSchema;
 
-impl Inner {
+impl HostState {
     /// The built-in default of a kind; `None` when its component does not load, which only a broken
     /// build brings about. Native code decides then.
-    pub(crate) fn default_of(&self, kind: Kind) -> Option<Arc<ActivePolicy>> {
+    pub(crate) fn default_of(&self, kind: PolicyKind) -> Option<Arc<ActivePolicy>> {
         let slot = match kind {
-            Kind::Rank => &self.defaults[0],
-            Kind::Consolidation => &self.defaults[1],
-            Kind::Budgets => &self.defaults[2],
+            PolicyKind::Rank => &self.defaults[0],
+            PolicyKind::Consolidation => &self.defaults[1],
+            PolicyKind::Budgets => &self.defaults[2],
         };
         slot.get_or_init(|| {
             let builtin = builtin::find(builtin::default_of(kind))?;
@@ -36,7 +36,7 @@ impl Inner {
                     Program::Component(module),
                 ))),
                 Err(error) => {
-                    self.tell(PolicyEvent {
+                    self.report(PolicyEvent {
                         binding: None,
                         kind,
                         reason: error.reason().to_owned(),
@@ -89,7 +89,11 @@ impl Inner {
                 self.load_module(binding, &module)
             }
             PolicySource::Rule(source) => {
-                let rule = Arc::new(Rule::compile(source, &binding.kinds, &binding.config)?);
+                let rule = Arc::new(PolicyRule::compile(
+                    source,
+                    &binding.kinds,
+                    &binding.config,
+                )?);
                 check_digest(expected, &rule.digest)?;
                 let message = rule.summary();
                 let needs = rule.needs();
@@ -118,8 +122,8 @@ impl Inner {
         let is_known = module.is_trusted;
         let policy = ActivePolicy::of(binding, Program::Component(Arc::clone(module)), needs);
         for kind in &policy.kinds {
-            let patient = self.limits.of(*kind).patient();
-            golden::try_out(module, *kind, &policy, self.grant(patient))?;
+            let extended = self.limits.of(*kind).extended();
+            golden::try_out(module, *kind, &policy, self.grant(extended))?;
         }
         let mut message = format!(
             "{} {}: {}",
@@ -138,8 +142,8 @@ impl Inner {
     }
 
     fn check_needs(&self, needs: &PolicyNeeds, binding: &Binding) -> Result<(), LoadError> {
-        let tells = *self.provider.read().unwrap_or_else(PoisonError::into_inner);
-        Ok(needs.check(tells, binding.facts.has_rates())?)
+        let provided = *self.provider.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(needs.check(provided, binding.facts.has_rates())?)
     }
 
     /// Puts made-up rounds to what is to be bound; what is worth knowing of it goes into its message.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::active_policy::ActivePolicy;
-use crate::limits::Kind;
+use crate::limits::PolicyKind;
 use crate::needs::Need;
 use apis::ObjectKey;
 
@@ -13,21 +13,21 @@ use apis::ObjectKey;
 pub(crate) const MEMORY_BYTES_MAX: usize = 4 << 10;
 
 #[derive(Default)]
-pub(crate) struct Memories(Mutex<BTreeMap<(ObjectKey, Kind), Memory>>);
+pub(crate) struct Memories(Mutex<BTreeMap<(ObjectKey, PolicyKind), KeptMemory>>);
 
-struct Memory {
+struct KeptMemory {
     /// Digests of the policy and of its configuration.
     identity: (String, String),
     bytes: Vec<u8>,
 }
 
 impl Memories {
-    fn kept(&self) -> MutexGuard<'_, BTreeMap<(ObjectKey, Kind), Memory>> {
+    fn kept(&self) -> MutexGuard<'_, BTreeMap<(ObjectKey, PolicyKind), KeptMemory>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What a policy is told of its last call; nothing for one that does not need it.
-    pub(crate) fn of(&self, policy: &ActivePolicy, kind: Kind) -> Vec<u8> {
+    pub(crate) fn of(&self, policy: &ActivePolicy, kind: PolicyKind) -> Vec<u8> {
         let Some(key) = key(policy, kind) else {
             return Vec::new();
         };
@@ -37,9 +37,9 @@ impl Memories {
     }
 
     /// Keeps what a policy answered; nothing leaves it as it is.
-    pub(crate) fn keep(&self, policy: &ActivePolicy, kind: Kind, bytes: Option<&Vec<u8>>) {
+    pub(crate) fn keep(&self, policy: &ActivePolicy, kind: PolicyKind, bytes: Option<&Vec<u8>>) {
         if let (Some(key), Some(bytes)) = (key(policy, kind), bytes) {
-            let memory = Memory {
+            let memory = KeptMemory {
                 identity: identity(policy),
                 bytes: bytes.clone(),
             };
@@ -48,7 +48,7 @@ impl Memories {
     }
 
     /// Has a policy remember something, for a case.
-    pub(crate) fn told(&self, policy: &ActivePolicy, bytes: &[u8]) {
+    pub(crate) fn remember(&self, policy: &ActivePolicy, bytes: &[u8]) {
         for kind in &policy.kinds {
             self.keep(policy, *kind, Some(&bytes.to_vec()));
         }
@@ -60,7 +60,7 @@ impl Memories {
     }
 }
 
-fn key(policy: &ActivePolicy, kind: Kind) -> Option<(ObjectKey, Kind)> {
+fn key(policy: &ActivePolicy, kind: PolicyKind) -> Option<(ObjectKey, PolicyKind)> {
     let key = policy.key.clone()?;
     policy.needs.has(Need::Memory).then_some((key, kind))
 }

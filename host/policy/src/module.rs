@@ -11,9 +11,9 @@ use wasmtime::component::{Component, InstancePre, Linker};
 
 use crate::builtin;
 use crate::digest::digest;
-use crate::guest_state::{MEMORIES_MAX, State};
+use crate::guest_state::{GuestState, MEMORIES_MAX};
 use crate::interface::{Guest, is_granted};
-use crate::limits::{Kind, short};
+use crate::limits::{PolicyKind, short};
 use crate::load_error::LoadError;
 use crate::precompiled;
 
@@ -31,7 +31,7 @@ pub(crate) fn check_functions(component: &[u8], bytes_max: usize) -> Result<(), 
 /// A compiled component.
 pub(crate) struct Module {
     pub(crate) digest: String,
-    pub(crate) pre: InstancePre<State>,
+    pub(crate) pre: InstancePre<GuestState>,
     pub(crate) guest: Guest,
     /// Built into this binary: bound by fuel alone.
     pub(crate) is_trusted: bool,
@@ -40,7 +40,7 @@ pub(crate) struct Module {
 impl Module {
     /// Compiles a component and looks at what it wants and has.
     pub(crate) fn compile(
-        linker: &Linker<State>,
+        linker: &Linker<GuestState>,
         bytes: &[u8],
         is_trusted: bool,
     ) -> Result<Self, LoadError> {
@@ -56,7 +56,7 @@ impl Module {
     }
 
     /// A component of ours: as it was compiled with this binary, or compiled now where that does not fit.
-    pub(crate) fn trusted(linker: &Linker<State>, bytes: &[u8]) -> Result<Self, LoadError> {
+    pub(crate) fn trusted(linker: &Linker<GuestState>, bytes: &[u8]) -> Result<Self, LoadError> {
         let precompiled =
             builtin::of_component(bytes).and_then(|it| precompiled::load(linker.engine(), it));
         match precompiled {
@@ -66,7 +66,7 @@ impl Module {
     }
 
     fn linked(
-        linker: &Linker<State>,
+        linker: &Linker<GuestState>,
         component: &Component,
         bytes: &[u8],
         is_trusted: bool,
@@ -89,7 +89,7 @@ impl Module {
     }
 
     /// Whether the component has what the kind needs.
-    pub(crate) fn check_kind(&self, kind: Kind) -> Result<(), LoadError> {
+    pub(crate) fn check_kind(&self, kind: PolicyKind) -> Result<(), LoadError> {
         if self.guest.has(kind) {
             return Ok(());
         }

@@ -25,14 +25,14 @@ pub(crate) enum Need {
 
 /// What the cloud tells beyond offerings and prices. A host of tools supposes that it tells everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ProviderTells {
+pub struct ProviderFacts {
     /// Free addresses of subnets.
     pub free_addresses: bool,
     /// Interruptions of spot nodes.
     pub interruption_rate: bool,
 }
 
-impl Default for ProviderTells {
+impl Default for ProviderFacts {
     fn default() -> Self {
         Self {
             free_addresses: true,
@@ -56,7 +56,7 @@ pub enum NeedError {
     #[error(
         "needs {word:?}, which this cloud does not tell; {way_out} (a policy may need {known})"
     )]
-    Untold {
+    NotProvided {
         /// The word.
         word: &'static str,
         /// What to do about it.
@@ -87,7 +87,7 @@ impl Need {
         }
     }
 
-    fn is_told(self, by: ProviderTells) -> bool {
+    fn is_provided(self, by: ProviderFacts) -> bool {
         match self {
             Self::Workloads | Self::NodeLabels | Self::Memory | Self::Expire => true,
             Self::FreeAddresses => by.free_addresses,
@@ -133,19 +133,19 @@ impl PolicyNeeds {
     }
 
     /// Refuses what the cloud does not tell; `has_rates` when the binding tells interruptions itself.
-    pub(crate) fn check(&self, tells: ProviderTells, has_rates: bool) -> Result<(), NeedError> {
-        let told = ProviderTells {
-            interruption_rate: tells.interruption_rate || has_rates,
-            ..tells
+    pub(crate) fn check(&self, provided: ProviderFacts, has_rates: bool) -> Result<(), NeedError> {
+        let known = ProviderFacts {
+            interruption_rate: provided.interruption_rate || has_rates,
+            ..provided
         };
-        match self.0.iter().find(|it| !it.is_told(told)) {
+        match self.0.iter().find(|it| !it.is_provided(known)) {
             None => Ok(()),
             Some(need) => {
                 let known: Vec<Need> = Need::ALL
                     .into_iter()
-                    .filter(|it| it.is_told(told))
+                    .filter(|it| it.is_provided(known))
                     .collect();
-                Err(NeedError::Untold {
+                Err(NeedError::NotProvided {
                     word: need.as_str(),
                     way_out: need.way_out(),
                     known: listed(&known),
@@ -219,11 +219,11 @@ mod tests {
 
     #[test]
     fn what_the_cloud_does_not_tell_is_refused_unless_the_binding_tells_it() {
-        let silent = ProviderTells {
+        let silent = ProviderFacts {
             free_addresses: false,
             interruption_rate: false,
         };
-        for (word, has_rates, is_told) in [
+        for (word, has_rates, is_provided) in [
             ("workloads", false, true),
             ("memory", false, true),
             ("free-addresses", true, false),
@@ -231,7 +231,7 @@ mod tests {
             ("interruption-rate", true, true),
         ] {
             let checked = parsed(&[word]).unwrap().check(silent, has_rates);
-            assert_eq!(checked.is_ok(), is_told, "{word}: {checked:?}");
+            assert_eq!(checked.is_ok(), is_provided, "{word}: {checked:?}");
         }
         let error = parsed(&["interruption-rate"])
             .unwrap()

@@ -1,9 +1,9 @@
 //! splitmix64: numbers without a pattern, the same on every machine. The tests read this file too.
 
 /// Where the sequence stands.
-pub(crate) struct Random(u64);
+pub(crate) struct SplitMix(u64);
 
-impl Random {
+impl SplitMix {
     pub(crate) fn new(seed: u32) -> Self {
         Self(u64::from(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }

@@ -17,13 +17,13 @@ use crate::active_policy::{ActivePolicy, Program};
 use crate::call_failure::CallFailure;
 use crate::called::Called;
 use crate::interface::exchange::Remembering;
-use crate::limits::Kind;
+use crate::limits::PolicyKind;
 use crate::rule::source::RuleSource;
 
 pub use frames::{RecordedLines, recording_files};
 
 /// Where calls go. Called on the decision path, so it should be quick.
-pub trait Recorder: Send + Sync {
+pub trait CallRecorder: Send + Sync {
     /// Keeps a call. Before the first one of a policy, wherever a part of the recording that is read alone begins,
     /// it keeps `policy` as well, which tells who was asked.
     fn record(&self, call: Box<RecordedCall>, policy: &dyn Fn() -> RecordedPolicy);
@@ -82,9 +82,9 @@ pub struct RecordedCall {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<u8>,
     /// What was asked.
-    pub question: Question,
+    pub question: RecordedQuestion,
     /// What it answered, or why it did not.
-    pub answer: Result<Answer, String>,
+    pub answer: Result<RecordedAnswer, String>,
     /// What it wants to be told the next time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remembers: Option<Vec<u8>>,
@@ -93,7 +93,7 @@ pub struct RecordedCall {
 /// The input of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Question {
+pub enum RecordedQuestion {
     /// Of a ranking policy; the claims of the round are those that it was asked about.
     Rank {
         /// The round.
@@ -120,13 +120,13 @@ pub enum Question {
     },
 }
 
-impl Question {
+impl RecordedQuestion {
     /// What kind of policy it is for.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> PolicyKind {
         match self {
-            Self::Rank { .. } => Kind::Rank,
-            Self::Order { .. } | Self::Judge { .. } => Kind::Consolidation,
-            Self::Allow { .. } => Kind::Budgets,
+            Self::Rank { .. } => PolicyKind::Rank,
+            Self::Order { .. } | Self::Judge { .. } => PolicyKind::Consolidation,
+            Self::Allow { .. } => PolicyKind::Budgets,
         }
     }
 }
@@ -134,7 +134,7 @@ impl Question {
 /// The output of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Answer {
+pub enum RecordedAnswer {
     /// One for each claim.
     Rank(Vec<Ranking>),
     /// One for each node.
@@ -152,7 +152,7 @@ pub enum Answer {
 
 /// Who was asked, and what it remembered.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct AskedPolicy<'a> {
     pub(crate) policy: &'a ActivePolicy,
     pub(crate) memory: &'a [u8],
 }
@@ -160,21 +160,21 @@ pub(crate) struct Asked<'a> {
 /// Who is written to.
 #[derive(Default)]
 pub(crate) struct Recording {
-    to: Mutex<Option<Arc<dyn Recorder>>>,
+    to: Mutex<Option<Arc<dyn CallRecorder>>>,
 }
 
 impl Recording {
-    pub(crate) fn start(&self, recorder: Arc<dyn Recorder>) {
+    pub(crate) fn start(&self, recorder: Arc<dyn CallRecorder>) {
         *self.to.lock().unwrap_or_else(PoisonError::into_inner) = Some(recorder);
     }
 
     /// Keeps a call, if anybody wants it.
     pub(crate) fn call<T>(
         &self,
-        Asked { policy, memory }: Asked<'_>,
+        AskedPolicy { policy, memory }: AskedPolicy<'_>,
         called: &Called<Remembering<T>>,
-        question: impl FnOnce() -> (String, Question),
-        answer: impl FnOnce(&T) -> Answer,
+        question: impl FnOnce() -> (String, RecordedQuestion),
+        answer: impl FnOnce(&T) -> RecordedAnswer,
     ) {
         let to = self
             .to

@@ -6,7 +6,7 @@ use std::time::Duration;
 use apis::ObjectKey;
 use hooks::binding::Mode;
 
-use crate::limits::Kind;
+use crate::limits::PolicyKind;
 
 /// Records kept until they are drained.
 const RECORDS_MAX: usize = 1024;
@@ -23,7 +23,7 @@ const POLICIES_MAX: usize = 256;
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallRecord {
     /// What was asked.
-    pub kind: Kind,
+    pub kind: PolicyKind,
     /// Id of the decision.
     pub decision_id: String,
     /// Name of the binding, or of the default.
@@ -98,7 +98,7 @@ pub struct PolicyEvent {
     /// The binding; `None` when a built-in default failed.
     pub binding: Option<ObjectKey>,
     /// What was asked.
-    pub kind: Kind,
+    pub kind: PolicyKind,
     /// CamelCase word.
     pub reason: String,
     /// One sentence.
@@ -106,7 +106,7 @@ pub struct PolicyEvent {
 }
 
 #[derive(Debug, Default)]
-struct Counters {
+struct PolicyCounters {
     calls: u64,
     failures: u64,
     fuel: u64,
@@ -120,15 +120,15 @@ struct Counters {
 
 /// Where calls are noted.
 #[derive(Debug, Default)]
-pub(crate) struct Records {
+pub(crate) struct PolicyRecords {
     calls: VecDeque<CallRecord>,
     /// Of the texts of the calls.
     calls_bytes: usize,
     events: VecDeque<PolicyEvent>,
-    counters: BTreeMap<(Kind, String, String), Counters>,
+    counters: BTreeMap<(PolicyKind, String, String), PolicyCounters>,
 }
 
-impl Records {
+impl PolicyRecords {
     pub(crate) fn call(&mut self, record: CallRecord) {
         let key = (record.kind, record.name.clone(), record.digest.clone());
         if self.counters.contains_key(&key) || self.counters.len() < POLICIES_MAX {
@@ -280,10 +280,10 @@ mod tests {
 
     #[test]
     fn records_that_nobody_drains_take_no_more_than_their_share() {
-        let mut records = Records::default();
+        let mut records = PolicyRecords::default();
         for number in 0..2000_u64 {
             records.call(CallRecord {
-                kind: Kind::Rank,
+                kind: PolicyKind::Rank,
                 decision_id: format!("rank-{number}"),
                 name: "talks".to_owned(),
                 digest: String::new(),

@@ -11,18 +11,18 @@ use apis::ObjectKey;
 use hooks::binding::{BindingState, BindingStatus, Mode, NodePoolLabels};
 
 use crate::active_policy::{ActivePolicies, ActivePolicy};
-use crate::limits::{Kind, Limits};
+use crate::limits::{Limits, PolicyKind};
 
 /// Longest message of a status: it goes into an annotation, which has its own bound.
 const MESSAGE_BYTES_MAX: usize = 8 << 10;
 
 /// A message, cut where it is longer than anybody reads.
-fn told(mut message: String) -> String {
+fn cut(mut message: String) -> String {
     message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX));
     message
 }
 
-struct Entry {
+struct RegistryEntry {
     policy: Option<Arc<ActivePolicy>>,
     status: BindingStatus,
     /// Moments of the latest failures, in the time of the rounds.
@@ -30,7 +30,7 @@ struct Entry {
     is_quarantined: bool,
 }
 
-impl Entry {
+impl RegistryEntry {
     fn status(&self, pools: Option<&NodePoolLabels>) -> BindingStatus {
         let policy = self.policy.as_ref().filter(|_| !self.is_quarantined);
         BindingStatus {
@@ -54,7 +54,7 @@ pub struct Swaps {
 /// All bindings.
 #[derive(Default)]
 pub(crate) struct Registry {
-    entries: BTreeMap<ObjectKey, Entry>,
+    entries: BTreeMap<ObjectKey, RegistryEntry>,
     /// Bindings put in charge and refused since the start.
     pub(crate) swaps: Swaps,
     /// What NodePools there are, where somebody tells.
@@ -70,7 +70,7 @@ impl Registry {
         message: String,
     ) -> BindingStatus {
         if let Some(pools) = &self.node_pools {
-            policy.scope.tell(pools);
+            policy.scope.resolve(pools);
         }
         let held_back = self.entries.get(key).is_some_and(|entry| {
             entry.is_quarantined
@@ -96,9 +96,9 @@ impl Registry {
         let status = BindingStatus {
             state: BindingState::Ready,
             digest: Some(policy.program.digest().to_owned()),
-            ..BindingStatus::refused(key.clone(), reason, told(message))
+            ..BindingStatus::refused(key.clone(), reason, cut(message))
         };
-        let entry = Entry {
+        let entry = RegistryEntry {
             policy: Some(Arc::new(policy)),
             status,
             failures: VecDeque::new(),
@@ -113,7 +113,7 @@ impl Registry {
     pub(crate) fn set_node_pools(&mut self, pools: NodePoolLabels) {
         for entry in self.entries.values_mut() {
             if let Some(policy) = &mut entry.policy {
-                Arc::make_mut(policy).scope.tell(&pools);
+                Arc::make_mut(policy).scope.resolve(&pools);
             }
         }
         self.node_pools = Some(pools);
@@ -122,12 +122,15 @@ impl Registry {
     /// Notes that a binding cannot be loaded. What it replaced stays in charge.
     pub(crate) fn refuse(&mut self, key: &ObjectKey, reason: &str, message: &str) -> BindingStatus {
         self.swaps.refused += 1;
-        let entry = self.entries.entry(key.clone()).or_insert_with(|| Entry {
-            policy: None,
-            status: BindingStatus::refused(key.clone(), "", String::new()),
-            failures: VecDeque::new(),
-            is_quarantined: false,
-        });
+        let entry = self
+            .entries
+            .entry(key.clone())
+            .or_insert_with(|| RegistryEntry {
+                policy: None,
+                status: BindingStatus::refused(key.clone(), "", String::new()),
+                failures: VecDeque::new(),
+                is_quarantined: false,
+            });
         let in_charge = entry.policy.as_ref().filter(|_| !entry.is_quarantined);
         let consequence = in_charge.map_or_else(
             || "the built-in default decides".to_owned(),
@@ -136,7 +139,7 @@ impl Registry {
         entry.status.state = BindingState::Degraded;
         entry.status.digest = in_charge.map(|policy| policy.program.digest().to_owned());
         reason.clone_into(&mut entry.status.reason);
-        entry.status.message = format!("{}; {consequence}", told(message.to_owned()));
+        entry.status.message = format!("{}; {consequence}", cut(message.to_owned()));
         entry.status(self.node_pools.as_ref())
     }
 
@@ -186,7 +189,7 @@ impl Registry {
 
     /// The set for the rounds to come.
     pub(crate) fn active(&self) -> ActivePolicies {
-        let mut by_kind: BTreeMap<Kind, Vec<Arc<ActivePolicy>>> = BTreeMap::new();
+        let mut by_kind: BTreeMap<PolicyKind, Vec<Arc<ActivePolicy>>> = BTreeMap::new();
         for entry in self.entries.values().filter(|entry| !entry.is_quarantined) {
             let Some(policy) = &entry.policy else {
                 continue;

@@ -16,16 +16,16 @@ use crate::called::Log;
 use crate::interface::exchange::Remembering;
 
 #[derive(Default)]
-pub(crate) struct Remembered(Mutex<Option<Known>>);
+pub(crate) struct AnswerCache(Mutex<Option<RememberedAnswer>>);
 
-struct Known {
+struct RememberedAnswer {
     digest: String,
     prior: Vec<f64>,
     candidates: Vec<Vec<u32>>,
     answer: Vec<Ranking>,
 }
 
-impl Known {
+impl RememberedAnswer {
     fn is_for(&self, policy: &ActivePolicy, claims: &[&ClaimView], prior: &[f64]) -> bool {
         let same_bits = |(ours, theirs): (&f64, &f64)| ours.to_bits() == theirs.to_bits();
         self.digest == policy.program.digest()
@@ -40,7 +40,7 @@ impl Known {
     }
 }
 
-impl Remembered {
+impl AnswerCache {
     /// The answer, when the question is the last one again.
     pub(crate) fn answer(
         &self,
@@ -81,7 +81,7 @@ impl Remembered {
         if policy.key.is_some() {
             return;
         }
-        let known = Known {
+        let known = RememberedAnswer {
             digest: policy.program.digest().to_owned(),
             prior: prior.to_vec(),
             candidates: claims

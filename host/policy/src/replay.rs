@@ -12,12 +12,14 @@ use crate::binding::{BindingFacts, Scope};
 use crate::builtin::BUILTINS;
 use crate::called::Called;
 use crate::digest::digest;
-use crate::host::{Inner, PolicyHost};
-use crate::interface::exchange::{RankAsk, Remembering};
+use crate::host::{HostState, PolicyHost};
+use crate::interface::exchange::{JudgeAsk, RankAsk, Remembering};
 use crate::load_error::LoadError;
 use crate::needs::PolicyNeeds;
-use crate::recording::{Answer, Question, RecordedCall, RecordedLine, RecordedPolicy, outcome};
-use crate::rule::Rule;
+use crate::recording::{
+    RecordedAnswer, RecordedCall, RecordedLine, RecordedPolicy, RecordedQuestion, outcome,
+};
+use crate::rule::PolicyRule;
 
 /// What came of asking again.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -63,7 +65,7 @@ impl PolicyHost {
 }
 
 struct Replay<'a> {
-    host: &'a Inner,
+    host: &'a HostState,
     modules: BTreeMap<String, &'a [u8]>,
     policies: BTreeMap<(String, String), RecordedPolicy>,
     found: Replayed,
@@ -71,7 +73,7 @@ struct Replay<'a> {
 
 impl Replay<'_> {
     fn call(&mut self, call: &RecordedCall) -> Result<(), LoadError> {
-        let timed_out = |answer: &Result<Answer, String>| matches!(answer, Err(outcome) if outcome.starts_with("DeadlineExceeded"));
+        let timed_out = |answer: &Result<RecordedAnswer, String>| matches!(answer, Err(outcome) if outcome.starts_with("DeadlineExceeded"));
         let Some(policy) = self.policy(call)? else {
             let missing = self.found.missing.entry(call.digest.clone());
             *missing.or_default() += 1;
@@ -82,7 +84,7 @@ impl Replay<'_> {
             return Ok(());
         }
         let (answer, remembers, fuel) = self.host.ask_again(&policy, call);
-        let bytes = |answer: &Result<Answer, String>| serde_json::to_string(answer).ok();
+        let bytes = |answer: &Result<RecordedAnswer, String>| serde_json::to_string(answer).ok();
         let what = if bytes(&answer) != bytes(&call.answer) {
             "another answer"
         } else if remembers != call.remembers {
@@ -110,9 +112,11 @@ impl Replay<'_> {
         };
         let kind = call.question.kind();
         let program = match (&policy.rule, self.modules.get(&policy.digest)) {
-            (Some(rule), _) => {
-                Program::Rule(Arc::new(Rule::compile(rule, &[kind], &policy.config)?))
-            }
+            (Some(rule), _) => Program::Rule(Arc::new(PolicyRule::compile(
+                rule,
+                &[kind],
+                &policy.config,
+            )?)),
             (None, Some(bytes)) => Program::Component(self.host.module(bytes, true)?),
             (None, None) => return Ok(None),
         };
@@ -143,11 +147,14 @@ impl Replay<'_> {
 }
 
 /// What came of asking again: the answer, what it wants to be told the next time, and the fuel.
-type Again = (Result<Answer, String>, Option<Vec<u8>>, u64);
+type Again = (Result<RecordedAnswer, String>, Option<Vec<u8>>, u64);
 
-impl Inner {
+impl HostState {
     fn ask_again(&self, policy: &ActivePolicy, call: &RecordedCall) -> Again {
-        fn told<T>(called: Called<Remembering<T>>, answer: impl FnOnce(T) -> Answer) -> Again {
+        fn again<T>(
+            called: Called<Remembering<T>>,
+            answer: impl FnOnce(T) -> RecordedAnswer,
+        ) -> Again {
             let Called { result, fuel, .. } = called;
             match result {
                 Ok(Remembering {
@@ -159,25 +166,29 @@ impl Inner {
         }
         let memory = &call.memory;
         match &call.question {
-            Question::Rank { round, prior } => {
+            RecordedQuestion::Rank { round, prior } => {
                 let claims: Vec<&ClaimView> = round.claims.iter().collect();
                 let ask = RankAsk {
                     round,
                     claims: &claims,
                     prior,
                 };
-                told(self.ask_rank_anew(policy, ask, memory), Answer::Rank)
+                again(
+                    self.ask_rank_anew(policy, ask, memory),
+                    RecordedAnswer::Rank,
+                )
             }
-            Question::Order { round } => {
-                told(self.ask_order_anew(policy, round, memory), Answer::Order)
-            }
-            Question::Judge { round, moves } => told(
-                self.ask_judge_anew(policy, (round, moves), memory),
-                Answer::Judge,
+            RecordedQuestion::Order { round } => again(
+                self.ask_order_anew(policy, round, memory),
+                RecordedAnswer::Order,
             ),
-            Question::Allow { round } => {
+            RecordedQuestion::Judge { round, moves } => again(
+                self.ask_judge_anew(policy, JudgeAsk { round, moves }, memory),
+                RecordedAnswer::Judge,
+            ),
+            RecordedQuestion::Allow { round } => {
                 let called = self.ask_allow_anew(policy, round, memory);
-                told(called, |allowed| Answer::Allow {
+                again(called, |allowed| RecordedAnswer::Allow {
                     items: allowed.items,
                     valid_for_seconds: allowed.valid_for_seconds,
                 })

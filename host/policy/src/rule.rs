@@ -32,18 +32,18 @@ use std::collections::BTreeSet;
 use hooks::disruption::MoveKind;
 
 use crate::call_failure::CallFailure;
-use crate::limits::Kind;
+use crate::limits::PolicyKind;
 use crate::needs::{Need, PolicyNeeds};
-use compile::{Compiled, Compiler, Known, Vocabulary, Wanted};
-use evaluate::{Facts, Run, Variable};
+use compile::{CompiledExpression, Compiler, KnownVariable, RuleVocabulary, Wanted};
+use evaluate::{Evaluation, RowFacts, Variable};
 use evaluation_error::EvaluationError;
 use facts::{
-    LabelSet, MOVE_LABELS, MOVE_VARIABLES, MoveVariable, POOL_LABELS, POOL_VARIABLES, PoolVariable,
+    MOVE_LABELS, MOVE_VARIABLES, MoveVariable, POOL_LABELS, POOL_VARIABLES, PoolVariable,
     RANK_LABELS, RANK_VARIABLES, RankVariable,
 };
 use moves::Moves;
-use node::Node;
-use place::{Fault, Place, RuleError};
+use node::RuleNode;
+use place::{RuleError, RuleFault, SourcePosition};
 use source::RuleSource;
 use steps::{Spent, Steps};
 use value::Literal;
@@ -69,9 +69,9 @@ pub struct RuleVariable {
 }
 
 /// The variables that rules of a kind may name.
-pub fn rule_variables(kind: Kind) -> Vec<RuleVariable> {
-    fn listed<V>(known: &[Known<V>]) -> Vec<RuleVariable> {
-        let of = |it: &Known<V>| RuleVariable {
+pub fn rule_variables(kind: PolicyKind) -> Vec<RuleVariable> {
+    fn listed<V>(known: &[KnownVariable<V>]) -> Vec<RuleVariable> {
+        let of = |it: &KnownVariable<V>| RuleVariable {
             name: it.name,
             type_name: it.of.as_str(),
             about: it.about,
@@ -79,17 +79,17 @@ pub fn rule_variables(kind: Kind) -> Vec<RuleVariable> {
         known.iter().map(of).collect()
     }
     match kind {
-        Kind::Rank => listed(RANK_VARIABLES),
-        Kind::Consolidation => listed(MOVE_VARIABLES),
-        Kind::Budgets => listed(POOL_VARIABLES),
+        PolicyKind::Rank => listed(RANK_VARIABLES),
+        PolicyKind::Consolidation => listed(MOVE_VARIABLES),
+        PolicyKind::Budgets => listed(POOL_VARIABLES),
     }
 }
 
 /// A compiled rule.
 #[derive(Debug)]
-pub(crate) struct Rule {
+pub(crate) struct PolicyRule {
     pub(crate) digest: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: PolicyKind,
     pub(crate) source: RuleSource,
     text: String,
     judgement: Judgement,
@@ -105,30 +105,23 @@ enum Judgement {
 /// The expressions of a binding.
 #[derive(Debug)]
 struct Expressions<V> {
-    named: Vec<Node<V>>,
+    named: Vec<RuleNode<V>>,
     slots: usize,
-    rule: Option<Node<V>>,
+    rule: Option<RuleNode<V>>,
     exclusions: Vec<Exclusion<V>>,
-    message: Option<Node<V>>,
+    message: Option<RuleNode<V>>,
     /// Whether the answer for a row hangs on the claim.
     is_of_claim: bool,
     needs: BTreeSet<Need>,
 }
 
-/// Variables, labels and settings.
-type Words<V> = (
-    &'static [Known<V>],
-    &'static [(&'static str, LabelSet)],
-    Literal,
-);
-
 #[derive(Debug)]
 struct Exclusion<V> {
-    condition: Node<V>,
+    condition: RuleNode<V>,
     /// What its comment says, or the condition itself.
     reason: String,
     /// Whether it has a comment.
-    is_told: bool,
+    has_comment: bool,
 }
 
 /// What came of running a rule, and the steps it took, in operations.
@@ -137,11 +130,11 @@ pub(crate) struct Ran<T> {
     pub(crate) fuel: u64,
 }
 
-impl Rule {
+impl PolicyRule {
     /// Compiles the expressions of a binding; `config` is JSON or empty.
     pub(crate) fn compile(
         source: &RuleSource,
-        kinds: &[Kind],
+        kinds: &[PolicyKind],
         config: &str,
     ) -> Result<Self, RuleError> {
         let general = |text: &str| RuleError::new(vec![text.to_owned()], Vec::new());
@@ -165,18 +158,30 @@ impl Rule {
         }
         let faults = &mut faults;
         let judgement = match kind {
-            Kind::Rank => {
-                let words = (RANK_VARIABLES, RANK_LABELS, config);
-                Expressions::compile(source, Wanted::Number, words, faults).map(Judgement::Rank)
+            PolicyKind::Rank => {
+                let words = RuleVocabulary {
+                    variables: RANK_VARIABLES,
+                    labels: RANK_LABELS,
+                    config,
+                };
+                Expressions::compile(source, Wanted::Number, &words, faults).map(Judgement::Rank)
             }
-            Kind::Consolidation => {
-                let words = (MOVE_VARIABLES, MOVE_LABELS, config);
-                Expressions::compile(source, Wanted::Condition, words, faults)
+            PolicyKind::Consolidation => {
+                let words = RuleVocabulary {
+                    variables: MOVE_VARIABLES,
+                    labels: MOVE_LABELS,
+                    config,
+                };
+                Expressions::compile(source, Wanted::Condition, &words, faults)
                     .map(|it| Judgement::Consolidation(it, moves))
             }
-            Kind::Budgets => {
-                let words = (POOL_VARIABLES, POOL_LABELS, config);
-                Expressions::compile(source, Wanted::Number, words, faults).map(Judgement::Budgets)
+            PolicyKind::Budgets => {
+                let words = RuleVocabulary {
+                    variables: POOL_VARIABLES,
+                    labels: POOL_LABELS,
+                    config,
+                };
+                Expressions::compile(source, Wanted::Number, &words, faults).map(Judgement::Budgets)
             }
         }?;
         let RuleSource { rule, exclude, .. } = source;
@@ -211,11 +216,11 @@ impl Rule {
             EvaluationError::Spent(Spent::Call) => CallFailure::OutOfFuel(operations(steps)),
             EvaluationError::Spent(spent @ (Spent::Row | Spent::RowBytes)) => {
                 let row = match self.kind {
-                    Kind::Rank => "offering",
-                    Kind::Consolidation => "move",
-                    Kind::Budgets => "NodePool",
+                    PolicyKind::Rank => "offering",
+                    PolicyKind::Consolidation => "move",
+                    PolicyKind::Budgets => "NodePool",
                 };
-                CallFailure::TooCostly(format!("the rule {}: {}", spent.told(row), self.text))
+                CallFailure::TooCostly(format!("the rule {}: {}", spent.describe(row), self.text))
             }
             EvaluationError::At(wrong) => {
                 let (at, problem) = *wrong;
@@ -236,22 +241,17 @@ impl<V: Variable> Expressions<V> {
     fn compile(
         source: &RuleSource,
         wanted: Wanted,
-        (variables, labels, config): Words<V>,
+        words: &RuleVocabulary<V>,
         general: &mut Vec<String>,
     ) -> Result<Self, RuleError> {
-        let words = Vocabulary {
-            variables,
-            labels,
-            config,
-        };
-        let mut compiler = Compiler::new(&words);
+        let mut compiler = Compiler::new(words);
         compiler.variables("variables", &source.variables);
         let mut is_of_claim = false;
         let mut compiled = |key, text: &str, wanted, compiler: &mut Compiler<'_, V>| {
             if text.is_empty() {
                 return None;
             }
-            let compiled = compiler.expression(text, Place::line(key, 1), wanted)?;
+            let compiled = compiler.expression(text, SourcePosition::line(key, 1), wanted)?;
             is_of_claim |= compiled.is_of_claim;
             Some(compiled.node)
         };
@@ -263,13 +263,13 @@ impl<V: Variable> Expressions<V> {
             if text.trim().is_empty() {
                 continue;
             }
-            let begin = Place::line("exclude", number);
+            let begin = SourcePosition::line("exclude", number);
             if exclusions.len() == EXCLUSIONS_MAX {
                 let message = format!("there may be {EXCLUSIONS_MAX} lines; join them with ||");
-                compiler.faults.push(Fault::new(begin, message));
+                compiler.faults.push(RuleFault::new(begin, message));
                 break;
             }
-            let Some(Compiled {
+            let Some(CompiledExpression {
                 node: condition,
                 is_of_claim: of_claim,
             }) = compiler.expression(text, begin, Wanted::Condition)
@@ -280,7 +280,7 @@ impl<V: Variable> Expressions<V> {
             exclusions.push(Exclusion {
                 condition,
                 reason: reason.unwrap_or_else(|| text.trim()).to_owned(),
-                is_told: reason.is_some(),
+                has_comment: reason.is_some(),
             });
         }
         let Compiler {
@@ -304,33 +304,36 @@ impl<V: Variable> Expressions<V> {
         })
     }
 
-    fn run<'a, 's, F: Facts<Variable = V>>(
+    fn run<'a, 's, F: RowFacts<Variable = V>>(
         &'a self,
         facts: &'a F,
         steps: &'s mut Steps,
-    ) -> Run<'a, 's, F> {
-        Run::new(facts, (&self.named, self.slots), steps)
+    ) -> Evaluation<'a, 's, F> {
+        Evaluation::new(facts, &self.named, self.slots, steps)
     }
 
     /// What `data.message` says of a row; nothing when it is not there or has no value.
-    fn message<'a, F: Facts<Variable = V>>(&'a self, run: &mut Run<'a, '_, F>) -> Option<String> {
+    fn message<'a, F: RowFacts<Variable = V>>(
+        &'a self,
+        run: &mut Evaluation<'a, '_, F>,
+    ) -> Option<String> {
         let value = run.value(self.message.as_ref()?).ok()?;
-        let is_told = value.is_text() && !value.as_text().is_empty();
-        is_told.then(|| crate::limits::short(value.as_text().to_owned()))
+        let has_text = value.is_text() && !value.as_text().is_empty();
+        has_text.then(|| crate::limits::short(value.as_text().to_owned()))
     }
 }
 
 /// What is wrong with the keys, whatever they hold.
-fn general_faults(source: &RuleSource, kind: Kind) -> Vec<String> {
+fn general_faults(source: &RuleSource, kind: PolicyKind) -> Vec<String> {
     let mut faults = Vec::new();
-    if kind != Kind::Rank && !source.exclude.is_empty() {
+    if kind != PolicyKind::Rank && !source.exclude.is_empty() {
         faults.push("data.exclude: only rank rules exclude; say it in data.rule".to_owned());
     }
-    if kind != Kind::Consolidation && !source.applies_to.is_empty() {
+    if kind != PolicyKind::Consolidation && !source.applies_to.is_empty() {
         faults
             .push("data.applies-to: only consolidation rules judge moves; leave it out".to_owned());
     }
-    if source.rule.is_empty() && (kind != Kind::Rank || source.exclude.is_empty()) {
+    if source.rule.is_empty() && (kind != PolicyKind::Rank || source.exclude.is_empty()) {
         faults.push(format!(
             "data.rule: there is none; write what the {} policy decides",
             kind.as_str()

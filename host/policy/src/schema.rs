@@ -65,39 +65,46 @@ pub struct SchemaError {
 /// What a configuration must be.
 #[derive(Debug, Clone)]
 pub struct ConfigSchema {
-    root: Node,
+    root: SchemaNode,
     /// What of it is not enforced.
     notes: Vec<String>,
 }
 
 /// A schema within a schema.
 #[derive(Debug, Clone)]
-enum Node {
+enum SchemaNode {
     /// `true`, or nothing said.
     Anything,
     /// `false`.
     Nothing,
-    Shape(Box<Shape>),
+    Shape(Box<ValueSchema>),
 }
 
 /// What is said of a value.
 #[derive(Debug, Clone, Default)]
-struct Shape {
+struct ValueSchema {
     /// None means any.
-    types: Vec<Type>,
-    properties: BTreeMap<String, Node>,
+    types: Vec<SchemaType>,
+    properties: BTreeMap<String, SchemaNode>,
     required: Vec<String>,
     /// `additionalProperties`.
     others: Others,
-    items: Option<Node>,
+    items: Option<SchemaNode>,
     one_of: Option<Vec<Value>>,
     least: Bound,
     most: Bound,
-    length: (Option<u64>, Option<u64>),
-    count: (Option<u64>, Option<u64>),
+    length: CountRange,
+    count: CountRange,
     pattern: Option<(String, Pattern)>,
     description: String,
     default: Option<Value>,
+}
+
+/// How many there may be.
+#[derive(Debug, Clone, Copy, Default)]
+struct CountRange {
+    least: Option<u64>,
+    most: Option<u64>,
 }
 
 /// What may stand under keys that `properties` does not name.
@@ -106,7 +113,7 @@ enum Others {
     #[default]
     Anything,
     Nothing,
-    Each(Node),
+    Each(SchemaNode),
 }
 
 /// An end of a range.
@@ -119,7 +126,7 @@ enum Bound {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Type {
+enum SchemaType {
     Null,
     Boolean,
     Integer,
@@ -129,7 +136,7 @@ enum Type {
     Object,
 }
 
-impl Type {
+impl SchemaType {
     const ALL: [(&str, Self); 7] = [
         ("null", Self::Null),
         ("boolean", Self::Boolean),
@@ -159,7 +166,7 @@ impl ConfigSchema {
         }
         let value: Value = serde_json::from_str(text)
             .map_err(|error| whole(short(format!("is no JSON: {error}"))))?;
-        let mut reader = Reader::default();
+        let mut reader = SchemaReader::default();
         let root = reader.node(&value, &mut Vec::new())?;
         Ok(Some(Self {
             root,
@@ -174,20 +181,26 @@ impl ConfigSchema {
 }
 
 /// A way from the whole to a part.
-type Path<'a> = Vec<&'a str>;
+type SchemaPath<'a> = Vec<&'a str>;
 
 #[derive(Default)]
-struct Reader {
+struct SchemaReader {
     patterns: usize,
     notes: Vec<String>,
 }
 
-impl Reader {
-    fn node<'a>(&mut self, value: &'a Value, at: &mut Path<'a>) -> Result<Node, SchemaError> {
+impl SchemaReader {
+    fn node<'a>(
+        &mut self,
+        value: &'a Value,
+        at: &mut SchemaPath<'a>,
+    ) -> Result<SchemaNode, SchemaError> {
         match value {
-            Value::Bool(true) => Ok(Node::Anything),
-            Value::Bool(false) => Ok(Node::Nothing),
-            Value::Object(words) => self.shape(words, at).map(|it| Node::Shape(Box::new(it))),
+            Value::Bool(true) => Ok(SchemaNode::Anything),
+            Value::Bool(false) => Ok(SchemaNode::Nothing),
+            Value::Object(words) => self
+                .shape(words, at)
+                .map(|it| SchemaNode::Shape(Box::new(it))),
             Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => {
                 Err(must_be(at, "a schema: an object, true or false"))
             }
@@ -197,9 +210,9 @@ impl Reader {
     fn shape<'a>(
         &mut self,
         words: &'a Map<String, Value>,
-        at: &mut Path<'a>,
-    ) -> Result<Shape, SchemaError> {
-        let mut shape = Shape::default();
+        at: &mut SchemaPath<'a>,
+    ) -> Result<ValueSchema, SchemaError> {
+        let mut shape = ValueSchema::default();
         for (word, value) in words {
             at.push(word);
             self.word(word, value, &mut shape, at)?;
@@ -219,8 +232,8 @@ impl Reader {
         &mut self,
         word: &str,
         value: &'a Value,
-        shape: &mut Shape,
-        at: &mut Path<'a>,
+        shape: &mut ValueSchema,
+        at: &mut SchemaPath<'a>,
     ) -> Result<(), SchemaError> {
         match word {
             "type" => shape.types = types(value, at)?,
@@ -228,9 +241,9 @@ impl Reader {
             "required" => shape.required = texts(value, at)?,
             "additionalProperties" => {
                 shape.others = match self.node(value, at)? {
-                    Node::Anything => Others::Anything,
-                    Node::Nothing => Others::Nothing,
-                    each @ Node::Shape(_) => Others::Each(each),
+                    SchemaNode::Anything => Others::Anything,
+                    SchemaNode::Nothing => Others::Nothing,
+                    each @ SchemaNode::Shape(_) => Others::Each(each),
                 }
             }
             // A list of schemas is the `prefixItems` of older versions.
@@ -253,10 +266,10 @@ impl Reader {
             "exclusiveMaximum" => {
                 shape.most = shape.most.tighter(Bound::Exclusive(number(value, at)?), -1);
             }
-            "minLength" => shape.length.0 = Some(count(value, at)?),
-            "maxLength" => shape.length.1 = Some(count(value, at)?),
-            "minItems" => shape.count.0 = Some(count(value, at)?),
-            "maxItems" => shape.count.1 = Some(count(value, at)?),
+            "minLength" => shape.length.least = Some(count(value, at)?),
+            "maxLength" => shape.length.most = Some(count(value, at)?),
+            "minItems" => shape.count.least = Some(count(value, at)?),
+            "maxItems" => shape.count.most = Some(count(value, at)?),
             "pattern" => shape.pattern = Some(self.pattern(value, at)?),
             "description" => text(value, at)?.clone_into(&mut shape.description),
             "title" if shape.description.is_empty() => {
@@ -272,8 +285,8 @@ impl Reader {
     fn properties<'a>(
         &mut self,
         value: &'a Value,
-        at: &mut Path<'a>,
-    ) -> Result<BTreeMap<String, Node>, SchemaError> {
+        at: &mut SchemaPath<'a>,
+    ) -> Result<BTreeMap<String, SchemaNode>, SchemaError> {
         let Value::Object(properties) = value else {
             return Err(must_be(at, "an object of schemas"));
         };
@@ -286,7 +299,11 @@ impl Reader {
         Ok(read)
     }
 
-    fn pattern(&mut self, value: &Value, at: &Path<'_>) -> Result<(String, Pattern), SchemaError> {
+    fn pattern(
+        &mut self,
+        value: &Value,
+        at: &SchemaPath<'_>,
+    ) -> Result<(String, Pattern), SchemaError> {
         let pattern = text(value, at)?;
         self.patterns += 1;
         if self.patterns > PATTERNS_MAX {
@@ -299,7 +316,7 @@ impl Reader {
         Ok((pattern.to_owned(), compiled))
     }
 
-    fn note(&mut self, at: &Path<'_>) {
+    fn note(&mut self, at: &SchemaPath<'_>) {
         if self.notes.len() < NOTES_MAX {
             let place = pointer(at);
             self.notes.push(format!(
@@ -331,20 +348,20 @@ impl Bound {
     }
 }
 
-fn types(value: &Value, at: &Path<'_>) -> Result<Vec<Type>, SchemaError> {
+fn types(value: &Value, at: &SchemaPath<'_>) -> Result<Vec<SchemaType>, SchemaError> {
     let known = |value: &Value| {
-        let found = Type::ALL.iter().find(|(word, _)| value == word);
+        let found = SchemaType::ALL.iter().find(|(word, _)| value == word);
         found.map(|(_, it)| *it)
     };
-    let all: Option<Vec<Type>> = match value {
+    let all: Option<Vec<SchemaType>> = match value {
         Value::Array(types) if !types.is_empty() => types.iter().map(known).collect(),
         one => known(one).map(|it| vec![it]),
     };
-    let words = Type::ALL.map(|(word, _)| word).join(", ");
+    let words = SchemaType::ALL.map(|(word, _)| word).join(", ");
     all.ok_or_else(|| must_be(at, &format!("one of {words}, or a list of them")))
 }
 
-fn texts(value: &Value, at: &Path<'_>) -> Result<Vec<String>, SchemaError> {
+fn texts(value: &Value, at: &SchemaPath<'_>) -> Result<Vec<String>, SchemaError> {
     let texts: Option<Vec<String>> = value.as_array().and_then(|all| {
         let all = all.iter();
         all.map(|it| it.as_str().map(str::to_owned)).collect()
@@ -352,24 +369,24 @@ fn texts(value: &Value, at: &Path<'_>) -> Result<Vec<String>, SchemaError> {
     texts.ok_or_else(|| must_be(at, "a list of names"))
 }
 
-fn text<'a>(value: &'a Value, at: &Path<'_>) -> Result<&'a str, SchemaError> {
+fn text<'a>(value: &'a Value, at: &SchemaPath<'_>) -> Result<&'a str, SchemaError> {
     value.as_str().ok_or_else(|| must_be(at, "a text"))
 }
 
-fn number(value: &Value, at: &Path<'_>) -> Result<f64, SchemaError> {
+fn number(value: &Value, at: &SchemaPath<'_>) -> Result<f64, SchemaError> {
     value.as_f64().ok_or_else(|| must_be(at, "a number"))
 }
 
-fn count(value: &Value, at: &Path<'_>) -> Result<u64, SchemaError> {
+fn count(value: &Value, at: &SchemaPath<'_>) -> Result<u64, SchemaError> {
     let count = value.as_u64();
     count.ok_or_else(|| must_be(at, "a whole number that is not negative"))
 }
 
-fn must_be(at: &Path<'_>, what: &str) -> SchemaError {
+fn must_be(at: &SchemaPath<'_>, what: &str) -> SchemaError {
     fault(at, format!("must be {what}"))
 }
 
-fn fault(at: &Path<'_>, fault: String) -> SchemaError {
+fn fault(at: &SchemaPath<'_>, fault: String) -> SchemaError {
     let place = pointer(at);
     SchemaError {
         place: if place.is_empty() {

@@ -13,16 +13,16 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use scheduling::requirements::{Operator, Requirement, Requirements};
 
-use crate::fault::Faults;
+use crate::fault::ObjectFaults;
 
-type QuantityList = BTreeMap<String, Quantity>;
+type CheckedQuantities = BTreeMap<String, Quantity>;
 
 const WEIGHT_MAX: i32 = 100;
 const MIN_VALUES_MAX: i64 = 50;
 const TOLERATION_OPERATORS: [&str; 5] = ["", "Equal", "Exists", "Lt", "Gt"];
 
 /// A pod.
-pub(super) fn pod(pod: &v1::Pod, faults: &mut Faults) {
+pub(super) fn pod(pod: &v1::Pod, faults: &mut ObjectFaults) {
     match &pod.spec {
         Some(spec) => pod_spec("spec", spec, faults),
         None => faults.push("spec", "is not set"),
@@ -30,7 +30,7 @@ pub(super) fn pod(pod: &v1::Pod, faults: &mut Faults) {
 }
 
 /// A DaemonSet.
-pub(super) fn daemon_set(daemon_set: &DaemonSet, faults: &mut Faults) {
+pub(super) fn daemon_set(daemon_set: &DaemonSet, faults: &mut ObjectFaults) {
     let Some(spec) = &daemon_set.spec else {
         return faults.push("spec", "is not set");
     };
@@ -41,7 +41,7 @@ pub(super) fn daemon_set(daemon_set: &DaemonSet, faults: &mut Faults) {
 }
 
 /// A Node.
-pub(super) fn node(node: &v1::Node, faults: &mut Faults) {
+pub(super) fn node(node: &v1::Node, faults: &mut ObjectFaults) {
     let status = node.status.as_ref();
     let capacity = status.and_then(|it| it.capacity.as_ref());
     let allocatable = status.and_then(|it| it.allocatable.as_ref());
@@ -53,7 +53,7 @@ pub(super) fn node(node: &v1::Node, faults: &mut Faults) {
 }
 
 /// A NodePool.
-pub(super) fn node_pool(pool: &NodePool, faults: &mut Faults) {
+pub(super) fn node_pool(pool: &NodePool, faults: &mut ObjectFaults) {
     for invalid in validation::node_pool(pool) {
         faults.push(
             invalid.field,
@@ -90,7 +90,7 @@ pub(super) fn node_pool(pool: &NodePool, faults: &mut Faults) {
     );
 }
 
-fn pod_spec(path: &str, spec: &v1::PodSpec, faults: &mut Faults) {
+fn pod_spec(path: &str, spec: &v1::PodSpec, faults: &mut ObjectFaults) {
     if spec.containers.is_empty() {
         faults.push(format!("{path}.containers"), "is empty");
     }
@@ -138,7 +138,7 @@ fn pod_spec(path: &str, spec: &v1::PodSpec, faults: &mut Faults) {
     contradictions(path, spec, faults);
 }
 
-fn resources(path: &str, resources: Option<&v1::ResourceRequirements>, faults: &mut Faults) {
+fn resources(path: &str, resources: Option<&v1::ResourceRequirements>, faults: &mut ObjectFaults) {
     let Some(resources) = resources else { return };
     quantities(
         &format!("{path}.requests"),
@@ -162,7 +162,7 @@ fn resources(path: &str, resources: Option<&v1::ResourceRequirements>, faults: &
     }
 }
 
-fn quantities(path: &str, list: Option<&QuantityList>, faults: &mut Faults) {
+fn quantities(path: &str, list: Option<&CheckedQuantities>, faults: &mut ObjectFaults) {
     for (name, quantity) in list.into_iter().flatten() {
         let field = || format!("{path}[{name}]");
         match quantity.0.parse::<ParsedQuantity>() {
@@ -175,7 +175,7 @@ fn quantities(path: &str, list: Option<&QuantityList>, faults: &mut Faults) {
     }
 }
 
-fn toleration(path: &str, it: &v1::Toleration, faults: &mut Faults) {
+fn toleration(path: &str, it: &v1::Toleration, faults: &mut ObjectFaults) {
     let operator = it.operator.as_deref().unwrap_or_default();
     if !TOLERATION_OPERATORS.contains(&operator) {
         faults.push(
@@ -202,7 +202,7 @@ fn toleration(path: &str, it: &v1::Toleration, faults: &mut Faults) {
     }
 }
 
-fn spread(path: &str, it: &v1::TopologySpreadConstraint, faults: &mut Faults) {
+fn spread(path: &str, it: &v1::TopologySpreadConstraint, faults: &mut ObjectFaults) {
     if it.max_skew < 1 {
         let message = format!("{}: must be greater than zero", it.max_skew);
         faults.push(format!("{path}.maxSkew"), message);
@@ -267,7 +267,7 @@ fn affinity_terms<'a>(
     all
 }
 
-fn affinity_term(path: &str, term: &v1::PodAffinityTerm, faults: &mut Faults) {
+fn affinity_term(path: &str, term: &v1::PodAffinityTerm, faults: &mut ObjectFaults) {
     if term.topology_key.is_empty() {
         faults.push(format!("{path}.topologyKey"), "is not set");
     }
@@ -280,7 +280,7 @@ fn affinity_term(path: &str, term: &v1::PodAffinityTerm, faults: &mut Faults) {
     label_selector(&format!("{path}.namespaceSelector"), namespaces, faults);
 }
 
-fn label_selector(path: &str, selector: Option<&LabelSelector>, faults: &mut Faults) {
+fn label_selector(path: &str, selector: Option<&LabelSelector>, faults: &mut ObjectFaults) {
     let expressions = selector
         .iter()
         .flat_map(|it| it.match_expressions.iter().flatten());
@@ -309,7 +309,7 @@ fn label_selector(path: &str, selector: Option<&LabelSelector>, faults: &mut Fau
     }
 }
 
-fn node_affinity(path: &str, affinity: &v1::NodeAffinity, faults: &mut Faults) {
+fn node_affinity(path: &str, affinity: &v1::NodeAffinity, faults: &mut ObjectFaults) {
     let required = &affinity.required_during_scheduling_ignored_during_execution;
     if let Some(selector) = required {
         let path =
@@ -332,7 +332,7 @@ fn node_affinity(path: &str, affinity: &v1::NodeAffinity, faults: &mut Faults) {
     }
 }
 
-fn node_term(path: &str, term: &v1::NodeSelectorTerm, faults: &mut Faults) {
+fn node_term(path: &str, term: &v1::NodeSelectorTerm, faults: &mut ObjectFaults) {
     for (index, it) in term.match_expressions.iter().flatten().enumerate() {
         let path = format!("{path}.matchExpressions[{index}]");
         let values = it.values.as_deref().unwrap_or_default();
@@ -355,7 +355,7 @@ fn node_term(path: &str, term: &v1::NodeSelectorTerm, faults: &mut Faults) {
 }
 
 /// Alternatives of node affinity that contradict the node selector or themselves; a pod is at fault when all do.
-fn contradictions(path: &str, spec: &v1::PodSpec, faults: &mut Faults) {
+fn contradictions(path: &str, spec: &v1::PodSpec, faults: &mut ObjectFaults) {
     let selector = Requirements::from_labels(spec.node_selector.iter().flatten());
     let required = spec
         .affinity
@@ -366,7 +366,7 @@ fn contradictions(path: &str, spec: &v1::PodSpec, faults: &mut Faults) {
                 .as_ref()
         });
     let terms = required.map_or(&[][..], |it| it.node_selector_terms.as_slice());
-    let mut found = Faults::default();
+    let mut found = ObjectFaults::default();
     for term in terms {
         let asked = term.match_expressions.iter().flatten().filter_map(|it| {
             let values = it.values.iter().flatten().map(String::as_str);
@@ -386,7 +386,11 @@ fn contradictions(path: &str, spec: &v1::PodSpec, faults: &mut Faults) {
 }
 
 /// A label of which a node would need two values at once.
-fn contradiction(path: &str, requirements: impl Iterator<Item = Requirement>, faults: &mut Faults) {
+fn contradiction(
+    path: &str,
+    requirements: impl Iterator<Item = Requirement>,
+    faults: &mut ObjectFaults,
+) {
     let mut so_far: BTreeMap<String, Requirement> = BTreeMap::new();
     for requirement in requirements {
         let key = requirement.key().to_owned();

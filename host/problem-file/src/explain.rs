@@ -15,7 +15,7 @@ use scheduling::problem::Pool;
 use scheduling::requirements::{AllowUndefined, Operator, Requirement, Requirements};
 use serde::Serialize;
 
-use crate::Question;
+use crate::WorldProblem;
 
 /// Pods that failed alike, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -58,7 +58,7 @@ pub struct FunnelStep {
 }
 
 /// Why pods have no place, pods that failed alike together.
-pub fn explain(question: &Question, solution: &Solution) -> Vec<Explanation> {
+pub fn explain(question: &WorldProblem, solution: &Solution) -> Vec<Explanation> {
     let mut groups: Vec<(&Arc<PodShape>, &PodError, Explanation)> = Vec::new();
     let mut known: BTreeMap<*const PodShape, Vec<usize>> = BTreeMap::new();
     for pod in &question.problem.pods {
@@ -77,7 +77,7 @@ pub fn explain(question: &Question, solution: &Solution) -> Vec<Explanation> {
     groups.into_iter().map(|(_, _, it)| it).collect()
 }
 
-fn one(pod: &Pod, error: &PodError, question: &Question) -> Explanation {
+fn one(pod: &Pod, error: &PodError, question: &WorldProblem) -> Explanation {
     let failures = match error {
         PodError::Pools(failures) => failures.as_slice(),
         _ => &[],

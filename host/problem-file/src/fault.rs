@@ -32,7 +32,7 @@ pub enum FileError {
 
 /// Something wrong with one object. The object is left out, or takes no part.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Fault {
+pub struct ObjectFault {
     /// Place in the file, such as `pods[3]`, or file and line of a manifest.
     pub place: String,
     /// Name of the object, with its namespace; empty when it has none.
@@ -43,7 +43,7 @@ pub struct Fault {
     pub message: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ObjectFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             place,
@@ -67,9 +67,9 @@ impl fmt::Display for Fault {
 
 /// Collects the faults of one object.
 #[derive(Debug, Default)]
-pub(super) struct Faults(pub(super) Vec<(String, String)>);
+pub(super) struct ObjectFaults(pub(super) Vec<(String, String)>);
 
-impl Faults {
+impl ObjectFaults {
     pub(super) fn push(&mut self, field: impl Into<String>, message: impl Into<String>) {
         self.0.push((field.into(), message.into()));
     }

@@ -15,7 +15,7 @@ use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer as _};
 use serde_json::Value;
 
-use crate::fault::{Fault, Faults, FileError};
+use crate::fault::{FileError, ObjectFault, ObjectFaults};
 use crate::typed::{Misread, excerpt, parse};
 
 /// What the kwok provider withholds from pods.
@@ -30,7 +30,7 @@ pub struct InstanceTypes {
     /// The faultless ones, in the order of the file.
     pub types: Arc<[Arc<InstanceType>]>,
     /// What is wrong with the others.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<ObjectFault>,
     /// Keys of labels of theirs that are not well known.
     keys: BTreeSet<String>,
 }
@@ -133,14 +133,14 @@ struct Gathering {
     index: usize,
     types: Vec<Arc<InstanceType>>,
     names: BTreeSet<String>,
-    faults: Vec<Fault>,
+    faults: Vec<ObjectFault>,
     /// Thousands of offerings are sold in a handful of markets, which they share.
     markets: BTreeSet<Requirements>,
 }
 
 impl Gathering {
     fn add(&mut self, wire: WireType) {
-        let mut faults = Faults::default();
+        let mut faults = ObjectFaults::default();
         let name = wire.name.clone();
         if !self.names.insert(name.clone()) {
             faults.push("name", format!("{name:?}: is the name of an earlier type"));
@@ -153,21 +153,22 @@ impl Gathering {
     }
 
     fn misread(&mut self, name: &str, Misread { field, message }: Misread) {
-        let mut faults = Faults::default();
+        let mut faults = ObjectFaults::default();
         faults.push(field, message);
         self.blame(name, faults);
     }
 
-    fn blame(&mut self, name: &str, faults: Faults) {
+    fn blame(&mut self, name: &str, faults: ObjectFaults) {
         let place = format!("instanceTypes[{}]", self.index);
         self.index += 1;
         let faults = faults.0.into_iter();
-        self.faults.extend(faults.map(|(field, message)| Fault {
-            place: place.clone(),
-            object: name.to_owned(),
-            field,
-            message,
-        }));
+        self.faults
+            .extend(faults.map(|(field, message)| ObjectFault {
+                place: place.clone(),
+                object: name.to_owned(),
+                field,
+                message,
+            }));
     }
 
     fn finish(self) -> InstanceTypes {
@@ -201,7 +202,7 @@ impl<'de> Visitor<'de> for TypesVisitor {
 
 fn instance_type(
     wire: WireType,
-    faults: &mut Faults,
+    faults: &mut ObjectFaults,
     markets: &mut BTreeSet<Requirements>,
 ) -> InstanceType {
     let WireType {
@@ -266,7 +267,7 @@ fn instance_type(
     }
 }
 
-fn capacity(resources: &BTreeMap<String, Quantity>, faults: &mut Faults) -> Resources {
+fn capacity(resources: &BTreeMap<String, Quantity>, faults: &mut ObjectFaults) -> Resources {
     for (name, quantity) in resources {
         let field = || format!("resources[{name}]");
         match quantity.0.parse::<ParsedQuantity>() {
@@ -280,7 +281,7 @@ fn capacity(resources: &BTreeMap<String, Quantity>, faults: &mut Faults) -> Reso
     Resources::from_list(resources)
 }
 
-fn offering(path: &str, wire: WireOffering, faults: &mut Faults) -> Offering {
+fn offering(path: &str, wire: WireOffering, faults: &mut ObjectFaults) -> Offering {
     let WireOffering {
         price,
         available,

@@ -2,7 +2,7 @@
 //!
 //! Reads the document into a [`Cluster`] by the same events that watches send, and asks the [`Snapshot`] for the
 //! same problem as a provisioning pass does, so that nothing is decided twice. No file is opened and no clock is
-//! read here. What is wrong with an object is a [`Fault`] that names place, field and value; the other objects go on.
+//! read here. What is wrong with an object is a [`ObjectFault`] that names place, field and value; the other objects go on.
 
 mod check;
 mod disruption_budget;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use apis::{CapacityBuffer, Ec2NodeClass, NodeOverlay, NodePool};
 use jiff::Timestamp;
 use scheduling::instance_type::InstanceType;
-use scheduling::node_overlay::{self, Verdict};
+use scheduling::node_overlay::{self, OverlayVerdict};
 use scheduling::pod::PodKey;
 use scheduling::problem::{Options, Problem};
 use state::cluster::{Cluster, Event};
@@ -33,18 +33,20 @@ use state::snapshot::Snapshot;
 use state::workloads::key_of;
 
 pub use explain::{Explanation, FunnelStep, PoolExplanation, explain};
-pub use fault::{Fault, FileError};
+pub use fault::{FileError, ObjectFault};
 pub use instance_types::InstanceTypes;
 pub use list::List;
 pub use loader::Loader;
-pub use report::{ClaimReport, ClaimRequirements, ExistingReport, PodErrorReport, Report, Timing};
+pub use report::{
+    AnswerReport, ClaimReport, ClaimRequirements, ExistingReport, PodErrorReport, Timing,
+};
 
 /// What a pool may buy.
-pub type PoolCatalogue = Arc<[Arc<InstanceType>]>;
+pub type TypeList = Arc<[Arc<InstanceType>]>;
 
 /// A problem file taken in.
 #[derive(Debug)]
-pub struct World {
+pub struct FileWorld {
     /// The model.
     pub cluster: Cluster,
     /// The present moment, when the file names one.
@@ -54,14 +56,14 @@ pub struct World {
     /// Pods that the API server would refuse or that can never be placed, with the reason.
     pub invalid_pods: BTreeMap<PodKey, String>,
     /// What is wrong with objects; those of `invalid_pods` included.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<ObjectFault>,
     /// Fields that nobody reads, as an API server would warn.
     pub warnings: Vec<String>,
 }
 
 /// The problem of a world, and what was left out of it.
 #[derive(Debug, Clone)]
-pub struct Question {
+pub struct WorldProblem {
     /// For the solver.
     pub problem: Problem,
     /// Pods that wait for capacity but cannot be considered.
@@ -70,7 +72,7 @@ pub struct Question {
     pub pool_errors: BTreeMap<String, String>,
 }
 
-impl World {
+impl FileWorld {
     /// Reads a problem file.
     pub fn read(text: &str) -> Result<Self, FileError> {
         read::read(text)
@@ -89,7 +91,7 @@ impl World {
     /// Pools that may open nodes, each with what `types_of` says that it may buy, and why the others may not.
     pub fn pools(
         &self,
-        types_of: &mut dyn FnMut(&NodePool) -> Result<PoolCatalogue, String>,
+        types_of: &mut dyn FnMut(&NodePool) -> Result<TypeList, String>,
     ) -> (Vec<PoolTypes>, BTreeMap<String, String>) {
         let (node_pools, outcomes) = provisionable_pools(&self.snapshot());
         let mut errors: BTreeMap<String, String> = outcomes
@@ -133,7 +135,7 @@ impl World {
     pub fn overlay(
         &self,
         pools: &mut [PoolTypes],
-        types: &mut BTreeMap<String, PoolCatalogue>,
+        types: &mut BTreeMap<String, TypeList>,
     ) -> Vec<String> {
         let snapshot = self.snapshot();
         let overlays: Vec<NodeOverlay> =
@@ -141,16 +143,16 @@ impl World {
         if overlays.is_empty() {
             return Vec::new();
         }
-        let told = types.iter().filter_map(|(name, types)| {
+        let with_pools = types.iter().filter_map(|(name, types)| {
             let pool = pools.iter().map(|it| &it.node_pool);
             let mut pool = pool.filter(|it| it.metadata.name.as_ref() == Some(name));
             let pool = pool.next().or_else(|| snapshot.node_pool(name))?;
             Some((Arc::clone(pool), Arc::clone(types)))
         });
-        let told: Vec<_> = told.collect();
-        let verdicts = node_overlay::judge(&overlays, &told);
+        let with_pools: Vec<_> = with_pools.collect();
+        let verdicts = node_overlay::judge(&overlays, &with_pools);
         let accepted = node_overlay::accepted(&overlays, &verdicts);
-        let overlaid = node_overlay::apply(&accepted, &told).instance_types;
+        let overlaid = node_overlay::apply(&accepted, &with_pools).instance_types;
         for pool in pools {
             let name = pool.node_pool.metadata.name.as_deref().unwrap_or_default();
             if let Some(types) = overlaid.get(name) {
@@ -160,9 +162,11 @@ impl World {
         types.extend(overlaid);
         let refused = verdicts.into_iter().filter_map(|(name, verdict)| {
             let reason = match verdict {
-                Verdict::Applied => return None,
-                Verdict::Conflict => "another of the same weight changes the same".to_owned(),
-                Verdict::Invalid(message) => message,
+                OverlayVerdict::Applied => return None,
+                OverlayVerdict::Conflict => {
+                    "another of the same weight changes the same".to_owned()
+                }
+                OverlayVerdict::Invalid(message) => message,
             };
             Some(format!("nodeoverlay {name} is not applied: {reason}"))
         });
@@ -170,7 +174,7 @@ impl World {
     }
 
     /// The problem with the same instance types for every pool.
-    pub fn question(&self, types: &InstanceTypes, options: Options) -> Question {
+    pub fn question(&self, types: &InstanceTypes, options: Options) -> WorldProblem {
         let (mut pools, pool_errors) = self.pools(&mut |_| Ok(Arc::clone(&types.types)));
         for pool in &mut pools {
             types.define_labels(&mut pool.node_pool);
@@ -184,10 +188,10 @@ impl World {
         pools: &[PoolTypes],
         pool_errors: BTreeMap<String, String>,
         options: Options,
-    ) -> Question {
+    ) -> WorldProblem {
         let now = options.now;
         let input = problem_for_provisioning(&self.snapshot(), pools, options, now);
-        Question {
+        WorldProblem {
             problem: input.problem,
             ignored: input.ignored,
             pool_errors,

@@ -2,112 +2,40 @@
 //!
 //! Objects may come in any order. Nodes and claims wait until all are there, because they are joined by provider id.
 
+mod completed;
+mod object;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool, conditions};
+use apis::{NodeClaim, NodePool};
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::{self as apps, DaemonSet};
+use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use scheduling::pod::PodKey;
 use serde_json::Value;
 use state::cluster::{Cluster, Event, Refused};
-use state::devices::{DeviceKind, DeviceObject, DeviceWorld};
+use state::devices::{DeviceKind, DeviceObject};
 use state::workloads::Workload;
 
-use crate::World;
+use crate::FileWorld;
 use crate::check;
 use crate::disruption_budget;
-use crate::fault::{Fault, Faults};
+use crate::fault::{ObjectFault, ObjectFaults};
 use crate::list::List;
-use crate::typed::{Misread, form_of, typed};
+use crate::typed::{Misread, form_of};
 
-/// Conditions of a claim on whose node everything is done.
-const DONE: [&str; 4] = [
-    conditions::LAUNCHED,
-    conditions::REGISTERED,
-    conditions::INITIALIZED,
-    conditions::CONSOLIDATABLE,
-];
+use completed::{complete, condition, join, key_of, make_claims};
+use object::Object;
+
 const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
-
-/// An object of a list.
-#[derive(Debug)]
-pub(super) enum Object {
-    Pod(Box<v1::Pod>),
-    BoundPod(Box<v1::Pod>),
-    NodePool(Box<NodePool>),
-    NodeClass(Box<Ec2NodeClass>),
-    NodeOverlay(Box<NodeOverlay>),
-    NodeClaim(Box<NodeClaim>),
-    Node(Box<v1::Node>),
-    DaemonSet(Box<DaemonSet>),
-    Volume(Box<v1::PersistentVolume>),
-    VolumeClaim(Box<v1::PersistentVolumeClaim>),
-    StorageClass(Box<StorageClass>),
-    CsiNode(Box<CSINode>),
-    Namespace(Box<v1::Namespace>),
-    Pdb(Box<PodDisruptionBudget>),
-    Service(Box<v1::Service>),
-    Workload(List, Box<Workload>),
-    CapacityBuffer(Box<CapacityBuffer>),
-    Device(Box<DeviceObject>),
-}
-
-impl Object {
-    /// Reads an object of a list; with `unread`, also finds the fields that nobody reads.
-    fn read(list: List, value: &Value, unread: Option<&mut Vec<String>>) -> Result<Self, Misread> {
-        Ok(match list {
-            List::Pods => Self::Pod(typed(value, unread)?),
-            List::BoundPods => Self::BoundPod(typed(value, unread)?),
-            List::NodePools => Self::NodePool(typed(value, unread)?),
-            List::NodeClasses => Self::NodeClass(typed(value, unread)?),
-            List::NodeOverlays => Self::NodeOverlay(typed(value, unread)?),
-            List::NodeClaims => Self::NodeClaim(typed(value, unread)?),
-            List::Nodes => Self::Node(typed(value, unread)?),
-            List::DaemonSets => Self::DaemonSet(typed(value, unread)?),
-            List::PersistentVolumes => Self::Volume(typed(value, unread)?),
-            List::PersistentVolumeClaims => Self::VolumeClaim(typed(value, unread)?),
-            List::StorageClasses => Self::StorageClass(typed(value, unread)?),
-            List::CsiNodes => Self::CsiNode(typed(value, unread)?),
-            List::Namespaces => Self::Namespace(typed(value, unread)?),
-            List::PodDisruptionBudgets => Self::Pdb(typed(value, unread)?),
-            List::Services => Self::Service(typed(value, unread)?),
-            List::Deployments => Self::workload(list, *typed::<apps::Deployment>(value, unread)?),
-            List::ReplicaSets => Self::workload(list, *typed::<apps::ReplicaSet>(value, unread)?),
-            List::StatefulSets => Self::workload(list, *typed::<apps::StatefulSet>(value, unread)?),
-            List::ReplicationControllers => {
-                Self::workload(list, *typed::<v1::ReplicationController>(value, unread)?)
-            }
-            List::PodTemplates => Self::workload(list, *typed::<v1::PodTemplate>(value, unread)?),
-            List::CapacityBuffers => Self::CapacityBuffer(typed(value, unread)?),
-            List::ResourceSlices => Self::device(DeviceKind::Slice, value)?,
-            List::DeviceClasses => Self::device(DeviceKind::Class, value)?,
-            List::ResourceClaims => Self::device(DeviceKind::Claim, value)?,
-            List::ResourceClaimTemplates => Self::device(DeviceKind::Template, value)?,
-        })
-    }
-
-    fn device(kind: DeviceKind, value: &Value) -> Result<Self, Misread> {
-        let object = DeviceObject::read(kind, value).map_err(|error| Misread {
-            field: "spec".to_owned(),
-            message: error.to_string(),
-        })?;
-        Ok(Self::Device(Box::new(object)))
-    }
-
-    fn workload(list: List, workload: impl Into<Workload>) -> Self {
-        Self::Workload(list, Box::new(workload.into()))
-    }
-}
 
 /// Takes objects in, one by one.
 #[derive(Debug)]
 pub struct Loader {
-    world: World,
+    world: FileWorld,
     seen: BTreeSet<(List, PodKey)>,
     namespaces: BTreeMap<String, v1::Namespace>,
     nodes: Vec<v1::Node>,
@@ -129,7 +57,7 @@ impl Loader {
     /// Nothing taken in yet.
     pub fn new() -> Self {
         Self {
-            world: World {
+            world: FileWorld {
                 cluster: Cluster::new(),
                 now: None,
                 node_classes: Vec::new(),
@@ -158,7 +86,7 @@ impl Loader {
     }
 
     /// Notes something wrong that was found elsewhere.
-    pub fn fault(&mut self, fault: Fault) {
+    pub fn fault(&mut self, fault: ObjectFault) {
         self.world.faults.push(fault);
     }
 
@@ -188,7 +116,7 @@ impl Loader {
                     let message = format!("{field}: {message}");
                     self.world.invalid_pods.insert(key.clone(), message);
                 }
-                self.fault(Fault {
+                self.fault(ObjectFault {
                     place: place(),
                     object: name.as_ref().map(display).unwrap_or_default(),
                     field,
@@ -302,9 +230,9 @@ impl Loader {
             return;
         }
         let key = key_of(&pod.metadata);
-        let mut faults = Faults::default();
+        let mut faults = ObjectFaults::default();
         check::pod(&pod, &mut faults);
-        let is_bound = settle(&mut pod, list);
+        let is_bound = complete(&mut pod, list);
         if list == List::BoundPods && !is_bound {
             faults.push("spec.nodeName", "is not set, so the pod is not bound");
         }
@@ -333,7 +261,7 @@ impl Loader {
         if !self.is_new(place, List::NodePools, &pool.metadata) {
             return;
         }
-        let mut faults = Faults::default();
+        let mut faults = ObjectFaults::default();
         check::node_pool(&pool, &mut faults);
         let conditions = &mut pool.status.get_or_insert_default().conditions;
         if faults.0.is_empty() {
@@ -357,7 +285,7 @@ impl Loader {
         if !self.is_new(place, List::Nodes, &node.metadata) {
             return;
         }
-        let mut faults = Faults::default();
+        let mut faults = ObjectFaults::default();
         check::node(&node, &mut faults);
         let status = node.status.get_or_insert_default();
         if status.allocatable.is_none() {
@@ -376,7 +304,7 @@ impl Loader {
             return;
         }
         let key = key_of(&daemon_set.metadata);
-        let mut faults = Faults::default();
+        let mut faults = ObjectFaults::default();
         check::daemon_set(&daemon_set, &mut faults);
         if !faults.0.is_empty() {
             self.faults(place, &key, faults);
@@ -409,7 +337,7 @@ impl Loader {
             }
             "is the name of an earlier object of the same kind"
         };
-        let mut faults = Faults::default();
+        let mut faults = ObjectFaults::default();
         faults.push("metadata.name", message);
         self.faults(place, key, faults);
         false
@@ -429,9 +357,9 @@ impl Loader {
         }
     }
 
-    fn faults(&mut self, place: &dyn Fn() -> String, key: &PodKey, faults: Faults) {
+    fn faults(&mut self, place: &dyn Fn() -> String, key: &PodKey, faults: ObjectFaults) {
         for (field, message) in faults.0 {
-            self.world.faults.push(Fault {
+            self.world.faults.push(ObjectFault {
                 place: place(),
                 object: display(key),
                 field,
@@ -459,7 +387,7 @@ impl Loader {
     }
 
     fn refused(&mut self, place: &dyn Fn() -> String, object: String, refused: &Refused) {
-        self.fault(Fault {
+        self.fault(ObjectFault {
             place: place(),
             object,
             field: String::new(),
@@ -468,7 +396,7 @@ impl Loader {
     }
 
     /// Everything is there.
-    pub fn finish(mut self) -> World {
+    pub fn finish(mut self) -> FileWorld {
         join(&mut self.nodes, &mut self.claims);
         let nowhere = || "the file".to_owned();
         for (place, mut pod) in std::mem::take(&mut self.claimants) {
@@ -508,136 +436,14 @@ impl Loader {
     }
 }
 
-/// Gives a pod what the scheduler and the kubelet would have written; tells whether it is bound.
-fn settle(pod: &mut v1::Pod, list: List) -> bool {
-    let spec = pod.spec.as_ref();
-    let is_bound = spec.is_some_and(|it| it.node_name.as_ref().is_some_and(|it| !it.is_empty()));
-    let gates = spec.and_then(|it| it.scheduling_gates.as_ref());
-    let is_gated = gates.is_some_and(|it| !it.is_empty());
-    let status = pod.status.get_or_insert_default();
-    if is_bound {
-        let phase = if list == List::BoundPods {
-            "Running"
-        } else {
-            "Pending"
-        };
-        status.phase.get_or_insert_with(|| phase.to_owned());
-        if list == List::BoundPods && status.conditions.is_none() {
-            let ready = v1::PodCondition {
-                type_: "Ready".to_owned(),
-                status: "True".to_owned(),
-                ..v1::PodCondition::default()
-            };
-            status.conditions = Some(vec![ready]);
-        }
-        return true;
-    }
-    let conditions = status.conditions.get_or_insert_default();
-    if !is_gated && !conditions.iter().any(|it| it.type_ == "PodScheduled") {
-        conditions.push(v1::PodCondition {
-            type_: "PodScheduled".to_owned(),
-            status: "False".to_owned(),
-            reason: Some("Unschedulable".to_owned()),
-            ..v1::PodCondition::default()
-        });
-    }
-    false
-}
-
-/// The claims that a pod's templates make, as the controller of claims would have made them.
-fn make_claims(pod: &mut v1::Pod, devices: &DeviceWorld) -> Vec<DeviceObject> {
-    let key = key_of(&pod.metadata);
-    let entries = pod.spec.as_ref().and_then(|it| it.resource_claims.as_ref());
-    let status = pod.status.get_or_insert_default();
-    let told = status.resource_claim_statuses.get_or_insert_default();
-    let mut made = Vec::new();
-    for entry in entries.into_iter().flatten() {
-        let Some(template) = &entry.resource_claim_template_name else {
-            continue;
-        };
-        if told.iter().any(|it| it.name == entry.name) {
-            continue;
-        }
-        let name = format!("{}-{}", key.name, entry.name);
-        let template = PodKey::new(&key.namespace, template);
-        if let Some(claim) = DeviceObject::claim_of(&template, devices, &name) {
-            made.push(claim);
-            told.push(v1::PodResourceClaimStatus {
-                name: entry.name.clone(),
-                resource_claim_name: Some(name),
-            });
-        }
-    }
-    made
-}
-
-/// Nodes and claims find each other by provider id; where a file leaves it out, the claim's `status.nodeName` tells.
-fn join(nodes: &mut [v1::Node], claims: &mut [NodeClaim]) {
-    let mut id_of_node: BTreeMap<String, String> = BTreeMap::new();
-    for node in nodes {
-        let name = node.metadata.name.clone().unwrap_or_default();
-        let id = &mut node.spec.get_or_insert_default().provider_id;
-        if id.as_deref().unwrap_or_default().is_empty() {
-            let claim = claims.iter().find_map(|claim| {
-                let status = claim.status.as_ref()?;
-                let is_its = status.node_name.as_deref() == Some(&name);
-                status
-                    .provider_id
-                    .clone()
-                    .filter(|id| is_its && !id.is_empty())
-            });
-            *id = Some(claim.unwrap_or_else(|| format!("file:///{name}")));
-        }
-        id_of_node.insert(name, id.clone().unwrap_or_default());
-    }
-    let ids: BTreeSet<&String> = id_of_node.values().collect();
-    for claim in claims {
-        let name = claim.metadata.name.clone().unwrap_or_default();
-        let status = claim.status.get_or_insert_default();
-        if status.provider_id.as_deref().unwrap_or_default().is_empty() {
-            let of_node = status.node_name.as_ref().and_then(|it| id_of_node.get(it));
-            let id = of_node
-                .cloned()
-                .unwrap_or_else(|| format!("file:///claim/{name}"));
-            status.provider_id = Some(id);
-        }
-        // Nobody wrote down how far the claim came; its node is there, so it came all the way.
-        let has_node = status
-            .provider_id
-            .as_ref()
-            .is_some_and(|it| ids.contains(it));
-        if status.conditions.is_empty() && has_node {
-            status.conditions = DONE.map(|kind| condition(kind, "True", "")).to_vec();
-        }
-    }
-}
-
 fn ready(status: &str, message: &str) -> Condition {
     condition("Ready", status, message)
-}
-
-fn condition(kind: &str, status: &str, message: &str) -> Condition {
-    Condition {
-        type_: kind.to_owned(),
-        status: status.to_owned(),
-        reason: kind.to_owned(),
-        message: message.to_owned(),
-        last_transition_time: Time(Timestamp::UNIX_EPOCH),
-        observed_generation: None,
-    }
 }
 
 fn default_namespace(metadata: &mut ObjectMeta) {
     let namespace = metadata.namespace.get_or_insert_default();
     if namespace.is_empty() {
         "default".clone_into(namespace);
-    }
-}
-
-fn key_of(metadata: &ObjectMeta) -> PodKey {
-    PodKey {
-        namespace: metadata.namespace.clone().unwrap_or_default(),
-        name: metadata.name.clone().unwrap_or_default(),
     }
 }
 

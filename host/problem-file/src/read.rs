@@ -1,4 +1,4 @@
-//! From the text of a problem file to a [`World`].
+//! From the text of a problem file to a [`FileWorld`].
 //!
 //! The text is read as a stream, an object at a time, so that a large file costs little more than its text.
 
@@ -6,7 +6,7 @@ use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use crate::World;
+use crate::FileWorld;
 use crate::fault::FileError;
 use crate::list::List;
 use crate::loader::Loader;
@@ -14,7 +14,7 @@ use crate::typed::excerpt;
 
 const NOW: &str = "now";
 
-pub(super) fn read(text: &str) -> Result<World, FileError> {
+pub(super) fn read(text: &str) -> Result<FileWorld, FileError> {
     let mut loader = Loader::new();
     let mut refusal = None;
     let mut json = serde_json::Deserializer::from_str(text);
@@ -30,32 +30,32 @@ pub(super) fn read(text: &str) -> Result<World, FileError> {
     }
 }
 
-pub(super) fn from_value(value: Value) -> Result<World, FileError> {
+pub(super) fn from_value(value: Value) -> Result<FileWorld, FileError> {
     let Value::Object(lists) = value else {
         return Err(form("$", "an object", &value));
     };
     let mut loader = Loader::new();
     for (key, value) in lists {
-        match (Key::of(&key)?, value) {
-            (Key::Now, value) => loader.set_now(moment(&value)?),
-            (Key::List(list), Value::Array(objects)) => {
+        match (FileKey::of(&key)?, value) {
+            (FileKey::Now, value) => loader.set_now(moment(&value)?),
+            (FileKey::List(list), Value::Array(objects)) => {
                 for (index, object) in objects.into_iter().enumerate() {
                     loader.add_value(list, &|| format!("{key}[{index}]"), &object);
                 }
             }
-            (Key::List(_), Value::Null) => {}
-            (Key::List(_), other) => return Err(form(&key, "a list", &other)),
+            (FileKey::List(_), Value::Null) => {}
+            (FileKey::List(_), other) => return Err(form(&key, "a list", &other)),
         }
     }
     Ok(loader.finish())
 }
 
-enum Key {
+enum FileKey {
     Now,
     List(List),
 }
 
-impl Key {
+impl FileKey {
     fn of(key: &str) -> Result<Self, FileError> {
         if key == NOW {
             return Ok(Self::Now);
@@ -98,12 +98,12 @@ impl<'de> Visitor<'de> for FileVisitor<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<String>()? {
-            let outcome = match Key::of(&key) {
-                Ok(Key::Now) => {
+            let outcome = match FileKey::of(&key) {
+                Ok(FileKey::Now) => {
                     let now = moment(&map.next_value()?);
                     now.map(|now| self.loader.set_now(now))
                 }
-                Ok(Key::List(list)) => map.next_value_seed(ListSeed {
+                Ok(FileKey::List(list)) => map.next_value_seed(ListSeed {
                     loader: self.loader,
                     list,
                 })?,

@@ -13,12 +13,12 @@ use scheduling::solution::{NewClaim, TypeNames};
 use serde::ser::{SerializeSeq as _, SerializeStruct as _};
 use serde::{Serialize, Serializer};
 
-use crate::{Question, World};
+use crate::{FileWorld, WorldProblem};
 
 /// What `mortise simulate -o json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
+pub struct AnswerReport {
     /// Pods that waited for a node.
     pub pods: usize,
     /// Those that got one.
@@ -120,14 +120,14 @@ impl Serialize for OfTypes<'_> {
         let mut it = serializer.serialize_struct("Requirement", 3)?;
         it.serialize_field("key", labels::INSTANCE_TYPE)?;
         it.serialize_field("operator", Operator::In.as_str())?;
-        it.serialize_field("values", &Names(self.0))?;
+        it.serialize_field("values", &ReportedNames(self.0))?;
         it.end()
     }
 }
 
-struct Names<'a>(&'a TypeNames);
+struct ReportedNames<'a>(&'a TypeNames);
 
-impl Serialize for Names<'_> {
+impl Serialize for ReportedNames<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.0.iter())
     }
@@ -154,9 +154,9 @@ pub struct PodErrorReport {
     pub nearest_miss: Option<String>,
 }
 
-impl Report {
+impl AnswerReport {
     /// The report of a solve.
-    pub fn new(world: &World, question: &Question, solution: &Solution) -> Self {
+    pub fn new(world: &FileWorld, question: &WorldProblem, solution: &Solution) -> Self {
         let claims: Vec<ClaimReport> = solution
             .claims
             .iter()
@@ -214,8 +214,8 @@ impl Report {
 }
 
 fn pod_errors(
-    world: &World,
-    question: &Question,
+    world: &FileWorld,
+    question: &WorldProblem,
     solution: &Solution,
 ) -> BTreeMap<String, PodErrorReport> {
     let mut errors = BTreeMap::new();

@@ -78,12 +78,12 @@ fn set(document: &mut Value, pointer: &str, value: Value) {
     }
 }
 
-fn report(problem: Value, types: Value) -> Report {
-    let world = World::from_value(problem).unwrap();
+fn report(problem: Value, types: Value) -> AnswerReport {
+    let world = FileWorld::from_value(problem).unwrap();
     let types = InstanceTypes::from_value(types).unwrap();
     let question = world.question(&types, Options::default());
     let solution = solve(&question.problem, &PriceRank, &Interrupt::never());
-    Report::new(&world, &question, &solution)
+    AnswerReport::new(&world, &question, &solution)
 }
 
 #[test]
@@ -107,12 +107,12 @@ fn the_stream_and_the_tree_read_the_same() {
     let mut problem = good();
     set(&mut problem, "/pods/0/spec/surprise", json!(1));
     set(&mut problem, "/now", json!("2026-01-01T00:00:00Z"));
-    let streamed = World::read(&problem.to_string()).unwrap();
-    let parsed = World::from_value(problem).unwrap();
+    let streamed = FileWorld::read(&problem.to_string()).unwrap();
+    let parsed = FileWorld::from_value(problem).unwrap();
     assert_eq!(streamed.warnings, parsed.warnings);
     assert_eq!(streamed.warnings, ["pods[0].spec.surprise: unknown field"]);
     assert_eq!(streamed.now, parsed.now);
-    let pods = |world: &World| world.snapshot().pods().cloned().collect::<Vec<_>>();
+    let pods = |world: &FileWorld| world.snapshot().pods().cloned().collect::<Vec<_>>();
     assert_eq!(pods(&streamed), pods(&parsed));
 }
 
@@ -135,7 +135,7 @@ fn the_stream_and_the_tree_read_the_same() {
     r#"now: expected a time such as 2026-01-01T00:00:00Z, found "soon""#
 )]
 fn files_of_another_form_are_refused(#[case] text: &str, #[case] message: &str) {
-    let error = World::read(text).unwrap_err().to_string();
+    let error = FileWorld::read(text).unwrap_err().to_string();
     assert!(error.starts_with(message), "{error}");
 }
 
@@ -317,7 +317,7 @@ fn a_budget_that_nobody_looked_at_allows_what_its_running_pods_leave(
     );
     set(&mut problem, "/pods", json!([]));
     set(&mut problem, "/podDisruptionBudgets", json!([budget]));
-    let snapshot = World::from_value(problem).unwrap().snapshot();
+    let snapshot = FileWorld::from_value(problem).unwrap().snapshot();
     let pod = snapshot.pod(&PodKey::new("default", "a")).unwrap();
     assert_eq!(snapshot.pdbs().verdict(pod), verdict);
 }
@@ -394,14 +394,14 @@ proptest! {
                 *found = value;
             }
         }
-        let streamed = World::read(&problem.to_string());
-        let parsed = World::from_value(problem);
+        let streamed = FileWorld::read(&problem.to_string());
+        let parsed = FileWorld::from_value(problem);
         prop_assert_eq!(streamed.is_ok(), parsed.is_ok());
         let Ok(types) = InstanceTypes::from_value(list) else { return Ok(()) };
         for world in [streamed, parsed].into_iter().flatten() {
             let question = world.question(&types, Options::default());
             let solution = solve(&question.problem, &PriceRank, &Interrupt::never());
-            let report = Report::new(&world, &question, &solution);
+            let report = AnswerReport::new(&world, &question, &solution);
             prop_assert_eq!(report.pods, report.placed + report.errors);
             prop_assert!(report.price_per_hour.is_finite());
         }

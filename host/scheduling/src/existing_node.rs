@@ -40,7 +40,7 @@ pub struct ExistingNode {
     /// Whether new pods may be placed; nodes that are going away only count for topology.
     pub is_schedulable: bool,
     /// Whether the node is within its pool's `consolidateAfter` window.
-    pub is_settling: bool,
+    pub is_within_consolidate_after: bool,
     /// Volume limits by CSI driver, from the CSINode.
     pub volume_limits: BTreeMap<String, u32>,
     /// Volumes attached, by CSI driver.

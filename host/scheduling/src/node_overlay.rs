@@ -32,7 +32,7 @@ pub struct Overlaid {
 
 /// What came of an overlay.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum OverlayVerdict {
     /// It is in force.
     Applied,
     /// Another of the same weight touches the same, so it is not applied at all.
@@ -65,22 +65,25 @@ impl Overlaid {
 }
 
 /// Judges overlays against all pools at once, by their names.
-pub fn judge(overlays: &[NodeOverlay], pools: &[PoolCatalogue]) -> BTreeMap<String, Verdict> {
+pub fn judge(
+    overlays: &[NodeOverlay],
+    pools: &[PoolCatalogue],
+) -> BTreeMap<String, OverlayVerdict> {
     let name = |it: &NodeOverlay| it.metadata.name.clone().unwrap_or_default();
     let mut verdicts = BTreeMap::new();
     let mut valid = Vec::new();
     for overlay in overlays {
         let faults = validation::node_overlay(overlay);
         if faults.is_empty() {
-            verdicts.insert(name(overlay), Verdict::Applied);
+            verdicts.insert(name(overlay), OverlayVerdict::Applied);
             valid.push(overlay.clone());
         } else {
             let message = validation::message(&faults);
-            verdicts.insert(name(overlay), Verdict::Invalid(message));
+            verdicts.insert(name(overlay), OverlayVerdict::Invalid(message));
         }
     }
     for conflict in apply(&valid, pools).conflicts {
-        verdicts.insert(conflict, Verdict::Conflict);
+        verdicts.insert(conflict, OverlayVerdict::Conflict);
     }
     verdicts
 }
@@ -88,18 +91,18 @@ pub fn judge(overlays: &[NodeOverlay], pools: &[PoolCatalogue]) -> BTreeMap<Stri
 /// The overlays that are in force.
 pub fn accepted(
     overlays: &[NodeOverlay],
-    verdicts: &BTreeMap<String, Verdict>,
+    verdicts: &BTreeMap<String, OverlayVerdict>,
 ) -> Vec<NodeOverlay> {
     let is_applied = |it: &&NodeOverlay| {
         let name = it.metadata.name.as_deref().unwrap_or_default();
-        verdicts.get(name) == Some(&Verdict::Applied)
+        verdicts.get(name) == Some(&OverlayVerdict::Applied)
     };
     overlays.iter().filter(is_applied).cloned().collect()
 }
 
 /// What the overlays so far change about one type in one pool.
 #[derive(Debug, Default)]
-struct Change {
+struct OverlayChange {
     /// By position of the offering: the change, and the least weight that asked for one.
     prices: BTreeMap<usize, (String, i32)>,
     capacity: Resources,
@@ -108,13 +111,13 @@ struct Change {
 }
 
 /// Where an overlay applies: pool, type, and the offerings that suit it.
-type Match = ((usize, usize), Vec<usize>);
+type OverlayMatch = ((usize, usize), Vec<usize>);
 
 /// Applies overlays to the types of all pools: the heaviest first, among equals the last by name first.
 pub fn apply(overlays: &[NodeOverlay], pools: &[PoolCatalogue]) -> Overlaid {
     let mut order: Vec<&NodeOverlay> = overlays.iter().collect();
     order.sort_by(|a, b| (weight(b), &b.metadata.name).cmp(&(weight(a), &a.metadata.name)));
-    let mut changes: BTreeMap<(usize, usize), Change> = BTreeMap::new();
+    let mut changes: BTreeMap<(usize, usize), OverlayChange> = BTreeMap::new();
     let mut overlaid = Overlaid::default();
     for overlay in order {
         let matches = matches(overlay, pools);
@@ -141,7 +144,7 @@ pub fn apply(overlays: &[NodeOverlay], pools: &[PoolCatalogue]) -> Overlaid {
             }
         });
         let changed: Arc<[Arc<InstanceType>]> = changed.collect();
-        let names = |wanted: fn(&Change) -> bool| -> BTreeSet<String> {
+        let names = |wanted: fn(&OverlayChange) -> bool| -> BTreeSet<String> {
             let of_pool = changes.range((pool_index, 0)..(pool_index + 1, 0));
             of_pool
                 .filter(|(_, change)| wanted(change))
@@ -187,7 +190,7 @@ fn price_of(overlay: &NodeOverlay) -> Option<&String> {
     spec.price.as_ref().or(spec.price_adjustment.as_ref())
 }
 
-fn matches(overlay: &NodeOverlay, pools: &[PoolCatalogue]) -> Vec<Match> {
+fn matches(overlay: &NodeOverlay, pools: &[PoolCatalogue]) -> Vec<OverlayMatch> {
     let asked: Vec<NodeSelectorRequirementWithMinValues> = overlay
         .spec
         .requirements
@@ -219,7 +222,7 @@ fn matches(overlay: &NodeOverlay, pools: &[PoolCatalogue]) -> Vec<Match> {
     matches
 }
 
-impl Change {
+impl OverlayChange {
     fn conflicts(&self, overlay: &NodeOverlay, offerings: &[usize]) -> bool {
         let weight = weight(overlay);
         let is_priced = price_of(overlay).is_some()

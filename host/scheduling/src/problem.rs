@@ -41,7 +41,7 @@ pub struct Problem {
     pub usage: BTreeMap<UsageKey, Usage>,
     /// What is known of the pods' owners, for the ranking policy.
     pub owners: FactsByOwner,
-    /// Pods that leave a node voluntarily: they may not go to a node whose `is_settling` is set.
+    /// Pods that leave a node voluntarily: they may not go to a node whose `is_within_consolidate_after` is set.
     pub candidates: BTreeSet<PodKey>,
     /// How to solve.
     pub options: Options,

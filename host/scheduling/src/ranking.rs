@@ -15,10 +15,11 @@ pub use exclusions::Exclusions;
 pub use hooks::ranking::{
     ClaimOperator, ClaimRequirement, ClaimView, ExtraColumn, ExtraValues, InvalidPremium,
     ListPrices, NEVER_SECONDS, NO_SYMBOL, Needs, OfferingTable, PodsSummary, PolicyUse, PremiumMax,
-    PriceRank, RankAnswer, RankHook, RankRound, Ranking, Stage, Symbols, UsageTable, WorkloadTable,
+    PriceRank, RankAnswer, RankHook, RankRound, RankStage, Ranking, Symbols, UsageTable,
+    WorkloadTable,
 };
 pub use launch::{LaunchRanking, RankedLaunch, RankedOffering, rank_for_launch};
 pub use premium::premium_of_pool;
 pub use table::{TableRow, accelerators, claim_requirements, offering_table};
 pub use usage::{Usage, UsageKey, usage_table};
-pub use workloads::{FactsByOwner, WorkloadFacts, pods_summary, push_workloads};
+pub use workloads::{FactsByOwner, WorkloadContext, WorkloadFacts, pods_summary, push_workloads};

@@ -8,12 +8,12 @@ use crate::error::PodError;
 use crate::pod::PodKey;
 use crate::ranking::{PolicyUse, PremiumMax};
 
-mod bare;
 mod new_claim;
 mod node_claim_template;
+mod of_template;
 
-pub use bare::admitted_by_template;
 pub use new_claim::{BestOffering, NewClaim, TypeNames};
+pub use of_template::admitted_by_template;
 
 /// The answer.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -14,11 +14,11 @@ use scheduling::Solution;
 use scheduling::pod::{Pod, PodKey, PodShape};
 
 use crate::snapshot::Snapshot;
-use crate::workloads::{Kept, WorkloadKind, key_of};
+use crate::workloads::{KeptWorkload, WorkloadKind, key_of};
 
 /// What a buffer comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resolved {
+pub struct ResolvedBuffer {
     /// The shape of the pods.
     pub shape: Arc<PodShape>,
     /// The template, when it is one by name, with its generation.
@@ -65,7 +65,7 @@ impl Unresolved {
 
 /// Whether the room for a buffer is there, after a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Room {
+pub enum BufferHeadroom {
     /// The buffer is not understood.
     NotReady,
     /// It asks for nothing.
@@ -76,9 +76,9 @@ pub enum Room {
     Fits,
 }
 
-impl Room {
+impl BufferHeadroom {
     /// Status and reason of the buffer's condition `Provisioning`.
-    pub fn told(self) -> (Status, &'static str) {
+    pub fn status_and_reason(self) -> (Status, &'static str) {
         match self {
             Self::NotReady => (Status::False, reason::NOT_READY_FOR_PROVISIONING),
             Self::Empty => (Status::False, reason::BUFFER_EMPTY),
@@ -96,7 +96,7 @@ pub fn is_ours(buffer: &CapacityBuffer) -> bool {
 }
 
 /// Finds out what a buffer comes to.
-pub fn resolve(snapshot: &Snapshot, buffer: &CapacityBuffer) -> Result<Resolved, Unresolved> {
+pub fn resolve(snapshot: &Snapshot, buffer: &CapacityBuffer) -> Result<ResolvedBuffer, Unresolved> {
     let CapacityBufferSpec {
         provisioning_strategy: _,
         pod_template_ref,
@@ -129,7 +129,7 @@ pub fn resolve(snapshot: &Snapshot, buffer: &CapacityBuffer) -> Result<Resolved,
         (Some(only), None) | (None, Some(only)) => only,
         (None, None) => 0,
     };
-    Ok(Resolved {
+    Ok(ResolvedBuffer {
         shape,
         template,
         replicas: replicas.max(0),
@@ -140,7 +140,7 @@ fn scalable<'a>(
     snapshot: &'a Snapshot,
     namespace: &str,
     named: &ScalableRef,
-) -> Result<&'a Arc<Kept>, Unresolved> {
+) -> Result<&'a Arc<KeptWorkload>, Unresolved> {
     let ScalableRef {
         api_group,
         kind,
@@ -202,36 +202,36 @@ pub fn buffer_of(pod: &Pod) -> Option<PodKey> {
 }
 
 /// What a pass came to for each buffer, and the existing nodes that hold room for any.
-pub fn rooms(
+pub fn headrooms(
     snapshot: &Snapshot,
     solution: &Solution,
-) -> (BTreeMap<PodKey, Room>, BTreeSet<String>) {
+) -> (BTreeMap<PodKey, BufferHeadroom>, BTreeSet<String>) {
     let mut node_of: BTreeMap<&PodKey, &str> = BTreeMap::new();
     for (node, pods) in &solution.existing {
         node_of.extend(pods.iter().map(|pod| (pod, node.as_str())));
     }
-    let mut rooms = BTreeMap::new();
+    let mut headrooms = BTreeMap::new();
     let mut nodes = BTreeSet::new();
     for buffer in snapshot.capacity_buffers().filter(|it| is_ours(it)) {
         let key = key_of(&buffer.metadata);
-        let room = match resolve(snapshot, buffer) {
-            Err(_) => Room::NotReady,
-            Ok(resolved) if resolved.replicas == 0 => Room::Empty,
+        let headroom = match resolve(snapshot, buffer) {
+            Err(_) => BufferHeadroom::NotReady,
+            Ok(resolved) if resolved.replicas == 0 => BufferHeadroom::Empty,
             Ok(resolved) => {
                 let pods = (1..=resolved.replicas).map(|number| virtual_key(buffer, number));
                 let places: Vec<Option<&str>> =
                     pods.map(|pod| node_of.get(&pod).copied()).collect();
                 nodes.extend(places.iter().flatten().map(|it| (*it).to_owned()));
                 if places.iter().all(Option::is_some) {
-                    Room::Fits
+                    BufferHeadroom::Fits
                 } else {
-                    Room::NeedsCapacity
+                    BufferHeadroom::NeedsCapacity
                 }
             }
         };
-        rooms.insert(key, room);
+        headrooms.insert(key, headroom);
     }
-    (rooms, nodes)
+    (headrooms, nodes)
 }
 
 fn virtual_shape(buffer: &CapacityBuffer, shape: &PodShape) -> Arc<PodShape> {

@@ -118,7 +118,8 @@ impl Snapshot {
         &self,
         now: Timestamp,
         leaving: Vec<String>,
-        (expecting, until): (Vec<String>, Timestamp),
+        expecting: Vec<String>,
+        until: Timestamp,
     ) -> Self {
         let mut model = Cluster {
             data: self.data.clone(),

@@ -17,7 +17,7 @@ use scheduling::pod::{Pod, PodKey};
 
 use crate::cluster::model::Data;
 use crate::snapshot::Snapshot;
-use crate::workloads::{Kept, WorkloadKind};
+use crate::workloads::{KeptWorkload, WorkloadKind};
 use key::{numbered, prefix};
 use owned::{Owned, expected, missing};
 use places::places;
@@ -48,7 +48,7 @@ pub fn coming_pods(snapshot: &Snapshot, now: Timestamp) -> Vec<ComingPod> {
         let owned = snapshot.data.owned.get(&kept.uid);
         let missing = missing(kept, owned);
         if missing > 0 && is_believed(&snapshot.data, kept, owned, now) {
-            coming.extend(pods_of(snapshot, (*kind, key), kept, missing));
+            coming.extend(pods_of(snapshot, *kind, key, kept, missing));
         }
     }
     coming
@@ -67,7 +67,7 @@ pub fn is_awaiting(snapshot: &Snapshot, claim: &str, now: Timestamp) -> bool {
         && awaiting_nodes(snapshot, now).contains(claim)
 }
 
-fn is_believed(data: &Data, kept: &Kept, owned: Option<&Owned>, now: Timestamp) -> bool {
+fn is_believed(data: &Data, kept: &KeptWorkload, owned: Option<&Owned>, now: Timestamp) -> bool {
     let newest = owned.and_then(|it| it.newest.as_ref()).map(|(at, _)| *at);
     let sign = newest.map_or(kept.changed_at, |at| at.max(kept.changed_at));
     let within = |since: Timestamp, patience| now.duration_since(since) <= patience;
@@ -78,8 +78,9 @@ fn is_believed(data: &Data, kept: &Kept, owned: Option<&Owned>, now: Timestamp) 
 /// Those with a place keep their names; the others take the numbers that are free.
 fn pods_of(
     snapshot: &Snapshot,
-    (kind, key): (WorkloadKind, &PodKey),
-    kept: &Kept,
+    kind: WorkloadKind,
+    key: &PodKey,
+    kept: &KeptWorkload,
     missing: usize,
 ) -> Vec<ComingPod> {
     let Some(shape) = expected(kept, snapshot.data.owned.get(&kept.uid)) else {

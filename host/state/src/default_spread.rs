@@ -98,7 +98,7 @@ fn deduced(snapshot: &Snapshot, shape: &PodShape) -> LabelSelector {
 /// The scheduler's configuration, as far as it is understood; anything else in it is an error.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct SchedulerConfig {
+struct ConfigDocument {
     #[serde(default)]
     pod_topology_spread: PodTopologySpread,
 }
@@ -107,13 +107,13 @@ struct SchedulerConfig {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct PodTopologySpread {
     #[serde(default)]
-    default_constraints: Vec<Constraint>,
+    default_constraints: Vec<ConfiguredConstraint>,
 }
 
 /// A spread constraint whose every field is known, so that a slip is an error.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Constraint {
+struct ConfiguredConstraint {
     #[serde(default)]
     max_skew: i32,
     #[serde(default)]
@@ -155,7 +155,7 @@ pub fn parse(config: Value) -> Result<Vec<TopologySpread>, InvalidConfig> {
     if config.is_null() {
         return Ok(Vec::new());
     }
-    let config: SchedulerConfig =
+    let config: ConfigDocument =
         serde_json::from_value(config).map_err(|it| InvalidConfig::Form(it.to_string()))?;
     let mut known = BTreeSet::new();
     let constraints = config.pod_topology_spread.default_constraints;
@@ -191,8 +191,8 @@ pub fn parse(config: Value) -> Result<Vec<TopologySpread>, InvalidConfig> {
     parsed.collect()
 }
 
-fn check(constraint: &Constraint) -> Result<(), (&'static str, String)> {
-    let Constraint {
+fn check(constraint: &ConfiguredConstraint) -> Result<(), (&'static str, String)> {
+    let ConfiguredConstraint {
         max_skew,
         topology_key,
         when_unsatisfiable,

@@ -35,11 +35,11 @@ pub struct DeviceObject {
     pub kind: DeviceKind,
     /// Namespace and name.
     pub key: PodKey,
-    parsed: Parsed,
+    parsed: ParsedObject,
 }
 
 #[derive(Debug, Clone)]
-enum Parsed {
+enum ParsedObject {
     Slice(Arc<wire::SliceSpec>),
     Class(Arc<wire::ClassSpec>),
     Claim(Arc<wire::Claim>),
@@ -77,12 +77,14 @@ impl DeviceObject {
             DeviceKind::Slice => {
                 let mut slice: wire::SliceSpec = serde_json::from_value(spec())?;
                 slice.owner_node = owner_node(object);
-                Parsed::Slice(Arc::new(slice))
+                ParsedObject::Slice(Arc::new(slice))
             }
-            DeviceKind::Class => Parsed::Class(Arc::new(serde_json::from_value(spec())?)),
-            DeviceKind::Claim => Parsed::Claim(Arc::new(serde_json::from_value(object.clone())?)),
+            DeviceKind::Class => ParsedObject::Class(Arc::new(serde_json::from_value(spec())?)),
+            DeviceKind::Claim => {
+                ParsedObject::Claim(Arc::new(serde_json::from_value(object.clone())?))
+            }
             DeviceKind::Template => {
-                Parsed::Template(Arc::new(serde_json::from_value(spec()["spec"].take())?))
+                ParsedObject::Template(Arc::new(serde_json::from_value(spec()["spec"].take())?))
             }
         };
         Ok(Self {
@@ -102,7 +104,7 @@ impl DeviceObject {
         Some(Self {
             kind: DeviceKind::Claim,
             key: PodKey::new(&template.namespace, name),
-            parsed: Parsed::Claim(Arc::new(claim)),
+            parsed: ParsedObject::Claim(Arc::new(claim)),
         })
     }
 }
@@ -115,10 +117,10 @@ impl DeviceWorld {
             parsed,
         } = object;
         match parsed {
-            Parsed::Slice(it) => drop(self.slices.insert(key.name.clone(), Arc::clone(it))),
-            Parsed::Class(it) => drop(self.classes.insert(key.name.clone(), Arc::clone(it))),
-            Parsed::Claim(it) => drop(self.claims.insert(key.clone(), Arc::clone(it))),
-            Parsed::Template(it) => drop(self.templates.insert(key.clone(), Arc::clone(it))),
+            ParsedObject::Slice(it) => drop(self.slices.insert(key.name.clone(), Arc::clone(it))),
+            ParsedObject::Class(it) => drop(self.classes.insert(key.name.clone(), Arc::clone(it))),
+            ParsedObject::Claim(it) => drop(self.claims.insert(key.clone(), Arc::clone(it))),
+            ParsedObject::Template(it) => drop(self.templates.insert(key.clone(), Arc::clone(it))),
         }
     }
 

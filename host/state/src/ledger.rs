@@ -15,18 +15,18 @@ use sha2::{Digest, Sha256};
 
 pub use outcome::OutcomeId;
 pub use record::{
-    ClaimOutcome, CommandRecord, CommandStep, DisruptionRound, LaunchRecord, NodeOutcome,
+    ClaimOutcome, CommandRecord, CommandStep, DisruptionRound, LaunchStepRecord, NodeOutcome,
     PlacementRecord, PodGroupOutcome, PoolOutcome, ProvisioningRound, Record, TerminationRecord,
 };
 pub use subject::Subject;
-pub use why::{Gate, PolicyPart, Step, Why};
+pub use why::{PolicyPart, ScanGate, Why, WhyStep};
 
 /// Outcome lines kept by default: a few megabytes at most.
 pub const LINES_MAX: usize = 60_000;
 
 /// A record with its place in the sequence.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Entry {
+pub struct LedgerEntry {
     /// Counts from 1 and never repeats.
     pub sequence: u64,
     /// Scans that found exactly the same are folded into one entry; how many there were.
@@ -40,7 +40,7 @@ pub struct Entry {
 /// A bounded ring of records and the running hash of all that were ever written.
 #[derive(Debug, Clone)]
 pub struct Ledger {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<LedgerEntry>,
     lines: usize,
     lines_max: usize,
     sequence: u64,
@@ -76,7 +76,7 @@ impl Ledger {
         self.hasher.update(&canonical);
         if !self.fold(&record) {
             self.lines += record.lines();
-            self.entries.push_back(Entry {
+            self.entries.push_back(LedgerEntry {
                 sequence: self.sequence,
                 times: 1,
                 last_at: record.at(),
@@ -128,19 +128,22 @@ impl Ledger {
     }
 
     /// Everything kept, oldest first.
-    pub fn entries(&self) -> impl DoubleEndedIterator<Item = &Entry> {
+    pub fn entries(&self) -> impl DoubleEndedIterator<Item = &LedgerEntry> {
         self.entries.iter()
     }
 
     /// Entries written after a sequence number, oldest first.
-    pub fn since(&self, sequence: u64) -> impl DoubleEndedIterator<Item = &Entry> {
+    pub fn since(&self, sequence: u64) -> impl DoubleEndedIterator<Item = &LedgerEntry> {
         self.entries
             .iter()
             .filter(move |entry| entry.sequence > sequence)
     }
 
     /// Entries that say something about a subject, oldest first.
-    pub fn about<'a>(&'a self, subject: &'a Subject) -> impl DoubleEndedIterator<Item = &'a Entry> {
+    pub fn about<'a>(
+        &'a self,
+        subject: &'a Subject,
+    ) -> impl DoubleEndedIterator<Item = &'a LedgerEntry> {
         self.entries
             .iter()
             .filter(move |entry| entry.record.mentions(subject))

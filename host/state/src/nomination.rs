@@ -27,7 +27,7 @@ const CROWD: usize = 200;
 const LAST_FEW: usize = 10;
 
 /// How long after a node opened its pods are told of it again: kube-scheduler takes the nomination off a pod that it tried in vain.
-const TOLD_OPEN: SignedDuration = SignedDuration::from_secs(60);
+const RENOMINATED_FOR: SignedDuration = SignedDuration::from_secs(60);
 
 /// Whether a node opened so lately that pods which were placed on it may still follow.
 pub fn awaits_its_pods(snapshot: &Snapshot, claim: &str, now: Timestamp) -> bool {
@@ -35,7 +35,7 @@ pub fn awaits_its_pods(snapshot: &Snapshot, claim: &str, now: Timestamp) -> bool
     node.is_some_and(|node| {
         let conditions = node.claim.as_ref().map(|it| &it.conditions);
         let opened_at = conditions.and_then(|it| it.registered_at);
-        let is_fresh = opened_at.is_some_and(|it| now.duration_since(it) < TOLD_OPEN);
+        let is_fresh = opened_at.is_some_and(|it| now.duration_since(it) < RENOMINATED_FOR);
         is_fresh && !node.is_marked_for_deletion() && !snapshot.placed_on(node).is_empty()
     })
 }
@@ -90,8 +90,9 @@ pub fn nominations<'a>(snapshot: &'a Snapshot, node: &StateNode) -> Vec<&'a Arc<
     if placed.is_empty() || are_alike(snapshot) {
         return Vec::new();
     }
-    let is_told = |pod: &Pod| pod.nomination.as_ref().is_some_and(|it| it.node == name);
-    let (told, mut waiting): (Vec<_>, Vec<_>) = placed.into_iter().partition(|it| is_told(it));
+    let is_nominated = |pod: &Pod| pod.nomination.as_ref().is_some_and(|it| it.node == name);
+    let (nominated, mut waiting): (Vec<_>, Vec<_>) =
+        placed.into_iter().partition(|it| is_nominated(it));
     waiting.retain(|pod| !pod.has_own_scheduler);
     waiting.sort_by_key(|pod| queue_key(pod));
     let mut free = node.allocatable();
@@ -105,7 +106,7 @@ pub fn nominations<'a>(snapshot: &'a Snapshot, node: &StateNode) -> Vec<&'a Arc<
         }
         fits
     };
-    for pod in told {
+    for pod in nominated {
         takes(pod);
     }
     waiting.retain(|pod| takes(pod));

@@ -129,9 +129,9 @@ impl Pdbs {
     }
 
     /// How many pods like this one may be evicted now; `None` where no budget selects it.
-    pub fn room(&self, pod: &Pod) -> Option<u32> {
-        let rooms = self.matching(pod).map(|pdb| pdb.disruptions_allowed.max(0));
-        rooms.min().map(i32::unsigned_abs)
+    pub fn evictions_allowed(&self, pod: &Pod) -> Option<u32> {
+        let allowed = self.matching(pod).map(|pdb| pdb.disruptions_allowed.max(0));
+        allowed.min().map(i32::unsigned_abs)
     }
 
     /// Whether no eviction of the pod can succeed, whatever else happens.

@@ -56,8 +56,8 @@ pub fn problem_for_provisioning(
         }
     }
     pods.extend(moving.iter().cloned());
-    let room = capacity_buffer::virtual_pods(snapshot).into_iter();
-    pods.extend(room.filter(|pod| validate(snapshot, pod).is_ok()));
+    let headroom = capacity_buffer::virtual_pods(snapshot).into_iter();
+    pods.extend(headroom.filter(|pod| validate(snapshot, pod).is_ok()));
     let coming = if plans_coming_pods {
         coming_pods(snapshot, now)
     } else {

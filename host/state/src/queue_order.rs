@@ -14,12 +14,12 @@ use scheduling::pod::{Pod, PodKey};
 use scheduling::solution::NewClaim;
 
 /// A place in the plan: the claim's number, and the pod's among those of the claim.
-type Place = (usize, usize);
+type PlannedPlace = (usize, usize);
 
 /// The places of equal pods by domain, and the pods as the scheduler queued them.
 #[derive(Default)]
 struct Equals<'a> {
-    places: BTreeMap<String, VecDeque<Place>>,
+    places: BTreeMap<String, VecDeque<PlannedPlace>>,
     pods: Vec<&'a Arc<Pod>>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn queue_key(pod: &Pod) -> (bool, u64, &PodKey) {
 
 /// The places, one of each domain that has any left and again, so that none is ever ahead by more than one; within a domain a claim
 /// after the other, so that those at the head of the queue find a node of their own.
-fn turns(mut places: BTreeMap<String, VecDeque<Place>>) -> Vec<Place> {
+fn turns(mut places: BTreeMap<String, VecDeque<PlannedPlace>>) -> Vec<PlannedPlace> {
     places.values_mut().for_each(take_turns_by_claim);
     let mut turns = Vec::new();
     while !places.is_empty() {
@@ -93,14 +93,14 @@ fn turns(mut places: BTreeMap<String, VecDeque<Place>>) -> Vec<Place> {
     turns
 }
 
-fn take_turns_by_claim(places: &mut VecDeque<Place>) {
+fn take_turns_by_claim(places: &mut VecDeque<PlannedPlace>) {
     let mut seen: BTreeMap<usize, usize> = BTreeMap::new();
-    let mut nth_of_claim = |&(claim, position): &Place| {
+    let mut nth_of_claim = |&(claim, position): &PlannedPlace| {
         let nth = seen.entry(claim).or_default();
         *nth += 1;
         (*nth, (claim, position))
     };
-    let mut ordered: Vec<(usize, Place)> = places.iter().map(&mut nth_of_claim).collect();
+    let mut ordered: Vec<(usize, PlannedPlace)> = places.iter().map(&mut nth_of_claim).collect();
     ordered.sort_unstable();
     *places = ordered.into_iter().map(|(_, place)| place).collect();
 }

@@ -55,7 +55,7 @@ pub struct Workload {
 
 /// A workload as it is kept.
 #[derive(Debug, Clone)]
-pub(crate) struct Kept {
+pub(crate) struct KeptWorkload {
     pub(crate) uid: String,
     pub(crate) generation: Option<i64>,
     pub(crate) replicas: i32,
@@ -73,7 +73,7 @@ pub(crate) struct Kept {
 pub struct Workloads {
     /// By namespace and name.
     pub(crate) services: BTreeMap<PodKey, BTreeMap<String, String>>,
-    pub(crate) all: BTreeMap<(WorkloadKind, PodKey), Arc<Kept>>,
+    pub(crate) all: BTreeMap<(WorkloadKind, PodKey), Arc<KeptWorkload>>,
 }
 
 impl WorkloadKind {
@@ -124,7 +124,7 @@ impl Workloads {
         let before = self.find(*kind, key).filter(|it| {
             it.uid == *uid && it.replicas == *replicas && it.creates_pods == *creates_pods
         });
-        let kept = Kept {
+        let kept = KeptWorkload {
             uid: uid.clone(),
             generation: *generation,
             replicas: *replicas,
@@ -152,7 +152,7 @@ impl Workloads {
         }
     }
 
-    pub(crate) fn find(&self, kind: WorkloadKind, key: &PodKey) -> Option<&Arc<Kept>> {
+    pub(crate) fn find(&self, kind: WorkloadKind, key: &PodKey) -> Option<&Arc<KeptWorkload>> {
         self.all.get(&(kind, key.clone()))
     }
 

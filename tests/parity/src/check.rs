@@ -85,17 +85,17 @@ fn buffers(
     solution: &Solution,
     faults: &mut Vec<String>,
 ) -> Result<()> {
-    let (rooms, _) = capacity_buffer::rooms(&world.snapshot, solution);
+    let (headrooms, _) = capacity_buffer::headrooms(&world.snapshot, solution);
     for (name, wanted) in &expect.buffers {
         let mut all = world.snapshot.capacity_buffers();
         let buffer = all.find(|it| it.metadata.name.as_ref() == Some(name));
         let buffer = buffer.with_context(|| format!("no buffer {name:?}"))?;
-        let room = rooms.get(&PodKey::new("default", name));
-        let told = match (capacity_buffer::resolve(&world.snapshot, buffer), room) {
+        let headroom = headrooms.get(&PodKey::new("default", name));
+        let told = match (capacity_buffer::resolve(&world.snapshot, buffer), headroom) {
             (_, None) => "not ours".to_owned(),
             (Err(error), Some(_)) => error.reason().to_owned(),
-            (Ok(resolved), Some(room)) => {
-                format!("{} x {}", resolved.replicas, room.told().1)
+            (Ok(resolved), Some(headroom)) => {
+                format!("{} x {}", resolved.replicas, headroom.status_and_reason().1)
             }
         };
         if told != *wanted {

@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use scheduling::instance_type::InstanceType;
-use scheduling::node_overlay::{self, Overlaid, Verdict};
+use scheduling::node_overlay::{self, Overlaid, OverlayVerdict};
 use scheduling::pod::PodKey;
 use scheduling::problem::{
     MinValuesPolicy, Options, Packing, PreferencePolicy, Problem, ReservedMode,
@@ -99,7 +99,7 @@ pub fn build(case: &Case, packing: Packing) -> Result<World> {
         })
         .collect();
     let (overlaid, verdicts) = overlay(&snapshot, &mut pools);
-    let named = |wanted: fn(&Verdict) -> bool| -> BTreeSet<String> {
+    let named = |wanted: fn(&OverlayVerdict) -> bool| -> BTreeSet<String> {
         let verdicts = verdicts.iter().filter(|(_, verdict)| wanted(verdict));
         verdicts.map(|(name, _)| name.clone()).collect()
     };
@@ -117,8 +117,8 @@ pub fn build(case: &Case, packing: Packing) -> Result<World> {
             .into_iter()
             .map(|(key, reason)| (key, reason.to_string()))
             .collect(),
-        conflicts: named(|it| *it == Verdict::Conflict),
-        invalid: named(|it| matches!(it, Verdict::Invalid(_))),
+        conflicts: named(|it| *it == OverlayVerdict::Conflict),
+        invalid: named(|it| matches!(it, OverlayVerdict::Invalid(_))),
         overlaid,
         snapshot,
         groups: maker.groups,
@@ -126,7 +126,10 @@ pub fn build(case: &Case, packing: Packing) -> Result<World> {
 }
 
 /// Puts overlays on what pools may buy.
-fn overlay(snapshot: &Snapshot, pools: &mut [PoolTypes]) -> (Overlaid, BTreeMap<String, Verdict>) {
+fn overlay(
+    snapshot: &Snapshot,
+    pools: &mut [PoolTypes],
+) -> (Overlaid, BTreeMap<String, OverlayVerdict>) {
     let overlays: Vec<NodeOverlay> = snapshot.node_overlays().map(|it| (**it).clone()).collect();
     let catalogue: Vec<_> = pools
         .iter()

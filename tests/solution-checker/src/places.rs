@@ -82,7 +82,7 @@ fn standing_node(problem: &Problem, place: &Place<'_>, node: &ExistingNode, faul
     if !node.is_schedulable {
         faults.add(Rule::OnePlace, format!("{name} takes no pods any more"));
     }
-    if node.is_settling
+    if node.is_within_consolidate_after
         && let Some(pod) = place
             .new_guests()
             .find(|p| problem.candidates.contains(&p.key))
@@ -186,7 +186,7 @@ pub(crate) fn could_join(layout: &Layout<'_>, place: &Place<'_>, pod: &Pod) -> b
     };
     let problem = layout.problem;
     let is_kept_out = !node.is_schedulable
-        || (node.is_settling && problem.candidates.contains(&pod.key))
+        || (node.is_within_consolidate_after && problem.candidates.contains(&pod.key))
         || repelling(&node.taints, &pod.shape.tolerations).is_some()
         || !alternatives(pod).iter().any(|a| place.satisfies(a))
         || place

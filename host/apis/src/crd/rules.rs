@@ -7,10 +7,10 @@
 pub(super) mod ec2_node_class;
 pub(super) mod rule;
 
-use self::rule::{Rule, rule};
+use self::rule::{ValidationRule, rule};
 use crate::labels;
 
-pub(super) fn node_pool() -> Vec<Rule> {
+pub(super) fn node_pool() -> Vec<ValidationRule> {
     let requirements = "spec.template.spec.requirements";
     let mut rules = vec![
         rule(
@@ -50,33 +50,33 @@ pub(super) fn node_pool() -> Vec<Rule> {
     let exempt_aws = aws_exempt(&[]);
     rules.extend(restricted(
         "spec.template.spec.requirements[].key",
-        Subject::Key,
+        RuleSubject::Key,
         true,
         &exempt_aws,
     ));
     rules.extend(restricted(
         "spec.template.metadata.labels",
-        Subject::MapKeys,
+        RuleSubject::MapKeys,
         true,
         &exempt_aws,
     ));
     rules
 }
 
-pub(super) fn node_claim() -> Vec<Rule> {
+pub(super) fn node_claim() -> Vec<ValidationRule> {
     let mut rules = vec![rule("spec", "self == oldSelf", "spec is immutable")];
     rules.extend(requirement_list("spec.requirements"));
     rules.push(min_values("spec.requirements"));
     rules.extend(restricted(
         "spec.requirements[].key",
-        Subject::Key,
+        RuleSubject::Key,
         false,
         &aws_exempt(&[]),
     ));
     rules
 }
 
-pub(super) fn node_overlay() -> Vec<Rule> {
+pub(super) fn node_overlay() -> Vec<ValidationRule> {
     let mut rules = vec![
         rule(
             "spec",
@@ -106,14 +106,14 @@ pub(super) fn node_overlay() -> Vec<Rule> {
     ];
     rules.extend(restricted(
         "spec.requirements[].key",
-        Subject::Key,
+        RuleSubject::Key,
         false,
         &aws_exempt(&launched_only),
     ));
     rules
 }
 
-pub(super) fn capacity_buffer() -> Vec<Rule> {
+pub(super) fn capacity_buffer() -> Vec<ValidationRule> {
     vec![
         rule(
             "spec",
@@ -129,7 +129,7 @@ pub(super) fn capacity_buffer() -> Vec<Rule> {
 }
 
 /// Rules that the requirement lists of all kinds share.
-fn requirement_list(path: &'static str) -> [Rule; 2] {
+fn requirement_list(path: &'static str) -> [ValidationRule; 2] {
     [
         rule(
             path,
@@ -145,7 +145,7 @@ fn requirement_list(path: &'static str) -> [Rule; 2] {
     ]
 }
 
-fn min_values(path: &'static str) -> Rule {
+fn min_values(path: &'static str) -> ValidationRule {
     rule(
         path,
         "self.all(x, x.operator != 'In' || !has(x.minValues) || \
@@ -156,14 +156,14 @@ fn min_values(path: &'static str) -> Rule {
 
 /// What a restricted-label rule looks at.
 #[derive(Clone, Copy)]
-enum Subject {
+enum RuleSubject {
     /// The string itself.
     Key,
     /// Every key of the map.
     MapKeys,
 }
 
-impl Subject {
+impl RuleSubject {
     /// `condition` says what must hold of `KEY`.
     fn rule(self, condition: &str) -> String {
         match self {
@@ -185,10 +185,10 @@ fn aws_exempt(except: &[&str]) -> Vec<&'static str> {
 /// The restricted-label rules. Karpenter tests the domain by its suffix, so `notkarpenter.sh` falls under them too.
 fn restricted(
     path: &'static str,
-    subject: Subject,
+    subject: RuleSubject,
     bans_node_pool: bool,
     exempt_aws: &[&str],
-) -> Vec<Rule> {
+) -> Vec<ValidationRule> {
     let domain = |domain: &str, exempt: &[&str]| {
         let exempt = exempt
             .iter()

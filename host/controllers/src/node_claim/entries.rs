@@ -139,10 +139,10 @@ impl JournalEntry for ClaimEntry<'_> {
             vec![Notice::new(claim.object_ref(&()), kind, reason, message)]
         };
         match self {
-            Self::Launched { ranked } if ranked.too_dear.is_some() => {
+            Self::Launched { ranked } if ranked.above_premium.is_some() => {
                 let message = format!(
                     "Ranking policy not followed in full, {}",
-                    dropped_as_too_dear(ranked)
+                    dropped_above_premium(ranked)
                 );
                 notice(Warning, "PolicyPremiumExceeded", message)
             }
@@ -271,7 +271,7 @@ impl JournalEntry for ClaimEntry<'_> {
                 ..
             } => (OutcomeId::ClaimCreated, (*reason).to_owned(), &unranked),
             Self::Launched { ranked } => {
-                let reason = with_policy(&dropped_as_too_dear(ranked), ranked);
+                let reason = with_policy(&dropped_above_premium(ranked), ranked);
                 (OutcomeId::ClaimLaunched, reason, *ranked)
             }
             Self::LaunchFailed { message, ranked } => {
@@ -389,8 +389,8 @@ fn zone(claim: &NodeClaim) -> (&'static str, String) {
 }
 
 /// What the policy's order would have cost too much for, or nothing.
-fn dropped_as_too_dear(ranked: &RankedLaunch) -> String {
-    let dropped = ranked.too_dear.map(|(offerings, bound)| {
+fn dropped_above_premium(ranked: &RankedLaunch) -> String {
+    let dropped = ranked.above_premium.map(|(offerings, bound)| {
         format!("{offerings} offerings dropped that cost more than {bound} above the cheapest")
     });
     dropped.unwrap_or_default()

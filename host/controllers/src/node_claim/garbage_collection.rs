@@ -15,7 +15,7 @@ use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
-use state::ledger::{LaunchRecord, OutcomeId, Record};
+use state::ledger::{LaunchStepRecord, OutcomeId, Record};
 use tracing::{error, warn};
 
 use crate::error::{ReconcileError, ignore_not_found};
@@ -169,7 +169,7 @@ impl JournalEntry for LeakedInstance {
 
     fn record(&self, instance: &Launched, at: Timestamp) -> Option<Record> {
         let label = |key: &str| instance.labels.get(key).cloned().unwrap_or_default();
-        Some(Record::Launch(LaunchRecord {
+        Some(Record::Launch(LaunchStepRecord {
             at,
             claim: instance.node_claim_name.clone().unwrap_or_default(),
             pool: instance.node_pool_name.clone().unwrap_or_default(),

@@ -4,7 +4,7 @@ use apis::{NodeClaim, labels};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use scheduling::ranking::{Exclusions, RankedLaunch};
-use state::ledger::{LaunchRecord, OutcomeId, Record};
+use state::ledger::{LaunchStepRecord, OutcomeId, Record};
 
 use crate::node_claim::NodeClaimExt;
 use crate::recorder::shorten;
@@ -27,7 +27,7 @@ pub(crate) fn launch_record(
     });
     let status = claim.status.as_ref();
     let node = status.and_then(|status| status.node_name.clone());
-    Record::Launch(LaunchRecord {
+    Record::Launch(LaunchStepRecord {
         at,
         claim: claim.name_any(),
         pool: claim.pool_name().to_owned(),

@@ -146,8 +146,8 @@ impl<'a> JournalEntry for CommandEntry<'a> {
         match self {
             Self::Started { rebooting, .. } => {
                 count_decision(metrics, command);
-                if let Some(sickness) = &command.sickness {
-                    let (condition, bound) = (&sickness.condition, sickness.policy_bound);
+                if let Some(repair_reason) = &command.repair_reason {
+                    let (condition, bound) = (&repair_reason.condition, repair_reason.policy_bound);
                     for claim in rebooting {
                         unhealthy_disrupted(metrics, claim, condition, bound);
                     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use apis::labels;
-use disruption::budgets::{Budgets, Targets, World};
+use disruption::budgets::{BudgetWorld, Budgets, Targets};
 use disruption::candidate::Candidates;
 use disruption::deletion_cost::{NodeCost, rank};
 use disruption::hooks::{Civil, Context, DeclaredBudgets};
@@ -69,7 +69,7 @@ impl VoluntaryDisruption {
             seed: observed.options.seed,
         };
         let found = Candidates::find(&observed.snapshot, &observed.types, &observed.queued, now);
-        let world = World {
+        let world = BudgetWorld {
             snapshot: &observed.snapshot,
             history: &observed.history,
             types: &observed.types,

@@ -12,8 +12,8 @@ use apis::duration::GoDuration;
 use apis::{NodeClaim, labels};
 use disruption::history::History;
 use disruption::method::DisruptionClass;
-use disruption::queue::{Progress, RunningCommand, progress};
-use disruption::{Command, CommandCandidate, Manner, Sickness};
+use disruption::queue::{CommandProgress, RunningCommand, progress};
+use disruption::{Command, CommandCandidate, Execution, RepairReason};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1;
 use kube::ResourceExt;
@@ -116,7 +116,7 @@ impl Orchestration {
         if command.candidates.is_empty() {
             return false;
         }
-        if command.manner == Manner::Reboot {
+        if command.execution == Execution::Reboot {
             return self.reboot(&command).await;
         }
         self.write_entry(&command, &CommandEntry::Announced);
@@ -124,7 +124,7 @@ impl Orchestration {
             Ok(command) => command,
             Err(command) => return self.not_begun(&command, "its nodes could not be marked"),
         };
-        let created = if command.replacements.iter().any(NewClaim::is_bare) {
+        let created = if command.replacements.iter().any(NewClaim::is_of_template) {
             self.create_static_replacements(&command).await
         } else {
             self.create_replacements(&command).await
@@ -225,7 +225,7 @@ impl Orchestration {
         if is_rebooting || claim.metadata.deletion_timestamp.is_some() {
             return Ok(None);
         }
-        let bound = command.sickness.as_ref().and_then(|it| it.drain_bound);
+        let bound = command.repair_reason.as_ref().and_then(|it| it.drain_bound);
         let key = labels::REBOOT_TERMINATION_GRACE_PERIOD_ANNOTATION;
         let mut after = claim.clone();
         after
@@ -366,9 +366,9 @@ impl Orchestration {
         Ok(created)
     }
 
-    async fn apply(&self, running: RunningCommand, step: Progress) {
+    async fn apply(&self, running: RunningCommand, step: CommandProgress) {
         match step {
-            Progress::Wait { on } => {
+            CommandProgress::Wait { on } => {
                 self.tell_of_wait(&running, &on);
                 for name in on {
                     if let Ok(Some(claim)) = self.shell.model.node_claim(&name).await {
@@ -377,8 +377,8 @@ impl Orchestration {
                     }
                 }
             }
-            Progress::Delete => self.finish(running).await,
-            Progress::GiveUp { reason } => {
+            CommandProgress::Delete => self.finish(running).await,
+            CommandProgress::GiveUp { reason } => {
                 let now = self.shell.now();
                 self.remember(|history| history.failed(&running.command, now));
                 self.give_up(&running, &reason).await;
@@ -524,8 +524,8 @@ impl Orchestration {
         if claim.metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
-        let claim = match &command.sickness {
-            Some(Sickness {
+        let claim = match &command.repair_reason {
+            Some(RepairReason {
                 drain_bound: Some(bound),
                 ..
             }) => self.bound_drain(&claim, *bound).await?,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use scheduling::ranking::{PriceRank, RankAnswer, RankHook, RankRound, Stage};
+use scheduling::ranking::{PriceRank, RankAnswer, RankHook, RankRound, RankStage};
 use serde_json::json;
 use sim::api_server::{ObjectPart, Resource};
 
@@ -273,7 +273,7 @@ async fn an_instance_of_which_the_claim_could_not_be_told_is_not_launched_again(
 
 /// Ranks by price, and panics at rounds of a stage for as long as it is told to.
 struct Panics {
-    stage: Stage,
+    stage: RankStage,
     is_on: AtomicBool,
 }
 
@@ -287,7 +287,7 @@ impl RankHook for Panics {
 }
 
 impl Panics {
-    fn world(stage: Stage) -> (World, Arc<Self>) {
+    fn world(stage: RankStage) -> (World, Arc<Self>) {
         let is_on = AtomicBool::new(false);
         let hook = Arc::new(Self { stage, is_on });
         (World::with_rank_elsewhere(Arc::clone(&hook) as _), hook)
@@ -300,7 +300,7 @@ impl Panics {
 
 #[tokio::test(start_paused = true)]
 async fn a_panic_while_ranking_a_launch_costs_no_claim() {
-    let (world, hook) = Panics::world(Stage::Launch);
+    let (world, hook) = Panics::world(RankStage::Launch);
     world.pass(5).await;
     hook.be(true);
     world.create_pod("a", "900m", &json!({}));
@@ -327,7 +327,7 @@ async fn a_panic_of_the_solver_is_not_an_answer() {
         let series = "karpenter_scheduler_unschedulable_pods_count";
         world.series(series)
     };
-    let (world, hook) = Panics::world(Stage::Packing);
+    let (world, hook) = Panics::world(RankStage::Packing);
     world.pass(5).await;
     world.create_pod("huge", "64", &json!({}));
     world

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use scheduling::ranking::{
-    ClaimView, Needs, PodsSummary, PriceRank, RankAnswer, RankHook, RankRound, Stage,
+    ClaimView, Needs, PodsSummary, PriceRank, RankAnswer, RankHook, RankRound, RankStage,
 };
 use serde_json::json;
 use sim::api_server::Resource;
@@ -13,7 +13,7 @@ use crate::world::World;
 
 /// Offerings that are ruled out, and why.
 struct Rule {
-    stage: Stage,
+    stage: RankStage,
     /// In which zone; empty for all.
     zone: &'static str,
     reason: &'static str,
@@ -27,7 +27,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn with(stage: Stage, zone: &'static str, reason: &'static str) -> Arc<Self> {
+    fn with(stage: RankStage, zone: &'static str, reason: &'static str) -> Arc<Self> {
         let rule = Some(Rule {
             stage,
             zone,
@@ -40,7 +40,7 @@ impl Recorder {
     }
 
     /// Rounds of a stage whose first claim is for so many pods.
-    fn told(&self, stage: Stage, pods: u32) -> Vec<RankRound> {
+    fn told(&self, stage: RankStage, pods: u32) -> Vec<RankRound> {
         let is_wanted = |it: &&RankRound| {
             let first = it.claims.first();
             first.is_some_and(|claim| claim.stage == stage && claim.pods.count == pods)
@@ -140,9 +140,9 @@ async fn a_launch_sees_what_packing_saw_and_the_launches_beside_it() {
     let all_bound = |world: &World| world.bound_pods() == 3;
     world.until("all pods are bound", 120, all_bound).await;
 
-    let packing = recorder.told(Stage::Packing, 2);
+    let packing = recorder.told(RankStage::Packing, 2);
     let packing = packing.first().unwrap();
-    let launches = recorder.told(Stage::Launch, 1);
+    let launches = recorder.told(RankStage::Launch, 1);
     let [one, other] = launches.as_slice() else {
         panic!("{} launches", launches.len());
     };
@@ -182,7 +182,7 @@ async fn a_launch_sees_what_packing_saw_and_the_launches_beside_it() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_policy_rules_out_of_a_launch_is_told_with_its_reasons() {
-    let recorder = Recorder::with(Stage::Launch, "a", "zone a is closed");
+    let recorder = Recorder::with(RankStage::Launch, "a", "zone a is closed");
     let world = World::with_rank(recorder);
     world.pass(5).await;
     world.create_pod("web", "6", &json!({}));
@@ -200,7 +200,7 @@ async fn what_a_policy_rules_out_of_a_launch_is_told_with_its_reasons() {
 
 #[tokio::test(start_paused = true)]
 async fn a_launch_of_which_nothing_is_left_says_that_the_policy_ruled_it_out() {
-    let recorder = Recorder::with(Stage::Launch, "", "closed today");
+    let recorder = Recorder::with(RankStage::Launch, "", "closed today");
     let world = World::with_rank(recorder);
     world.pass(5).await;
     world.create_pod("web", "6", &json!({}));
@@ -217,7 +217,7 @@ async fn a_launch_of_which_nothing_is_left_says_that_the_policy_ruled_it_out() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_the_policy_leaves_without_offerings_is_told_why() {
-    let recorder = Recorder::with(Stage::Packing, "", "closed today");
+    let recorder = Recorder::with(RankStage::Packing, "", "closed today");
     let world = World::with_rank(recorder);
     world.pass(5).await;
     world.create_pod("web", "6", &json!({}));

@@ -12,11 +12,11 @@ use state::Snapshot;
 use super::declared;
 use crate::candidate::{TypesByPool, list_price};
 use crate::history::History;
-use crate::hooks::{Activity, BudgetPool, BudgetReason, NEVER_SECONDS};
+use crate::hooks::{BudgetPool, BudgetReason, NEVER_SECONDS, PoolActivity};
 
 /// What budgets are worked out of.
 #[derive(Clone, Copy)]
-pub struct World<'a> {
+pub struct BudgetWorld<'a> {
     /// The cluster.
     pub snapshot: &'a Snapshot,
     /// Finished moves.
@@ -56,7 +56,7 @@ pub fn targets(snapshot: &Snapshot, before: &Targets, now: Timestamp) -> Targets
 
 /// Nodes of a pool that count.
 #[derive(Debug, Clone, Copy, Default)]
-struct Count {
+struct PoolCount {
     total: u32,
     not_ready: u32,
     deleting: u32,
@@ -64,7 +64,7 @@ struct Count {
 }
 
 /// The pools that have nodes, as budget policies see them.
-pub fn pools(world: &World<'_>) -> Vec<BudgetPool> {
+pub fn pools(world: &BudgetWorld<'_>) -> Vec<BudgetPool> {
     let pending = world.snapshot.pods();
     let pending = pending.filter(|pod| pod.is_provisionable()).count();
     let pending = u32::try_from(pending).unwrap_or(u32::MAX);
@@ -77,14 +77,14 @@ pub fn pools(world: &World<'_>) -> Vec<BudgetPool> {
             Some(BudgetPool {
                 pending_pods: pending,
                 price,
-                ..of_pool(world, (name, pool), count)
+                ..of_pool(world, name, pool, count)
             })
         })
         .collect()
 }
 
 /// USD an hour of the nodes of each pool.
-fn prices<'a>(world: &World<'a>) -> BTreeMap<&'a str, f64> {
+fn prices<'a>(world: &BudgetWorld<'a>) -> BTreeMap<&'a str, f64> {
     let mut prices = BTreeMap::new();
     for node in world.snapshot.nodes().filter(|it| it.is_managed()) {
         if let Some(pool) = node.node_pool() {
@@ -94,7 +94,7 @@ fn prices<'a>(world: &World<'a>) -> BTreeMap<&'a str, f64> {
     prices
 }
 
-fn of_pool(world: &World<'_>, (name, pool): (&str, &NodePool), count: Count) -> BudgetPool {
+fn of_pool(world: &BudgetWorld<'_>, name: &str, pool: &NodePool, count: PoolCount) -> BudgetPool {
     let (history, now) = (world.history, world.now);
     let target = world.targets.get(name);
     let since = target.and_then(|it| it.1);
@@ -116,7 +116,7 @@ fn of_pool(world: &World<'_>, (name, pool): (&str, &NodePool), count: Count) -> 
         price: 0.0,
         activity: BudgetReason::ALL.map(|reason| {
             let recent = history.of_pool_for(name, reason, now);
-            Activity {
+            PoolActivity {
                 disrupting: disrupting(world.snapshot, history, name, reason),
                 recent_hour: recent.hour,
                 recent_day: recent.day,
@@ -133,8 +133,8 @@ fn short_hash(text: &str) -> String {
     format!("{:016x}", fnv_1a(OFFSET_BASIS, text.bytes()))
 }
 
-fn counts(snapshot: &Snapshot) -> BTreeMap<&str, Count> {
-    let mut counts: BTreeMap<&str, Count> = BTreeMap::new();
+fn counts(snapshot: &Snapshot) -> BTreeMap<&str, PoolCount> {
+    let mut counts: BTreeMap<&str, PoolCount> = BTreeMap::new();
     for node in snapshot.nodes() {
         let (Some(pool), Some(claim)) = (node.node_pool(), &node.claim) else {
             continue;

@@ -29,7 +29,7 @@ pub(super) fn leave_cheaper_types(
     if it.method == Method::MultiNodeConsolidation {
         drop_types_being_removed(claim, it, &types)?;
     }
-    types.settle(claim);
+    types.refresh_summary(claim);
     Ok(())
 }
 

@@ -24,11 +24,11 @@ const LAUNCH_ORDER: [&str; 3] = [
 
 /// Prices of all pools, worked out when first asked for.
 #[derive(Default)]
-pub(crate) struct Prices {
+pub(crate) struct PoolPrices {
     known: RefCell<BTreeMap<String, Rc<Types>>>,
 }
 
-impl Prices {
+impl PoolPrices {
     /// What the pool may buy; nothing where it takes no part.
     pub(crate) fn pool(&self, prepared: &Prepared, pool: &str) -> Rc<Types> {
         let mut known = self.known.borrow_mut();
@@ -57,12 +57,12 @@ pub(crate) struct Types {
 /// A type with what can be bought of it.
 struct Sold {
     instance_type: Arc<InstanceType>,
-    offerings: Vec<Offered>,
+    offerings: Vec<PricedOffering>,
 }
 
 /// An offering with what it costs.
 #[derive(Debug, Clone, Copy)]
-struct Offered {
+struct PricedOffering {
     /// Position of its requirements.
     kind: usize,
     /// Position of its capacity type in the order of launches.
@@ -172,7 +172,7 @@ impl Types {
                 by_name.insert(name.to_owned(), sold);
             }
             if let Some(sold) = by_name.get_mut(name) {
-                sold.offerings.push(Offered {
+                sold.offerings.push(PricedOffering {
                     kind,
                     preference,
                     offering: sale.offering,
@@ -286,7 +286,7 @@ impl Types {
     }
 
     /// Brings the claim's summary in line with the types that are left.
-    pub(crate) fn settle(&self, claim: &mut NewClaim) {
+    pub(crate) fn refresh_summary(&self, claim: &mut NewClaim) {
         claim.capacity_types = self.capacity_types(claim);
         let choice = self.choice(claim);
         let best = claim.instance_types.iter().filter_map(|name| {

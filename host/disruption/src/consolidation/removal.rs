@@ -6,7 +6,7 @@ use scheduling::solution::NewClaim;
 use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
-use crate::command::{Cost, Manner, Proposal};
+use crate::command::{Cost, Execution, Proposal};
 use crate::method::Method;
 use crate::obstacle::Obstacle;
 use crate::scene::Scene;
@@ -28,7 +28,7 @@ impl<'s> Removal<'_, 's, '_> {
         destinations: Vec<String>,
     ) -> Proposal<'s> {
         Proposal {
-            manner: Manner::default(),
+            execution: Execution::default(),
             method: self.method,
             candidates: self.removed.to_vec(),
             before: self.cost(),

@@ -28,9 +28,9 @@ pub(super) fn compute<'s>(it: Removal<'_, 's, '_>) -> Result<Proposal<'s>, Obsta
     sound(&simulated)?;
     let destinations = simulated.destinations();
     let mut claims = simulated.claims;
-    let dearer = || Obstacle::new(OutcomeId::NodeNoCheaperReplacement, "");
+    let no_cheaper = || Obstacle::new(OutcomeId::NodeNoCheaperReplacement, "");
     if claims.len() > NODES_MAX {
-        return Err(dearer());
+        return Err(no_cheaper());
     }
     let is_spot = |it: &Candidate| it.capacity_type() == labels::CAPACITY_TYPE_SPOT;
     let may_not_be_spot =
@@ -40,7 +40,7 @@ pub(super) fn compute<'s>(it: Removal<'_, 's, '_>) -> Result<Proposal<'s>, Obsta
         if types.may_be_spot_or_on_demand(claim) {
             pin_to_preferred(claim, &types);
         }
-        types.settle(claim);
+        types.refresh_summary(claim);
         if may_not_be_spot && claim.best.capacity_type == labels::CAPACITY_TYPE_SPOT {
             return Err(Obstacle::new(OutcomeId::NodeSpotToSpotDisabled, ""));
         }
@@ -49,7 +49,7 @@ pub(super) fn compute<'s>(it: Removal<'_, 's, '_>) -> Result<Proposal<'s>, Obsta
     let after = Cost::of_claims(&claims).effective_per_hour;
     let risk = SAVINGS_SHARE_PER_NODE * claims.len() as f64;
     if after > most_after(before) - before * risk {
-        return Err(dearer());
+        return Err(no_cheaper());
     }
     // Together the claims may cost what goes and no more, whichever of their types are launched.
     let slack = if after > 0.0 {
@@ -61,12 +61,12 @@ pub(super) fn compute<'s>(it: Removal<'_, 's, '_>) -> Result<Proposal<'s>, Obsta
         let types = what_if.types(&claim.pool);
         let most = claim.best.effective_cost_per_hour * slack;
         if !leave_cheaper(claim, &types, most) {
-            return Err(dearer());
+            return Err(no_cheaper());
         }
         if types.needed_for_min_values(claim).is_none() {
             return Err(Obstacle::new(OutcomeId::NodeMinValues, ""));
         }
-        types.settle(claim);
+        types.refresh_summary(claim);
     }
     Ok(it.proposal(claims, destinations))
 }

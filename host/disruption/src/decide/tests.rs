@@ -26,11 +26,11 @@ use crate::hooks::{
 };
 use crate::input::Gates;
 use crate::validation::{Rejection, supposing_begun, validate};
-use crate::{Command, Manner};
+use crate::{Command, Execution};
 use world::{World, instance_type, now};
 
-fn natively() -> Hooks<'static> {
-    Hooks {
+fn natively() -> PolicyHooks<'static> {
+    PolicyHooks {
         rank: &PriceRank,
         consolidation: &DefaultConsolidation,
         budgets: &DeclaredBudgets,
@@ -59,10 +59,10 @@ fn told(decision: &Decision) -> String {
                 | Method::MultiNodeConsolidation
                 | Method::SingleNodeConsolidation => kind,
             };
-            let first = match it.manner {
-                Manner::ReplaceFirst => "",
-                Manner::TerminateFirst(_) => " first",
-                Manner::Reboot => " reboots",
+            let first = match it.execution {
+                Execution::ReplaceFirst => "",
+                Execution::TerminateFirst(_) => " first",
+                Execution::Reboot => " reboots",
             };
             let arrow = if comes.is_empty() {
                 String::new()
@@ -395,7 +395,7 @@ impl BudgetsHook for Opinion {
 fn a_policy_that_takes_over_is_asked_though_the_one_before_found_nothing() {
     let mut world = World::new("node n1 large on-demand a\npod p n1 900");
     let look = |world: &World, opinion: &Opinion| {
-        let hooks = Hooks {
+        let hooks = PolicyHooks {
             consolidation: opinion,
             ..natively()
         };
@@ -435,7 +435,7 @@ fn policies_have_a_say_and_not_the_last_word() {
             "node-policy-rejected",
         ),
     ] {
-        let hooks = Hooks {
+        let hooks = PolicyHooks {
             consolidation: &opinion,
             ..natively()
         };
@@ -446,7 +446,7 @@ fn policies_have_a_say_and_not_the_last_word() {
         let held = decision.memory.holds.get("n1-claim").copied();
         assert_eq!(held.is_some(), opinion.0 == Hold, "{world}");
     }
-    let hooks = Hooks {
+    let hooks = PolicyHooks {
         budgets: &Opinion(Approve, 0.0),
         ..natively()
     };
@@ -461,11 +461,11 @@ fn decide_meanwhile(world: &World, waiting: &[Command]) -> Decision {
     world.run(natively(), |input, hooks| {
         let now = input.options.now;
         let until = now + jiff::SignedDuration::from_secs(20);
-        let real = (input.snapshot, input.history);
-        let (snapshot, history) = supposing_begun(real, waiting, until, now);
+        let (snapshot, history) =
+            supposing_begun(input.snapshot, input.history, waiting, until, now);
         let claims = waiting.iter().flat_map(|it| &it.candidates);
         let queued = claims.map(|it| it.claim.clone()).collect();
-        let input = Input {
+        let input = DisruptionInput {
             snapshot: &snapshot,
             history: &history,
             queued: &queued,
@@ -639,7 +639,7 @@ fn an_unchanged_cluster_is_not_simulated_again_even_where_a_budget_leaves_nodes_
         let mut world = World::new(&text);
         let counting = Counting::default();
         let look = |world: &mut World| {
-            let hooks = Hooks {
+            let hooks = PolicyHooks {
                 rank: &counting,
                 ..natively()
             };

@@ -56,8 +56,8 @@ fn running(replacements: &[&str]) -> RunningCommand {
         command: Command {
             id: "c".into(),
             method: Method::SingleNodeConsolidation,
-            manner: crate::Manner::ReplaceFirst,
-            sickness: None,
+            execution: crate::Execution::ReplaceFirst,
+            repair_reason: None,
             candidates: Vec::new(),
             replacements: Vec::new(),
             destinations: Vec::new(),
@@ -97,9 +97,9 @@ fn a_command_waits_for_its_replacements_and_not_for_ever() {
     ] {
         let snapshot = cluster(claims).snapshot();
         let told = match progress(&running(wanted), &snapshot, 1, at(now)) {
-            Progress::Wait { on } => format!("wait {}", on.join(" ")),
-            Progress::Delete => "delete".to_owned(),
-            Progress::GiveUp { .. } => "give up".to_owned(),
+            CommandProgress::Wait { on } => format!("wait {}", on.join(" ")),
+            CommandProgress::Delete => "delete".to_owned(),
+            CommandProgress::GiveUp { .. } => "give up".to_owned(),
         };
         assert_eq!(told, expected, "{claims:?} {wanted:?} at {now}");
     }

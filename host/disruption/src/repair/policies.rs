@@ -47,12 +47,12 @@ pub enum PolicyFault {
 /// Policies that were found sound.
 #[derive(Debug, Clone)]
 pub struct RepairPolicies {
-    policies: Vec<Compiled>,
+    policies: Vec<CompiledPolicy>,
     fallback: usize,
 }
 
 #[derive(Debug, Clone)]
-struct Compiled {
+struct CompiledPolicy {
     policy: RepairPolicy,
     /// `None` for the fallback.
     reason: Option<Regex>,
@@ -61,8 +61,8 @@ struct Compiled {
 
 /// A condition of a node that a policy is about.
 #[derive(Debug, Clone, Copy)]
-struct Match<'a> {
-    policy: &'a Compiled,
+struct ConditionMatch<'a> {
+    policy: &'a CompiledPolicy,
     condition: &'a str,
     /// When the status came about, or the node.
     since: Timestamp,
@@ -110,7 +110,7 @@ impl RepairPolicies {
             faults.push(PolicyFault::FallbackReboots);
         }
         let priorities: BTreeSet<u32> = policies.iter().map(|it| it.priority).collect();
-        let compile = |policy: RepairPolicy| Compiled {
+        let compile = |policy: RepairPolicy| CompiledPolicy {
             reason: Some(&policy.reason_regex)
                 .filter(|it| !it.is_empty())
                 .and_then(|it| Regex::new(it).ok()),
@@ -138,7 +138,7 @@ impl RepairPolicies {
     pub fn diagnose(&self, node: &StateNode, now: Timestamp) -> Option<Diagnosis> {
         let conditions = node.claim.as_ref().map(|it| it.conditions);
         let not_before = conditions.and_then(|it| it.rebooted_at);
-        let eligible: Vec<(Match<'_>, Timestamp)> = self
+        let eligible: Vec<(ConditionMatch<'_>, Timestamp)> = self
             .matches(node)
             .into_iter()
             .filter_map(|it| {
@@ -153,7 +153,7 @@ impl RepairPolicies {
             .iter()
             .filter(|it| it.0.policy.policy.action == action)
             .min_by(|a, b| {
-                let priority = |it: &(Match<'_>, Timestamp)| it.0.policy.policy.priority;
+                let priority = |it: &(ConditionMatch<'_>, Timestamp)| it.0.policy.policy.priority;
                 let by_priority = priority(b).cmp(&priority(a));
                 by_priority
                     .then(a.1.cmp(&b.1))
@@ -162,7 +162,7 @@ impl RepairPolicies {
         let bounds = eligible
             .iter()
             .filter_map(|it| it.0.policy.policy.termination_grace_period);
-        let urgency = |(it, at): &(Match<'_>, Timestamp)| {
+        let urgency = |(it, at): &(ConditionMatch<'_>, Timestamp)| {
             let minutes = now.duration_since(*at).as_secs_f64() / 60.0;
             f64::from(it.policy.rank) + minutes / MINUTES_PER_RANK
         };
@@ -176,7 +176,7 @@ impl RepairPolicies {
     }
 
     /// Every policy of the condition's type and status whose reason matches; the fallback where none does.
-    fn matches<'a>(&'a self, node: &'a StateNode) -> Vec<Match<'a>> {
+    fn matches<'a>(&'a self, node: &'a StateNode) -> Vec<ConditionMatch<'a>> {
         let Some(node) = &node.node else {
             return Vec::new();
         };
@@ -186,7 +186,7 @@ impl RepairPolicies {
                 continue;
             }
             let since = condition.since.max(node.created_at);
-            let of = |policy| Match {
+            let of = |policy| ConditionMatch {
                 policy,
                 condition: condition.kind.as_str(),
                 since: since.unwrap_or(Timestamp::UNIX_EPOCH),

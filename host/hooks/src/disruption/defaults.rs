@@ -113,6 +113,13 @@ fn balanced(round: &ConsolidationRound, it: &Move) -> Option<Verdict> {
     )))
 }
 
+/// What all nodes of a pool cost, and what it would take to disrupt them all.
+#[derive(Clone, Copy, Default)]
+struct PoolTotals {
+    cost: f64,
+    disruption: f64,
+}
+
 /// How a move of a Balanced pool stands.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BalancedScore {
@@ -135,7 +142,12 @@ impl BalancedScore {
         self.score >= Self::THRESHOLD
     }
 
-    fn of(savings: f64, disruption: f64, (cost_total, disruption_total): (f64, f64)) -> Self {
+    /// `totals` are those of the pool.
+    fn of(savings: f64, disruption: f64, totals: PoolTotals) -> Self {
+        let PoolTotals {
+            cost: cost_total,
+            disruption: disruption_total,
+        } = totals;
         let share = |part: f64, total: f64| if total > 0.0 { part / total } else { 0.0 };
         let (savings_share, disruption_share) = (
             share(savings, cost_total),
@@ -178,7 +190,10 @@ pub fn balanced_scores(round: &ConsolidationRound, it: &Move) -> Vec<(u32, Balan
             0.0
         };
         let view = round.pools.iter().find(|it| it.name == pool);
-        let totals = view.map_or((0.0, 0.0), |it| (it.effective_price, it.disruption_cost));
+        let totals = view.map_or(PoolTotals::default(), |it| PoolTotals {
+            cost: it.effective_price,
+            disruption: it.disruption_cost,
+        });
         let savings = it.effective_before - it.effective_after;
         BalancedScore::of(savings * share, disruption, totals)
     };

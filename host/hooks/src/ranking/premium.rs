@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_bound_is_a_share_or_off() {
-        for (text, told, most) in [
+        for (text, expected, most) in [
             ("100%", Some("100%"), 2.0),
             (" 12.5 % ", Some("12.5%"), 1.125),
             ("0%", Some("0%"), 1.0),
@@ -125,7 +125,11 @@ mod tests {
             ("", None, 0.0),
         ] {
             let bound = text.parse::<PremiumMax>().ok();
-            assert_eq!(bound.map(|it| it.to_string()).as_deref(), told, "{text}");
+            assert_eq!(
+                bound.map(|it| it.to_string()).as_deref(),
+                expected,
+                "{text}"
+            );
             if let Some(bound) = bound {
                 let found = bound.most(1.0);
                 assert!(

@@ -10,7 +10,7 @@ use kube::api::{
 use kube::discovery::{Discovery, Scope};
 use serde_json::{Value, json};
 
-use authoring::manifests::{Document, Place};
+use authoring::manifests::{Document, ManifestPlace};
 
 const FIELD_MANAGER: &str = "mortise-demo";
 const UNKNOWN_KIND: &str = ": no kind `";
@@ -50,7 +50,7 @@ pub(crate) async fn apply(
     let discovery = Discovery::new(client.clone()).run().await?;
     for name in namespaces {
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-        let place = Place {
+        let place = ManifestPlace {
             file: "namespaces".to_owned(),
             line: 1,
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use apis::{Ec2NodeClass, conditions};
 use cloudprovider::{Clock, CloudProvider as _};
-use problem_file::{PoolCatalogue, World};
+use problem_file::{FileWorld, TypeList};
 use sim::SimulatedClock;
 use sim::ec2::{Ec2Config, SimulatedEc2};
 
@@ -16,7 +16,7 @@ use authoring::manifests::{Manifests, variables};
 const LOOKS: usize = 3;
 
 /// Pools that may open nodes with what they may buy, and why the others may not. The seed makes spot prices.
-pub(super) async fn pools(world: &mut World, seed: u64) -> anyhow::Result<Pools> {
+pub(super) async fn pools(world: &mut FileWorld, seed: u64) -> anyhow::Result<Pools> {
     let clock = SimulatedClock::virtual_time();
     let ec2 = SimulatedEc2::new(
         Ec2Config {
@@ -35,7 +35,7 @@ pub(super) async fn pools(world: &mut World, seed: u64) -> anyhow::Result<Pools>
         classes.insert(name, resolve(&provider, class).await);
     }
     let snapshot = world.snapshot();
-    let mut found: BTreeMap<String, Result<PoolCatalogue, String>> = BTreeMap::new();
+    let mut found: BTreeMap<String, Result<TypeList, String>> = BTreeMap::new();
     for pool in snapshot.node_pools() {
         let name = pool.metadata.name.clone().unwrap_or_default();
         let wanted = &pool.spec.template.spec.node_class_ref.name;

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::time::Instant;
 
 use disruption::consolidation::Gates;
+use disruption::end_state::{DisruptionReport, EndStateInput, look, price_per_hour, until_stable};
 use disruption::history::History;
-use disruption::settle::{Report, Stage, look, price_per_hour, until_stable};
-use disruption::{Hooks, Memory};
+use disruption::{Memory, PolicyHooks};
 use scheduling::Interrupt;
 use scheduling::problem::{Options, ReservedMode};
 use serde::Serialize;
@@ -24,7 +24,7 @@ const LOOPS_MAX: usize = 10_000;
 #[serde(rename_all = "camelCase")]
 struct DisruptionAnswer {
     #[serde(flatten)]
-    report: Report,
+    report: DisruptionReport,
     scan_seconds: f64,
     policy_seconds: f64,
     peak_rss_bytes: u64,
@@ -54,7 +54,7 @@ pub(super) fn simulate(
         .then(|| controllers::compiled_repair_policies(aws::repair_policies()))
         .transpose()
         .map_err(anyhow::Error::msg)?;
-    let stage = Stage {
+    let stage = EndStateInput {
         types,
         pools,
         options: &options,
@@ -66,7 +66,7 @@ pub(super) fn simulate(
             waits_for_small_gains: false,
         },
         repair: repair.as_ref(),
-        hooks: Hooks {
+        hooks: PolicyHooks {
             rank: policies,
             consolidation: policies,
             budgets: policies,
@@ -78,8 +78,8 @@ pub(super) fn simulate(
     let loops = if arguments.until_stable {
         until_stable(&mut world.cluster, &stage, LOOPS_MAX, &never).loops
     } else {
-        let memory = (&Memory::default(), &History::default());
-        vec![look(&world.cluster, &stage, memory, &never)]
+        let (memory, history) = (Memory::default(), History::default());
+        vec![look(&world.cluster, &stage, &memory, &history, &never)]
     };
     let scan_seconds = started.elapsed().as_secs_f64();
     let after = if arguments.until_stable {
@@ -90,7 +90,7 @@ pub(super) fn simulate(
         before - savings.sum::<f64>()
     };
     let answer = DisruptionAnswer {
-        report: Report::of(&loops, (before, after), arguments.until_stable),
+        report: DisruptionReport::of(&loops, before, after, arguments.until_stable),
         scan_seconds,
         policy_seconds: policies.spent().as_secs_f64(),
         peak_rss_bytes: peak_rss_bytes(),

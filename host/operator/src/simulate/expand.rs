@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use problem_file::{Fault, List, Loader, World};
+use problem_file::{FileWorld, List, Loader, ObjectFault};
 use scheduling::pod::PodKey;
 use serde_json::{Value, json};
 use sim::api_server::{Resource, Selection};
@@ -62,7 +62,7 @@ const READ_BACK: [(&Resource, List); 18] = [
 
 /// A cluster, whichever form it came in.
 pub(super) struct Expanded {
-    pub(super) world: World,
+    pub(super) world: FileWorld,
     pub(super) now: Option<Timestamp>,
     /// Pods that stand for workloads of no replicas.
     pub(super) scaled_to_zero: BTreeMap<PodKey, String>,
@@ -71,7 +71,7 @@ pub(super) struct Expanded {
 
 impl Expanded {
     /// A cluster that needed no expansion.
-    pub(super) fn of(world: World) -> Self {
+    pub(super) fn of(world: FileWorld) -> Self {
         Self {
             world,
             now: None,
@@ -347,8 +347,8 @@ fn key_of(object: &Value) -> PodKey {
 }
 
 /// A fault whose message names place and object.
-fn fault_of(place: &str, message: &str) -> Fault {
-    Fault {
+fn fault_of(place: &str, message: &str) -> ObjectFault {
+    ObjectFault {
         place: place.to_owned(),
         object: String::new(),
         field: String::new(),

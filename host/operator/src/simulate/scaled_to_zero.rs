@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use problem_file::{Explanation, Question, explain};
+use problem_file::{Explanation, WorldProblem, explain};
 use scheduling::pod::{Pod, PodKey};
 use scheduling::problem::Problem;
 use scheduling::ranking::RankHook;
@@ -51,7 +51,7 @@ pub(super) fn split(
 
 /// Solves the problem of each pod alone.
 pub(super) fn try_each(
-    question: &Question,
+    question: &WorldProblem,
     probes: Vec<(String, Arc<Pod>)>,
     rank: &dyn RankHook,
     tables: &TableCache,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use problem_file::{ClaimReport, Explanation, Report};
+use problem_file::{AnswerReport, ClaimReport, Explanation};
 use scheduling::pod::Pod;
 use scheduling::problem::Problem;
 
@@ -82,7 +82,7 @@ impl Text {
     }
 
     /// Equal nodes in one line.
-    fn claims(&self, report: &Report, text: &mut String) {
+    fn claims(&self, report: &AnswerReport, text: &mut String) {
         let mut groups: Vec<(&ClaimReport, String, usize)> = Vec::new();
         for claim in &report.claims {
             let pods = self.names(&claim.pods);
@@ -108,7 +108,7 @@ impl Text {
         }
     }
 
-    fn unexplained(&self, report: &Report, text: &mut String) {
+    fn unexplained(&self, report: &AnswerReport, text: &mut String) {
         let mut groups: BTreeMap<(&str, &str, Option<&str>), Vec<String>> = BTreeMap::new();
         for (pod, error) in &report.pod_errors {
             let miss = error.nearest_miss.as_deref();
@@ -127,7 +127,7 @@ impl Text {
         }
     }
 
-    fn explained(&self, report: &Report, explanations: &[Explanation], text: &mut String) {
+    fn explained(&self, report: &AnswerReport, explanations: &[Explanation], text: &mut String) {
         for explanation in explanations {
             let pods = self.names(&explanation.pods);
             let _ = writeln!(text, "no place for {pods}: {}", explanation.reason);
@@ -212,7 +212,7 @@ fn scaled_to_zero(answer: &SimulationAnswer<'_>, text: &mut String) {
     }
 }
 
-fn timing(report: &Report, text: &mut String) {
+fn timing(report: &AnswerReport, text: &mut String) {
     let timing = &report.timing;
     let _ = writeln!(
         text,

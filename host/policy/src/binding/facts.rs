@@ -13,7 +13,7 @@ use jiff::tz::TimeZone;
 use serde::Deserialize;
 
 use super::error::{BindingError, value};
-use crate::told::moment;
+use crate::call_context::moment;
 
 pub(super) const DATA_TIME_ZONES: &str = "time-zones";
 pub(super) const DATA_CALENDARS: &str = "calendars";
@@ -64,7 +64,7 @@ enum Days {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Rate {
+enum WrittenRate {
     Known(f64),
     Advisor { class: usize },
 }
@@ -241,12 +241,12 @@ fn rates(text: &str) -> Result<BTreeMap<String, f64>, BindingError> {
     if text.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let written: BTreeMap<String, Rate> =
+    let written: BTreeMap<String, WrittenRate> =
         serde_saphyr::from_str(text).map_err(|error| wrong(&one_line(&error.to_string())))?;
-    let rate = |(name, rate): (String, Rate)| {
+    let rate = |(name, rate): (String, WrittenRate)| {
         let known = match rate {
-            Rate::Known(rate) => Some(rate).filter(|it| it.is_finite() && *it >= 0.0),
-            Rate::Advisor { class } => ADVISOR_CLASSES.get(class).copied(),
+            WrittenRate::Known(rate) => Some(rate).filter(|it| it.is_finite() && *it >= 0.0),
+            WrittenRate::Advisor { class } => ADVISOR_CLASSES.get(class).copied(),
         };
         match known {
             Some(known) => Ok((name, known)),

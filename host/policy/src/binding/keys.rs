@@ -48,14 +48,14 @@ const NEAR: usize = 2;
 
 /// A part of a ConfigMap that holds keys of bindings.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum BindingPart {
     Label,
     Annotation,
     Data,
     BinaryData,
 }
 
-impl Place {
+impl BindingPart {
     const ALL: [Self; 4] = [Self::Label, Self::Annotation, Self::Data, Self::BinaryData];
 
     fn known(self) -> &'static [&'static str] {
@@ -93,10 +93,10 @@ pub(super) fn refuse_unknown(source: &BindingSource) -> Result<(), BindingError>
     let binary = source.binary_data.keys();
     let binary = binary.filter(|key| chunk_of(key).is_none());
     let keys = labels
-        .map(|key| (Place::Label, key))
-        .chain(annotations.map(|key| (Place::Annotation, key)))
-        .chain(source.data.keys().map(|key| (Place::Data, key)))
-        .chain(binary.map(|key| (Place::BinaryData, key)));
+        .map(|key| (BindingPart::Label, key))
+        .chain(annotations.map(|key| (BindingPart::Annotation, key)))
+        .chain(source.data.keys().map(|key| (BindingPart::Data, key)))
+        .chain(binary.map(|key| (BindingPart::BinaryData, key)));
     let faults: Vec<String> = keys
         .filter(|(place, key)| !place.known().contains(&key.as_str()))
         .map(|(place, key)| fault(place, key))
@@ -116,10 +116,10 @@ fn is_ours(key: &str) -> bool {
             .is_some_and(|it| it.ends_with('.'))
 }
 
-fn fault(place: Place, key: &str) -> String {
+fn fault(place: BindingPart, key: &str) -> String {
     let head = format!("{}[{key:?}] means nothing", place.path());
     let word = plain(key);
-    let all = Place::ALL.into_iter().flat_map(|it| {
+    let all = BindingPart::ALL.into_iter().flat_map(|it| {
         let known = it.known().iter();
         known.map(move |known| (it, *known))
     });

@@ -100,7 +100,7 @@ impl Scope {
     }
 
     /// Takes in what NodePools there are.
-    pub(crate) fn tell(&mut self, pools: &NodePoolLabels) {
+    pub(crate) fn resolve(&mut self, pools: &NodePoolLabels) {
         self.selected = self.wanted.selected(pools);
     }
 

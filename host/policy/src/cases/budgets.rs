@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use hooks::disruption::{
-    Activity, BudgetPool, BudgetReason, BudgetReasons, BudgetRound, BudgetsHook, DeclaredBudget,
+    BudgetPool, BudgetReason, BudgetReasons, BudgetRound, BudgetsHook, DeclaredBudget, PoolActivity,
 };
 use serde::Deserialize;
 
-use super::{Case, Faults, NEVER, Uses};
+use super::{Case, CaseFaults, NEVER, Uses};
 use crate::host::PolicyHost;
 
 /// A reason as NodePools write it.
@@ -124,7 +124,7 @@ fn resolved(nodes: &str, total: u32) -> u32 {
 }
 
 impl Case {
-    pub(super) fn ask_budgets(&self, host: &PolicyHost, faults: &mut Faults) -> Uses {
+    pub(super) fn ask_budgets(&self, host: &PolicyHost, faults: &mut CaseFaults) -> Uses {
         let answer = host.allow(&BudgetRound {
             context: self.context(),
             pools: self.pools.iter().map(budget_pool).collect(),
@@ -164,7 +164,7 @@ fn budget_pool(row: &PoolRow) -> BudgetPool {
             recent_day,
             failed_day,
         } = own.map(|(_, own)| *own).unwrap_or_default();
-        Activity {
+        PoolActivity {
             disrupting,
             recent_hour,
             recent_day,

@@ -9,7 +9,7 @@ use hooks::disruption::{
 use hooks::ranking::Symbols;
 use serde::Deserialize;
 
-use super::{CapacityTypeName, Case, Faults, NEVER, Uses};
+use super::{CapacityTypeName, Case, CaseFaults, NEVER, Uses};
 use crate::host::PolicyHost;
 
 #[derive(Debug, Clone, Deserialize)]
@@ -158,7 +158,7 @@ impl Expected {
 }
 
 impl Case {
-    pub(super) fn ask_consolidation(&self, host: &PolicyHost, faults: &mut Faults) -> Uses {
+    pub(super) fn ask_consolidation(&self, host: &PolicyHost, faults: &mut CaseFaults) -> Uses {
         let mut symbols = Symbols::default();
         let mut nodes = node_table(&self.nodes, &mut symbols);
         let mut moves = Vec::new();
@@ -191,7 +191,7 @@ impl Case {
         uses
     }
 
-    fn compare_order(&self, keys: &[f64], faults: &mut Faults) {
+    fn compare_order(&self, keys: &[f64], faults: &mut CaseFaults) {
         let mut ordered: Vec<(&NodeRow, f64)> =
             self.nodes.iter().zip(keys.iter().copied()).collect();
         ordered.sort_by(|(_, left), (_, right)| left.total_cmp(right));
@@ -216,7 +216,7 @@ impl Case {
         }
     }
 
-    fn compare_verdicts(&self, verdicts: &[Verdict], faults: &mut Faults) {
+    fn compare_verdicts(&self, verdicts: &[Verdict], faults: &mut CaseFaults) {
         let Some(expected) = &self.expect.verdicts else {
             return;
         };
@@ -240,7 +240,7 @@ impl Case {
         }
     }
 
-    fn proposed(&self, row: &MoveRow, symbols: &mut Symbols, faults: &mut Faults) -> Move {
+    fn proposed(&self, row: &MoveRow, symbols: &mut Symbols, faults: &mut CaseFaults) -> Move {
         let mut going: Vec<&NodeRow> = Vec::new();
         let mut remove = Vec::new();
         for name in &row.remove {
@@ -310,7 +310,7 @@ impl Case {
         names.into_iter().map(view).collect()
     }
 
-    fn workloads_of_nodes(&self, symbols: &mut Symbols, faults: &mut Faults) -> WorkloadTable {
+    fn workloads_of_nodes(&self, symbols: &mut Symbols, faults: &mut CaseFaults) -> WorkloadTable {
         let mut table = WorkloadTable::default();
         for row in &self.workloads {
             let name = row.node();

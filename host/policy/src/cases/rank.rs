@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use hooks::ranking::{
     ClaimOperator, ClaimRequirement, ClaimView, ExtraColumn, ExtraValues, NO_SYMBOL, OfferingTable,
-    PodsSummary, RankHook, RankRound, Ranking, Stage, Symbols, UsageTable, WorkloadTable,
+    PodsSummary, RankHook, RankRound, RankStage, Ranking, Symbols, UsageTable, WorkloadTable,
 };
 use serde::Deserialize;
 
-use super::{CapacityTypeName, Case, Faults, NEVER, Uses};
+use super::{CapacityTypeName, Case, CaseFaults, NEVER, Uses};
 use crate::host::PolicyHost;
 
 /// Costs closer than this are equal: people write few digits.
@@ -104,7 +104,7 @@ impl Default for UsageRow {
 pub(super) struct ClaimRow {
     nodepool: Option<String>,
     weight: u32,
-    stage: Stage,
+    stage: RankStage,
     labels: BTreeMap<String, String>,
     nodepool_labels: BTreeMap<String, String>,
     /// By zone.
@@ -152,7 +152,7 @@ impl OfferingRow {
 }
 
 impl Case {
-    pub(super) fn ask_rank(&self, host: &PolicyHost, faults: &mut Faults) -> Uses {
+    pub(super) fn ask_rank(&self, host: &PolicyHost, faults: &mut CaseFaults) -> Uses {
         let ids: Vec<String> = self.offerings.iter().map(OfferingRow::id).collect();
         for (position, id) in ids.iter().enumerate() {
             if ids.get(..position).is_some_and(|seen| seen.contains(id)) {
@@ -166,7 +166,7 @@ impl Case {
         answer.uses
     }
 
-    fn compare_ranking(&self, ids: &[String], ranking: &Ranking, faults: &mut Faults) {
+    fn compare_ranking(&self, ids: &[String], ranking: &Ranking, faults: &mut CaseFaults) {
         let expect = &self.expect;
         let excluded: BTreeMap<String, String> = ranking
             .excluded
@@ -231,8 +231,8 @@ impl Case {
         }
         let claim = self.claim_view(&mut symbols);
         let of = match claim.stage {
-            Stage::Packing => NEVER,
-            Stage::Launch | Stage::Appraisal => 0,
+            RankStage::Packing => NEVER,
+            RankStage::Launch | RankStage::Appraisal => 0,
         };
         let mut workloads = WorkloadTable::default();
         for row in &self.workloads {

@@ -16,8 +16,10 @@ use super::Cases;
 use crate::builtin::{self, BUILTINS};
 use crate::digest::digest;
 use crate::host::PolicyHost;
-use crate::limits::Kind;
-use crate::recording::{Answer, Question, RecordedCall, RecordedLine, RecordedPolicy};
+use crate::limits::PolicyKind;
+use crate::recording::{
+    RecordedAnswer, RecordedCall, RecordedLine, RecordedPolicy, RecordedQuestion,
+};
 
 /// Rows of a table that a case keeps: the best, and as many of those that are ruled out.
 const ROWS_MAX: usize = 6;
@@ -170,10 +172,12 @@ impl PolicyHost {
 /// Orders of nodes hang on every node there was, and a case about a failure would expect it.
 fn makes_a_case(call: &RecordedCall) -> bool {
     let is_question = match &call.question {
-        Question::Rank { round, .. } => !round.claims.is_empty() && !round.table.price.is_empty(),
-        Question::Order { .. } => false,
-        Question::Judge { moves, .. } => !moves.is_empty(),
-        Question::Allow { round } => !round.pools.is_empty(),
+        RecordedQuestion::Rank { round, .. } => {
+            !round.claims.is_empty() && !round.table.price.is_empty()
+        }
+        RecordedQuestion::Order { .. } => false,
+        RecordedQuestion::Judge { moves, .. } => !moves.is_empty(),
+        RecordedQuestion::Allow { round } => !round.pools.is_empty(),
     };
     is_question && call.answer.is_ok()
 }
@@ -194,7 +198,7 @@ fn meant(
         };
     }
     let is_default = |it: &&&str| {
-        Kind::ALL
+        PolicyKind::ALL
             .iter()
             .any(|kind| builtin::default_of(*kind) == **it)
     };
@@ -208,16 +212,16 @@ fn meant(
 
 fn drafts(call: &RecordedCall, cut: Cut) -> Vec<Draft> {
     match (&call.question, &call.answer) {
-        (Question::Rank { round, prior }, Ok(Answer::Rank(rankings))) => {
+        (RecordedQuestion::Rank { round, prior }, Ok(RecordedAnswer::Rank(rankings))) => {
             let claims = round.claims.iter().zip(rankings);
-            let drafts = claims
-                .map(|(claim, ranking)| rows::rank((round, prior), (claim, ranking), cut.rows()));
+            let drafts =
+                claims.map(|(claim, ranking)| rows::rank(round, prior, claim, ranking, cut.rows()));
             drafts.collect()
         }
-        (Question::Judge { round, moves }, Ok(Answer::Judge(verdicts))) => {
-            vec![rows::judge(round, (moves, verdicts), cut.rows())]
+        (RecordedQuestion::Judge { round, moves }, Ok(RecordedAnswer::Judge(verdicts))) => {
+            vec![rows::judge(round, moves, verdicts, cut.rows())]
         }
-        (Question::Allow { round }, Ok(Answer::Allow { items, .. })) => {
+        (RecordedQuestion::Allow { round }, Ok(RecordedAnswer::Allow { items, .. })) => {
             vec![rows::allow(round, items, cut.rows())]
         }
         _ => Vec::new(),
@@ -225,7 +229,7 @@ fn drafts(call: &RecordedCall, cut: Cut) -> Vec<Draft> {
 }
 
 /// A binding of the policy, where its code is at hand.
-fn source_of(policy: &RecordedPolicy, kind: Kind) -> Option<BindingSource> {
+fn source_of(policy: &RecordedPolicy, kind: PolicyKind) -> Option<BindingSource> {
     let mut source = BindingSource {
         namespace: "recorded".to_owned(),
         name: policy.name.clone(),
@@ -251,7 +255,7 @@ fn text(draft: Draft, policy: &RecordedPolicy, call: &RecordedCall) -> String {
         comments,
         mut fields,
     } = draft;
-    told(&mut fields, policy, call);
+    put_context(&mut fields, policy, call);
     let name = fields.remove("name").unwrap_or_default();
     let expect = fields.remove("expect").unwrap_or_default();
     let mut text = String::new();
@@ -285,16 +289,16 @@ fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
 }
 
 /// Moment, settings, facts and memory.
-fn told(fields: &mut Map<String, Value>, policy: &RecordedPolicy, call: &RecordedCall) {
+fn put_context(fields: &mut Map<String, Value>, policy: &RecordedPolicy, call: &RecordedCall) {
     let (cluster, seed) = match &call.question {
-        Question::Rank { round, .. } => (&round.cluster, round.seed),
-        Question::Order { round } | Question::Judge { round, .. } => {
+        RecordedQuestion::Rank { round, .. } => (&round.cluster, round.seed),
+        RecordedQuestion::Order { round } | RecordedQuestion::Judge { round, .. } => {
             (&round.context.cluster, round.context.seed)
         }
-        Question::Allow { round } => (&round.context.cluster, round.context.seed),
+        RecordedQuestion::Allow { round } => (&round.context.cluster, round.context.seed),
     };
     let mut put = |key: &str, value: Value| fields.insert(key.to_owned(), value);
-    if let Some(now) = crate::told::moment(call.question.now_seconds()) {
+    if let Some(now) = crate::call_context::moment(call.question.now_seconds()) {
         put("now", json!(now.to_string()));
     }
     put("cluster", json!(cluster));

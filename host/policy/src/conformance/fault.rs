@@ -1,14 +1,14 @@
 //! A made-up round that a policy has no answer to.
 
 use crate::call_failure::CallFailure;
-use crate::limits::Kind;
+use crate::limits::PolicyKind;
 
 /// A made-up round that a policy has no answer to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} round {round} of {rows} rows: {fault}", kind.as_str())]
 pub struct NotConformant {
     /// What was asked.
-    pub kind: Kind,
+    pub kind: PolicyKind,
     /// Number of the round.
     pub round: u32,
     /// Rows of its table.
@@ -31,5 +31,5 @@ pub enum ConformanceFault {
         "the dearer an offering, the less it costs by this policy, wherever its price matters; let the cost grow with \
          the price, and keep offerings out by excluding them"
     )]
-    PrefersDearer,
+    PrefersCostlier,
 }

@@ -10,8 +10,8 @@ use hooks::disruption::{
 use super::add_use;
 use crate::active_policy::ActivePolicy;
 use crate::answer::Allowed;
-use crate::host::{Inner, PolicyHost, Round};
-use crate::limits::Kind;
+use crate::host::{HostState, PolicyHost, RoundRef};
+use crate::limits::PolicyKind;
 use crate::records::ShadowDifference;
 
 impl BudgetsHook for PolicyHost {
@@ -24,7 +24,7 @@ impl BudgetsHook for PolicyHost {
         };
         let mut uses = Vec::new();
         let mut fallback = None;
-        for policy in active.deciding(Kind::Budgets) {
+        for policy in active.deciding(PolicyKind::Budgets) {
             if !round.pools.iter().any(|pool| policy.is_for(&pool.name)) {
                 continue;
             }
@@ -45,14 +45,14 @@ impl BudgetsHook for PolicyHost {
             }
             allowances.lower(round, &answer, Some(&policy));
         }
-        let decided: Decided = allowances.items.keys().copied().collect();
+        let decided: DecidedReasons = allowances.items.keys().copied().collect();
         if !allowances.is_complete(round) {
             let answer = fallback.unwrap_or_else(|| default_answer(host, round, &mut uses));
             allowances.fill(&answer);
         }
         let items: Vec<Allowance> = allowances.items.into_values().collect();
-        for shadow in active.shadows(Kind::Budgets) {
-            watch(host, round, &shadow, (&items, &decided));
+        for shadow in active.shadows(PolicyKind::Budgets) {
+            watch(host, round, &shadow, &items, &decided);
         }
         AllowAnswer {
             items,
@@ -62,16 +62,16 @@ impl BudgetsHook for PolicyHost {
     }
 }
 
-fn at_round(round: &BudgetRound) -> Round<'_> {
-    Round {
-        kind: Kind::Budgets,
+fn at_round(round: &BudgetRound) -> RoundRef<'_> {
+    RoundRef {
+        kind: PolicyKind::Budgets,
         decision_id: &round.context.decision_id,
         now_seconds: round.context.now_seconds,
     }
 }
 
-fn default_answer(host: &Inner, round: &BudgetRound, uses: &mut Vec<PolicyUse>) -> Allowed {
-    let asked = host.default_of(Kind::Budgets).and_then(|default| {
+fn default_answer(host: &HostState, round: &BudgetRound, uses: &mut Vec<PolicyUse>) -> Allowed {
+    let asked = host.default_of(PolicyKind::Budgets).and_then(|default| {
         let called = host.ask_allow(&default, round);
         add_use(uses, host.note(&default, at_round(round), &called, None));
         called.result.ok()
@@ -103,7 +103,7 @@ fn nothing(round: &BudgetRound, name: &str) -> Allowed {
 }
 
 /// Pools and reasons for which a policy has spoken.
-type Decided = BTreeSet<(u32, BudgetReason)>;
+type DecidedReasons = BTreeSet<(u32, BudgetReason)>;
 
 struct Allowances {
     items: BTreeMap<(u32, BudgetReason), Allowance>,
@@ -194,10 +194,11 @@ impl Allowances {
 /// Asks a policy that only watches and notes how many allowances it would change: the minimum counts where other
 /// policies decide, its own word where the default does.
 fn watch(
-    host: &Inner,
+    host: &HostState,
     round: &BudgetRound,
     shadow: &ActivePolicy,
-    (enforced, decided): (&[Allowance], &Decided),
+    enforced: &[Allowance],
+    decided: &DecidedReasons,
 ) {
     if !round.pools.iter().any(|pool| shadow.is_for(&pool.name)) {
         return;

@@ -8,8 +8,9 @@ use hooks::disruption::{
 
 use super::add_use;
 use crate::active_policy::ActivePolicy;
-use crate::host::{Inner, PolicyHost, Round};
-use crate::limits::Kind;
+use crate::host::{HostState, PolicyHost, RoundRef};
+use crate::interface::exchange::JudgeAsk;
+use crate::limits::PolicyKind;
 use crate::needs::Need;
 use crate::records::ShadowDifference;
 
@@ -23,7 +24,7 @@ impl ConsolidationHook for PolicyHost {
         let mut uses = Vec::new();
         let mut keys: Vec<Option<f64>> = vec![None; nodes.len()];
         let mut fallback = Fallback::default();
-        for policy in host.active().deciding(Kind::Consolidation) {
+        for policy in host.active().deciding(PolicyKind::Consolidation) {
             let (rows, is_all) = rows_for(&policy, nodes);
             if rows.is_empty() && !is_all {
                 continue;
@@ -51,33 +52,32 @@ impl ConsolidationHook for PolicyHost {
             }
         }
         let keys: Vec<f64> = keys.into_iter().map(|key| key.unwrap_or(-1.0)).collect();
-        for shadow in host.active().shadows(Kind::Consolidation) {
-            watch_order(host, round, &shadow, (&keys, &decided));
+        for shadow in host.active().shadows(PolicyKind::Consolidation) {
+            watch_order(host, round, &shadow, &keys, &decided);
         }
         OrderAnswer { keys, uses }
     }
 
     fn judge(&self, round: &ConsolidationRound, moves: &[Move]) -> JudgeAnswer {
         let host = &self.inner;
-        let mut judged = Judged {
+        let mut judged = MoveChain {
             host,
-            round,
-            moves,
+            ask: JudgeAsk { round, moves },
             verdicts: vec![None; moves.len()],
             uses: Vec::new(),
             fallback: Fallback::default(),
         };
-        for policy in host.active().deciding(Kind::Consolidation) {
+        for policy in host.active().deciding(PolicyKind::Consolidation) {
             judged.link(&policy);
         }
-        let shadows = host.active().shadows(Kind::Consolidation);
+        let shadows = host.active().shadows(PolicyKind::Consolidation);
         let decided = match shadows.as_slice() {
             [] => Vec::new(),
             [_, ..] => judged.verdicts.clone(),
         };
         let verdicts = judged.finish();
         for shadow in shadows {
-            let watched = Watched {
+            let watched = ShadowedMoves {
                 host,
                 round,
                 moves,
@@ -93,17 +93,20 @@ impl ConsolidationHook for PolicyHost {
     }
 
     fn needs(&self) -> Needs {
-        self.inner.active().needs(Kind::Consolidation)
+        self.inner.active().needs(PolicyKind::Consolidation)
     }
 
     fn identity(&self) -> String {
-        self.inner.active().identity(Kind::Consolidation).to_owned()
+        self.inner
+            .active()
+            .identity(PolicyKind::Consolidation)
+            .to_owned()
     }
 }
 
-fn at_round(round: &ConsolidationRound) -> Round<'_> {
-    Round {
-        kind: Kind::Consolidation,
+fn at_round(round: &ConsolidationRound) -> RoundRef<'_> {
+    RoundRef {
+        kind: PolicyKind::Consolidation,
         decision_id: &round.context.decision_id,
         now_seconds: round.context.now_seconds,
     }
@@ -145,21 +148,21 @@ fn chained_key(earlier: f64, later: f64) -> f64 {
     }
 }
 
-struct Judged<'a> {
-    host: &'a Inner,
-    round: &'a ConsolidationRound,
-    moves: &'a [Move],
+struct MoveChain<'a> {
+    host: &'a HostState,
+    ask: JudgeAsk<'a>,
     verdicts: Vec<Option<Verdict>>,
     uses: Vec<PolicyUse>,
     fallback: Fallback,
 }
 
-impl Judged<'_> {
+impl MoveChain<'_> {
     fn link(&mut self, policy: &ActivePolicy) {
-        let nodes = &self.round.nodes;
-        let concerned: Vec<usize> = (0..self.moves.len())
+        let JudgeAsk { round, moves } = self.ask;
+        let nodes = &round.nodes;
+        let concerned: Vec<usize> = (0..moves.len())
             .filter(|&it| {
-                self.moves
+                moves
                     .get(it)
                     .is_some_and(|it| is_for_move(policy, nodes, it))
             })
@@ -167,15 +170,15 @@ impl Judged<'_> {
         if concerned.is_empty() {
             return;
         }
-        let called = self.host.ask_judge(policy, self.round, self.moves);
-        let policy_use = self.host.note(policy, at_round(self.round), &called, None);
+        let called = self.host.ask_judge(policy, round, moves);
+        let policy_use = self.host.note(policy, at_round(round), &called, None);
         add_use(&mut self.uses, policy_use);
         let answer = match (called.result, policy.on_failure) {
             (Ok(answer), _) => answer,
-            (Err(_), OnFailure::Hold) => vec![held(&policy.name); self.moves.len()],
+            (Err(_), OnFailure::Hold) => vec![held(&policy.name); moves.len()],
             (Err(_), OnFailure::Default) => self
                 .fallback
-                .judge(self.host, (self.round, self.moves), &mut self.uses)
+                .judge(self.host, self.ask, &mut self.uses)
                 .to_vec(),
         };
         let mut stopped = 0;
@@ -195,15 +198,13 @@ impl Judged<'_> {
         if stopped > 0 {
             let all = concerned.len();
             let text = format!("{stopped} of {all} moves that nobody before it had stopped");
-            self.host.note_change(policy, at_round(self.round), text);
+            self.host.note_change(policy, at_round(round), text);
         }
     }
 
     fn finish(&mut self) -> Vec<Verdict> {
         if self.verdicts.iter().any(Option::is_none) {
-            let defaults = self
-                .fallback
-                .judge(self.host, (self.round, self.moves), &mut self.uses);
+            let defaults = self.fallback.judge(self.host, self.ask, &mut self.uses);
             for (verdict, default) in self.verdicts.iter_mut().zip(defaults) {
                 verdict.get_or_insert_with(|| default.clone());
             }
@@ -252,32 +253,36 @@ struct Fallback {
 impl Fallback {
     fn order(
         &mut self,
-        host: &Inner,
+        host: &HostState,
         round: &ConsolidationRound,
         uses: &mut Vec<PolicyUse>,
     ) -> &[f64] {
         self.keys.get_or_insert_with(|| {
-            let asked = host.default_of(Kind::Consolidation).and_then(|default| {
-                let called = host.ask_order(&default, round);
-                add_use(uses, host.note(&default, at_round(round), &called, None));
-                called.result.ok()
-            });
+            let asked = host
+                .default_of(PolicyKind::Consolidation)
+                .and_then(|default| {
+                    let called = host.ask_order(&default, round);
+                    add_use(uses, host.note(&default, at_round(round), &called, None));
+                    called.result.ok()
+                });
             asked.unwrap_or_else(|| DefaultConsolidation.order(round).keys)
         })
     }
 
     fn judge(
         &mut self,
-        host: &Inner,
-        (round, moves): (&ConsolidationRound, &[Move]),
+        host: &HostState,
+        JudgeAsk { round, moves }: JudgeAsk<'_>,
         uses: &mut Vec<PolicyUse>,
     ) -> &[Verdict] {
         self.verdicts.get_or_insert_with(|| {
-            let asked = host.default_of(Kind::Consolidation).and_then(|default| {
-                let called = host.ask_judge(&default, round, moves);
-                add_use(uses, host.note(&default, at_round(round), &called, None));
-                called.result.ok()
-            });
+            let asked = host
+                .default_of(PolicyKind::Consolidation)
+                .and_then(|default| {
+                    let called = host.ask_judge(&default, round, moves);
+                    add_use(uses, host.note(&default, at_round(round), &called, None));
+                    called.result.ok()
+                });
             asked.unwrap_or_else(|| DefaultConsolidation.judge(round, moves).verdicts)
         })
     }
@@ -286,10 +291,11 @@ impl Fallback {
 /// Asks a policy that only watches for its order, and notes of how many nodes it would say otherwise whether they are
 /// tried; another node tried first counts as one.
 fn watch_order(
-    host: &Inner,
+    host: &HostState,
     round: &ConsolidationRound,
     shadow: &ActivePolicy,
-    (enforced, decided): (&[f64], &[Option<f64>]),
+    enforced: &[f64],
+    decided: &[Option<f64>],
 ) {
     let (rows, _) = rows_for(shadow, &round.nodes);
     if rows.is_empty() {
@@ -326,8 +332,8 @@ fn tried_first(keys: &[f64]) -> Option<usize> {
 }
 
 /// What was decided of some moves, for those that only watch.
-struct Watched<'a> {
-    host: &'a Inner,
+struct ShadowedMoves<'a> {
+    host: &'a HostState,
     round: &'a ConsolidationRound,
     moves: &'a [Move],
     verdicts: &'a [Verdict],
@@ -335,7 +341,7 @@ struct Watched<'a> {
     decided: &'a [Option<Verdict>],
 }
 
-impl Watched<'_> {
+impl ShadowedMoves<'_> {
     /// Asks a policy that only watches and notes how many verdicts it would change.
     fn by(&self, shadow: &ActivePolicy) {
         let (round, nodes) = (self.round, &self.round.nodes);

@@ -14,8 +14,8 @@ use hooks::ranking::{
 
 use super::add_use;
 use crate::active_policy::ActivePolicy;
-use crate::host::{Inner, PolicyHost, Round};
-use crate::limits::Kind;
+use crate::host::{HostState, PolicyHost, RoundRef};
+use crate::limits::PolicyKind;
 use crate::records::ShadowDifference;
 
 /// Claims of a call whose first choices are compared: comparing reads every row.
@@ -30,7 +30,7 @@ impl RankHook for PolicyHost {
             answers: round.claims.iter().map(|_| None).collect(),
             uses: Vec::new(),
         };
-        let all: Vec<Arc<ActivePolicy>> = active.chain(Kind::Rank).cloned().collect();
+        let all: Vec<Arc<ActivePolicy>> = active.chain(PolicyKind::Rank).cloned().collect();
         for (chain, claims) in grouped(round, &all) {
             chains.run(&chain.0, &claims);
         }
@@ -43,11 +43,11 @@ impl RankHook for PolicyHost {
     }
 
     fn needs(&self) -> Needs {
-        self.inner.active().needs(Kind::Rank)
+        self.inner.active().needs(PolicyKind::Rank)
     }
 
     fn identity(&self) -> String {
-        self.inner.active().identity(Kind::Rank).to_owned()
+        self.inner.active().identity(PolicyKind::Rank).to_owned()
     }
 }
 
@@ -99,7 +99,7 @@ fn priors<'a>(round: &'a RankRound, claim: &ClaimView) -> Cow<'a, [f64]> {
 }
 
 struct Chains<'a> {
-    host: &'a Inner,
+    host: &'a HostState,
     round: &'a RankRound,
     /// What was answered for each claim so far.
     answers: Vec<Option<Ranking>>,
@@ -109,7 +109,7 @@ struct Chains<'a> {
 impl<'a> Chains<'a> {
     fn run(&mut self, chain: &[Arc<ActivePolicy>], claims: &[usize]) {
         if !chain.iter().any(|policy| policy.decides())
-            && let Some(default) = self.host.default_of(Kind::Rank)
+            && let Some(default) = self.host.default_of(PolicyKind::Rank)
         {
             self.link(&default, claims, &self.round.table.prior);
         }
@@ -260,9 +260,9 @@ impl<'a> Chains<'a> {
         })
     }
 
-    fn at_round(&self) -> Round<'_> {
-        Round {
-            kind: Kind::Rank,
+    fn at_round(&self) -> RoundRef<'_> {
+        RoundRef {
+            kind: PolicyKind::Rank,
             decision_id: &self.round.decision_id,
             now_seconds: self.round.now_seconds,
         }
@@ -295,7 +295,7 @@ fn passed_on(ranking: &mut Ranking, answer: Ranking) {
 }
 
 /// Rows of the table that a claim is about, in the order of its scores.
-pub(crate) fn rows(claim: &ClaimView, table_rows: usize) -> Rows<'_> {
+pub(crate) fn rows(claim: &ClaimView, table_rows: usize) -> RowIndices<'_> {
     if claim.candidates.is_empty() {
         Either::Left(0..u32::try_from(table_rows).unwrap_or(u32::MAX))
     } else {
@@ -303,7 +303,7 @@ pub(crate) fn rows(claim: &ClaimView, table_rows: usize) -> Rows<'_> {
     }
 }
 
-pub(crate) type Rows<'a> = Either<Range<u32>, Copied<Iter<'a, u32>>>;
+pub(crate) type RowIndices<'a> = Either<Range<u32>, Copied<Iter<'a, u32>>>;
 
 /// The row with the lowest score that is in neither list of exclusions.
 fn choice(

@@ -7,23 +7,23 @@ use super::bindings::exports::mortise::policy::{budgets, consolidation, lifecycl
 use super::bindings::mortise::policy::types::PolicyError;
 use super::convert;
 use super::exchange::{
-    At, ConfigIssue, Descriptor, GivenAllowances, GivenRanking, GuestResult, RankAsk, Refusal,
-    Remembering, missing,
+    ConfigIssue, Descriptor, GivenAllowances, GivenRanking, GuestRefusal, GuestResult, JudgeAsk,
+    RankAsk, Remembering, RunningInstance, missing,
 };
-use crate::guest_state::State;
-use crate::limits::Kind;
-use crate::told::Told;
+use crate::call_context::CallContext;
+use crate::guest_state::GuestState;
+use crate::limits::PolicyKind;
 
 /// The exports of a component.
-pub(crate) struct Guest {
+pub(crate) struct CurrentGuest {
     lifecycle: lifecycle::GuestIndices,
     rank: Option<rank::GuestIndices>,
     consolidation: Option<consolidation::GuestIndices>,
     budgets: Option<budgets::GuestIndices>,
 }
 
-impl Guest {
-    pub(super) fn new(pre: &InstancePre<State>) -> Option<Self> {
+impl CurrentGuest {
+    pub(super) fn new(pre: &InstancePre<GuestState>) -> Option<Self> {
         Some(Self {
             lifecycle: lifecycle::GuestIndices::new(pre).ok()?,
             rank: rank::GuestIndices::new(pre).ok(),
@@ -32,15 +32,18 @@ impl Guest {
         })
     }
 
-    pub(super) fn has(&self, kind: Kind) -> bool {
+    pub(super) fn has(&self, kind: PolicyKind) -> bool {
         match kind {
-            Kind::Rank => self.rank.is_some(),
-            Kind::Consolidation => self.consolidation.is_some(),
-            Kind::Budgets => self.budgets.is_some(),
+            PolicyKind::Rank => self.rank.is_some(),
+            PolicyKind::Consolidation => self.consolidation.is_some(),
+            PolicyKind::Budgets => self.budgets.is_some(),
         }
     }
 
-    pub(super) fn describe(&self, (store, instance): At<'_>) -> wasmtime::Result<Descriptor> {
+    pub(super) fn describe(
+        &self,
+        RunningInstance { store, instance }: RunningInstance<'_>,
+    ) -> wasmtime::Result<Descriptor> {
         let guest = self.lifecycle.load(&mut *store, instance)?;
         let lifecycle::Descriptor {
             name,
@@ -65,7 +68,7 @@ impl Guest {
 
     pub(super) fn validate(
         &self,
-        (store, instance): At<'_>,
+        RunningInstance { store, instance }: RunningInstance<'_>,
         config: &str,
     ) -> wasmtime::Result<Result<Vec<ConfigIssue>, Vec<ConfigIssue>>> {
         let guest = self.lifecycle.load(&mut *store, instance)?;
@@ -75,7 +78,7 @@ impl Guest {
 
     pub(super) fn configure(
         &self,
-        (store, instance): At<'_>,
+        RunningInstance { store, instance }: RunningInstance<'_>,
         config: &str,
     ) -> wasmtime::Result<Result<(), Vec<ConfigIssue>>> {
         let guest = self.lifecycle.load(&mut *store, instance)?;
@@ -84,8 +87,8 @@ impl Guest {
 
     pub(super) fn rank(
         &self,
-        (store, instance): At<'_>,
-        told: &Told<'_>,
+        RunningInstance { store, instance }: RunningInstance<'_>,
+        call: &CallContext<'_>,
         ask: RankAsk<'_>,
     ) -> GuestResult<Remembering<Vec<GivenRanking>>> {
         let indices = self.rank.as_ref().ok_or_else(|| missing("rank"))?;
@@ -96,10 +99,10 @@ impl Guest {
             prior,
         } = ask;
         let usage = convert::usage(&round.usage);
-        let answer = convert::with_context(told, |context| {
-            convert::with_offerings(told, &round.table, prior, |table| {
-                convert::with_workloads(told, &round.workloads, |workloads| {
-                    convert::with_claims(told, claims, |claims| {
+        let answer = convert::with_context(call, |context| {
+            convert::with_offerings(call, &round.table, prior, |table| {
+                convert::with_workloads(call, &round.workloads, |workloads| {
+                    convert::with_claims(call, claims, |claims| {
                         guest.call_rank(store, context, table, usage, workloads, claims)
                     })
                 })
@@ -122,8 +125,8 @@ impl Guest {
 
     pub(super) fn order(
         &self,
-        (store, instance): At<'_>,
-        told: &Told<'_>,
+        RunningInstance { store, instance }: RunningInstance<'_>,
+        call: &CallContext<'_>,
         round: &native::ConsolidationRound,
     ) -> GuestResult<Vec<f64>> {
         let guest = self
@@ -131,7 +134,7 @@ impl Guest {
             .as_ref()
             .ok_or_else(|| missing("consolidation"))?
             .load(&mut *store, instance)?;
-        let answer = with_round(told, round, |context, nodes, pools, workloads| {
+        let answer = with_round(call, round, |context, nodes, pools, workloads| {
             guest.call_order(store, context, nodes, pools, workloads)
         })?;
         Ok(answer.map_err(refusal))
@@ -139,9 +142,9 @@ impl Guest {
 
     pub(super) fn judge(
         &self,
-        (store, instance): At<'_>,
-        told: &Told<'_>,
-        (round, moves): (&native::ConsolidationRound, &[native::Move]),
+        RunningInstance { store, instance }: RunningInstance<'_>,
+        call: &CallContext<'_>,
+        JudgeAsk { round, moves }: JudgeAsk<'_>,
     ) -> GuestResult<Remembering<Vec<native::Verdict>>> {
         let guest = self
             .consolidation
@@ -149,7 +152,7 @@ impl Guest {
             .ok_or_else(|| missing("consolidation"))?
             .load(&mut *store, instance)?;
         let moves: Vec<_> = moves.iter().map(convert::proposed).collect();
-        let answer = with_round(told, round, |context, nodes, pools, workloads| {
+        let answer = with_round(call, round, |context, nodes, pools, workloads| {
             guest.call_judge(store, context, nodes, pools, workloads, &moves)
         })?;
         Ok(answer
@@ -169,13 +172,13 @@ impl Guest {
 
     pub(super) fn allow(
         &self,
-        (store, instance): At<'_>,
-        told: &Told<'_>,
+        RunningInstance { store, instance }: RunningInstance<'_>,
+        call: &CallContext<'_>,
         pools: &[native::BudgetPool],
     ) -> GuestResult<Remembering<GivenAllowances>> {
         let indices = self.budgets.as_ref().ok_or_else(|| missing("budgets"))?;
         let guest = indices.load(&mut *store, instance)?;
-        let answer = convert::with_context(told, |context| {
+        let answer = convert::with_context(call, |context| {
             convert::with_pools(pools, |pools| guest.call_allow(store, context, pools))
         })?;
         Ok(answer
@@ -200,7 +203,7 @@ impl Guest {
 }
 
 fn with_round<R>(
-    told: &Told<'_>,
+    call: &CallContext<'_>,
     round: &native::ConsolidationRound,
     ask: impl FnOnce(
         convert::Context<'_>,
@@ -216,9 +219,9 @@ fn with_round<R>(
         workloads,
     } = round;
     let pools: Vec<_> = pools.iter().map(convert::node_pool).collect();
-    convert::with_context(told, |context| {
-        convert::with_nodes(told, nodes, |nodes| {
-            convert::with_workloads(told, workloads, |workloads| {
+    convert::with_context(call, |context| {
+        convert::with_nodes(call, nodes, |nodes| {
+            convert::with_workloads(call, workloads, |workloads| {
                 ask(context, nodes, &pools, workloads)
             })
         })
@@ -233,7 +236,7 @@ fn issues(issues: Vec<lifecycle::ConfigIssue>) -> Vec<ConfigIssue> {
     issues.into_iter().map(issue).collect()
 }
 
-fn refusal(error: PolicyError) -> Refusal {
+fn refusal(error: PolicyError) -> GuestRefusal {
     let PolicyError { message, transient } = error;
-    Refusal { message, transient }
+    GuestRefusal { message, transient }
 }

@@ -1,21 +1,24 @@
 //! What a guest is asked with and what it gives, in the words of neither version; nothing of it is checked yet.
 
-use hooks::disruption as native;
+use hooks::disruption::{self as native, ConsolidationRound, Move};
 use hooks::ranking::{ClaimView, RankRound};
 use wasmtime::Store;
 use wasmtime::component::Instance;
 
-use crate::guest_state::State;
+use crate::guest_state::GuestState;
 
 /// A running instance.
-pub(crate) type At<'a> = (&'a mut Store<State>, &'a Instance);
+pub(crate) struct RunningInstance<'a> {
+    pub(crate) store: &'a mut Store<GuestState>,
+    pub(crate) instance: &'a Instance,
+}
 
 /// What a guest call gives: wasmtime's error, the policy's, or the value.
-pub(crate) type GuestResult<T> = wasmtime::Result<Result<T, Refusal>>;
+pub(crate) type GuestResult<T> = wasmtime::Result<Result<T, GuestRefusal>>;
 
 /// The policy says that it cannot answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct GuestRefusal {
     pub(crate) message: String,
     pub(crate) transient: bool,
 }
@@ -65,6 +68,13 @@ impl<'a> RankAsk<'a> {
             prior: &round.table.prior,
         }
     }
+}
+
+/// Arguments of `judge`.
+#[derive(Clone, Copy)]
+pub(crate) struct JudgeAsk<'a> {
+    pub(crate) round: &'a ConsolidationRound,
+    pub(crate) moves: &'a [Move],
 }
 
 /// An answer, and what the policy wants to be told the next time.

@@ -8,23 +8,23 @@ use super::bindings_0_1::exports::mortise::policy::{budgets, consolidation, life
 use super::bindings_0_1::mortise::policy::types::PolicyError;
 use super::convert_0_1 as convert;
 use super::exchange::{
-    At, ConfigIssue, Descriptor, GivenAllowances, GivenRanking, GuestResult, RankAsk, Refusal,
-    Remembering, missing,
+    ConfigIssue, Descriptor, GivenAllowances, GivenRanking, GuestRefusal, GuestResult, JudgeAsk,
+    RankAsk, Remembering, RunningInstance, missing,
 };
-use crate::guest_state::State;
-use crate::limits::Kind;
-use crate::told::Told;
+use crate::call_context::CallContext;
+use crate::guest_state::GuestState;
+use crate::limits::PolicyKind;
 
 /// The exports of a component.
-pub(crate) struct Guest {
+pub(crate) struct PreviousGuest {
     lifecycle: lifecycle::GuestIndices,
     rank: Option<rank::GuestIndices>,
     consolidation: Option<consolidation::GuestIndices>,
     budgets: Option<budgets::GuestIndices>,
 }
 
-impl Guest {
-    pub(super) fn new(pre: &InstancePre<State>) -> Option<Self> {
+impl PreviousGuest {
+    pub(super) fn new(pre: &InstancePre<GuestState>) -> Option<Self> {
         Some(Self {
             lifecycle: lifecycle::GuestIndices::new(pre).ok()?,
             rank: rank::GuestIndices::new(pre).ok(),
@@ -33,15 +33,18 @@ impl Guest {
         })
     }
 
-    pub(super) fn has(&self, kind: Kind) -> bool {
+    pub(super) fn has(&self, kind: PolicyKind) -> bool {
         match kind {
-            Kind::Rank => self.rank.is_some(),
-            Kind::Consolidation => self.consolidation.is_some(),
-            Kind::Budgets => self.budgets.is_some(),
+            PolicyKind::Rank => self.rank.is_some(),
+            PolicyKind::Consolidation => self.consolidation.is_some(),
+            PolicyKind::Budgets => self.budgets.is_some(),
         }
     }
 
-    pub(super) fn describe(&self, (store, instance): At<'_>) -> wasmtime::Result<Descriptor> {
+    pub(super) fn describe(
+        &self,
+        RunningInstance { store, instance }: RunningInstance<'_>,
+    ) -> wasmtime::Result<Descriptor> {
         let guest = self.lifecycle.load(&mut *store, instance)?;
         let lifecycle::Descriptor {
             name,
@@ -63,7 +66,7 @@ impl Guest {
 
     pub(super) fn validate(
         &self,
-        (store, instance): At<'_>,
+        RunningInstance { store, instance }: RunningInstance<'_>,
         config: &str,
     ) -> wasmtime::Result<Result<Vec<ConfigIssue>, Vec<ConfigIssue>>> {
         let guest = self.lifecycle.load(&mut *store, instance)?;
@@ -73,7 +76,7 @@ impl Guest {
 
     pub(super) fn configure(
         &self,
-        (store, instance): At<'_>,
+        RunningInstance { store, instance }: RunningInstance<'_>,
         config: &str,
     ) -> wasmtime::Result<Result<(), Vec<ConfigIssue>>> {
         let guest = self.lifecycle.load(&mut *store, instance)?;
@@ -82,14 +85,14 @@ impl Guest {
 
     pub(super) fn rank(
         &self,
-        (store, instance): At<'_>,
-        told: &Told<'_>,
+        RunningInstance { store, instance }: RunningInstance<'_>,
+        call: &CallContext<'_>,
         ask: RankAsk<'_>,
     ) -> GuestResult<Remembering<Vec<GivenRanking>>> {
         let indices = self.rank.as_ref().ok_or_else(|| missing("rank"))?;
         let guest = indices.load(&mut *store, instance)?;
-        let answer = convert::with_context(told, |context| {
-            convert::with_offerings(told, ask.round, ask.prior, |table| {
+        let answer = convert::with_context(call, |context| {
+            convert::with_offerings(call, ask.round, ask.prior, |table| {
                 convert::with_claims(ask.claims, |claims| {
                     guest.call_rank(store, context, table, claims)
                 })
@@ -101,8 +104,8 @@ impl Guest {
 
     pub(super) fn order(
         &self,
-        (store, instance): At<'_>,
-        told: &Told<'_>,
+        RunningInstance { store, instance }: RunningInstance<'_>,
+        call: &CallContext<'_>,
         round: &native::ConsolidationRound,
     ) -> GuestResult<Vec<f64>> {
         let guest = self
@@ -110,7 +113,7 @@ impl Guest {
             .as_ref()
             .ok_or_else(|| missing("consolidation"))?
             .load(&mut *store, instance)?;
-        let answer = convert::with_context(told, |context| {
+        let answer = convert::with_context(call, |context| {
             convert::with_nodes(round, |nodes| guest.call_order(store, context, nodes))
         })?;
         Ok(answer.map_err(refusal))
@@ -118,9 +121,9 @@ impl Guest {
 
     pub(super) fn judge(
         &self,
-        (store, instance): At<'_>,
-        told: &Told<'_>,
-        (round, moves): (&native::ConsolidationRound, &[native::Move]),
+        RunningInstance { store, instance }: RunningInstance<'_>,
+        call: &CallContext<'_>,
+        JudgeAsk { round, moves }: JudgeAsk<'_>,
     ) -> GuestResult<Remembering<Vec<native::Verdict>>> {
         let guest = self
             .consolidation
@@ -131,7 +134,7 @@ impl Guest {
             .iter()
             .map(|it| convert::proposed(round, it))
             .collect();
-        let answer = convert::with_context(told, |context| {
+        let answer = convert::with_context(call, |context| {
             convert::with_nodes(round, |nodes| {
                 guest.call_judge(store, context, nodes, &moves)
             })
@@ -142,13 +145,13 @@ impl Guest {
 
     pub(super) fn allow(
         &self,
-        (store, instance): At<'_>,
-        told: &Told<'_>,
+        RunningInstance { store, instance }: RunningInstance<'_>,
+        call: &CallContext<'_>,
         pools: &[native::BudgetPool],
     ) -> GuestResult<Remembering<GivenAllowances>> {
         let indices = self.budgets.as_ref().ok_or_else(|| missing("budgets"))?;
         let guest = indices.load(&mut *store, instance)?;
-        let answer = convert::with_context(told, |context| {
+        let answer = convert::with_context(call, |context| {
             convert::with_pools(pools, |pools| guest.call_allow(store, context, pools))
         })?;
         let answer = answer.map(|allowances| {
@@ -177,7 +180,7 @@ fn issues(issues: Vec<lifecycle::ConfigIssue>) -> Vec<ConfigIssue> {
     issues.into_iter().map(issue).collect()
 }
 
-fn refusal(error: PolicyError) -> Refusal {
+fn refusal(error: PolicyError) -> GuestRefusal {
     let PolicyError { message, transient } = error;
-    Refusal { message, transient }
+    GuestRefusal { message, transient }
 }

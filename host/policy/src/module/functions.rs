@@ -26,7 +26,7 @@ pub(super) fn largest_bytes(component: &[u8]) -> Result<usize, NestedTooDeep> {
 
 fn largest(bytes: &[u8], depth: u32) -> Result<usize, NestedTooDeep> {
     let is_component = bytes.get(LAYER) == Some(&1);
-    let mut rest = Reader(bytes.get(PREAMBLE_BYTES..).unwrap_or_default());
+    let mut rest = WasmReader(bytes.get(PREAMBLE_BYTES..).unwrap_or_default());
     let mut most = 0;
     while let Some((id, section)) = rest.section() {
         let found = match (is_component, id) {
@@ -42,15 +42,15 @@ fn largest(bytes: &[u8], depth: u32) -> Result<usize, NestedTooDeep> {
 }
 
 fn largest_body(section: &[u8]) -> usize {
-    let mut rest = Reader(section);
+    let mut rest = WasmReader(section);
     let count = rest.number().unwrap_or(0);
     let bodies = (0..count).map_while(|_| rest.block());
     bodies.map(<[u8]>::len).max().unwrap_or(0)
 }
 
-struct Reader<'a>(&'a [u8]);
+struct WasmReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> WasmReader<'a> {
     fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
         self.0 = rest;

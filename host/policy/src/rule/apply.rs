@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::evaluation_error::{Evaluated, overflow};
 use super::functions::Function;
-use super::place::Place;
+use super::place::SourcePosition;
 use super::steps::Steps;
 use super::value::Value;
 
@@ -22,7 +22,7 @@ const PRECISION_MAX: usize = 20;
 pub(super) fn apply<'a>(
     function: Function,
     operands: &[Value<'a>],
-    at: Place,
+    at: SourcePosition,
     steps: &mut Steps,
 ) -> Evaluated<'a> {
     if function == Function::IsThere {
@@ -77,14 +77,14 @@ pub(super) fn apply<'a>(
     }
 }
 
-fn whole<'a>(value: Option<i64>, at: Place) -> Evaluated<'a> {
+fn whole<'a>(value: Option<i64>, at: SourcePosition) -> Evaluated<'a> {
     value.map(Value::Int).ok_or_else(|| overflow(at))
 }
 
 fn converted<'a>(
     function: Function,
     value: &Value<'a>,
-    at: Place,
+    at: SourcePosition,
     steps: &mut Steps,
 ) -> Evaluated<'a> {
     let text = value.as_text().trim();
@@ -162,7 +162,12 @@ fn size<'a>(value: &Value<'_>, steps: &mut Steps) -> Evaluated<'a> {
 }
 
 /// Sums and ends of a list of numbers; of an empty one, 0 and absent.
-fn folded<'a>(function: Function, list: &Value<'a>, at: Place, steps: &mut Steps) -> Evaluated<'a> {
+fn folded<'a>(
+    function: Function,
+    list: &Value<'a>,
+    at: SourcePosition,
+    steps: &mut Steps,
+) -> Evaluated<'a> {
     steps.take(u64::try_from(list.len()).unwrap_or(u64::MAX))?;
     let mut so_far: Option<Value<'a>> = (function == Function::Sum).then_some(Value::Int(0));
     for item in list.items() {

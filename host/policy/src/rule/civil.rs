@@ -5,7 +5,7 @@ use jiff::tz::{Offset, TimeZone};
 
 /// A number of a date or a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Field {
+pub(crate) enum CivilField {
     Year,
     /// 0 is January.
     Month,
@@ -23,16 +23,16 @@ pub(crate) enum Field {
 }
 
 /// The fields by the names of CEL's functions.
-pub(super) const FIELDS: [(&str, Field); 9] = [
-    ("getFullYear", Field::Year),
-    ("getMonth", Field::Month),
-    ("getDate", Field::Date),
-    ("getDayOfMonth", Field::DayOfMonth),
-    ("getDayOfWeek", Field::DayOfWeek),
-    ("getDayOfYear", Field::DayOfYear),
-    ("getHours", Field::Hours),
-    ("getMinutes", Field::Minutes),
-    ("getSeconds", Field::Seconds),
+pub(super) const FIELDS: [(&str, CivilField); 9] = [
+    ("getFullYear", CivilField::Year),
+    ("getMonth", CivilField::Month),
+    ("getDate", CivilField::Date),
+    ("getDayOfMonth", CivilField::DayOfMonth),
+    ("getDayOfWeek", CivilField::DayOfWeek),
+    ("getDayOfYear", CivilField::DayOfYear),
+    ("getHours", CivilField::Hours),
+    ("getMinutes", CivilField::Minutes),
+    ("getSeconds", CivilField::Seconds),
 ];
 
 /// A zone of the tz database, or an offset such as `+02:00`.
@@ -55,17 +55,17 @@ pub(super) fn zone(name: &str) -> Option<TimeZone> {
 }
 
 /// A field of a moment; `None` for moments that no calendar has.
-pub(super) fn field(field: Field, seconds: i64, zone: &TimeZone) -> Option<i64> {
+pub(super) fn field(field: CivilField, seconds: i64, zone: &TimeZone) -> Option<i64> {
     let zoned = Timestamp::from_second(seconds).ok()?.to_zoned(zone.clone());
     Some(match field {
-        Field::Year => i64::from(zoned.year()),
-        Field::Month => i64::from(zoned.month()) - 1,
-        Field::Date => i64::from(zoned.day()),
-        Field::DayOfMonth => i64::from(zoned.day()) - 1,
-        Field::DayOfWeek => i64::from(zoned.weekday().to_sunday_zero_offset()),
-        Field::DayOfYear => i64::from(zoned.day_of_year()) - 1,
-        Field::Hours => i64::from(zoned.hour()),
-        Field::Minutes => i64::from(zoned.minute()),
-        Field::Seconds => i64::from(zoned.second()),
+        CivilField::Year => i64::from(zoned.year()),
+        CivilField::Month => i64::from(zoned.month()) - 1,
+        CivilField::Date => i64::from(zoned.day()),
+        CivilField::DayOfMonth => i64::from(zoned.day()) - 1,
+        CivilField::DayOfWeek => i64::from(zoned.weekday().to_sunday_zero_offset()),
+        CivilField::DayOfYear => i64::from(zoned.day_of_year()) - 1,
+        CivilField::Hours => i64::from(zoned.hour()),
+        CivilField::Minutes => i64::from(zoned.minute()),
+        CivilField::Seconds => i64::from(zoned.second()),
     })
 }

@@ -14,11 +14,11 @@ use super::apply::apply;
 use super::evaluate::Variable;
 use super::facts::LabelSet;
 use super::functions::{Function, Takes};
-use super::node::{LoopKind, Node};
+use super::node::{LoopKind, RuleNode};
 use super::parse::{Expr, ExprKind, parse};
-use super::place::{Fault, Place};
+use super::place::{RuleFault, SourcePosition};
 use super::steps::Steps;
-use super::types::Type;
+use super::types::RuleType;
 use super::value::Literal;
 use crate::needs::Need;
 
@@ -31,16 +31,16 @@ const VARIABLES_MAX: usize = 32;
 
 /// A variable that rules of a kind may name.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Known<V> {
+pub(crate) struct KnownVariable<V> {
     pub(crate) name: &'static str,
-    pub(crate) of: Column,
+    pub(crate) of: VariableType,
     pub(crate) variable: V,
     pub(crate) about: &'static str,
 }
 
 /// Type of a variable of the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Column {
+pub(crate) enum VariableType {
     Bool,
     Int,
     Double,
@@ -49,15 +49,15 @@ pub(crate) enum Column {
     Texts,
 }
 
-impl Column {
-    pub(crate) fn of(self) -> Type {
+impl VariableType {
+    pub(crate) fn of(self) -> RuleType {
         match self {
-            Self::Bool => Type::Bool,
-            Self::Int => Type::Int,
-            Self::Double => Type::Double,
-            Self::Text => Type::Text,
-            Self::Moment => Type::Moment,
-            Self::Texts => Type::list(Type::Text),
+            Self::Bool => RuleType::Bool,
+            Self::Int => RuleType::Int,
+            Self::Double => RuleType::Double,
+            Self::Text => RuleType::Text,
+            Self::Moment => RuleType::Moment,
+            Self::Texts => RuleType::list(RuleType::Text),
         }
     }
 
@@ -82,8 +82,8 @@ pub(crate) enum Wanted {
 }
 
 /// Words of the language: variables, and the settings under `config`.
-pub(crate) struct Vocabulary<V: 'static> {
-    pub(crate) variables: &'static [Known<V>],
+pub(crate) struct RuleVocabulary<V: 'static> {
+    pub(crate) variables: &'static [KnownVariable<V>],
     /// Words that are looked up by a key.
     pub(crate) labels: &'static [(&'static str, LabelSet)],
     pub(crate) config: Literal,
@@ -91,30 +91,30 @@ pub(crate) struct Vocabulary<V: 'static> {
 
 /// A node and the type of its values.
 struct Typed<V> {
-    node: Node<V>,
-    of: Type,
+    node: RuleNode<V>,
+    of: RuleType,
 }
 
 impl<V> Typed<V> {
-    fn new(node: Node<V>, of: Type) -> Self {
+    fn new(node: RuleNode<V>, of: RuleType) -> Self {
         Self { node, of }
     }
 
     /// Of what was told to be wrong: fits everywhere, so that nothing is told twice.
     fn wrong() -> Self {
-        Self::new(Node::Literal(Literal::Absent), Type::Unknown)
+        Self::new(RuleNode::Literal(Literal::Absent), RuleType::Unknown)
     }
 
     fn literal(literal: Literal) -> Self {
         let of = literal.of();
-        Self::new(Node::Literal(literal), of)
+        Self::new(RuleNode::Literal(literal), of)
     }
 }
 
 /// One of `data.variables`.
 struct NamedVariable {
     name: String,
-    of: Type,
+    of: RuleType,
     depth: u16,
     is_of_claim: bool,
 }
@@ -123,15 +123,15 @@ struct NamedVariable {
 struct Scoped {
     name: String,
     slot: usize,
-    of: Type,
+    of: RuleType,
 }
 
 /// Compiles the expressions of one binding, one after another.
 pub(crate) struct Compiler<'a, V: 'static> {
-    words: &'a Vocabulary<V>,
+    words: &'a RuleVocabulary<V>,
     variables: Vec<NamedVariable>,
     /// What `data.variables` compute.
-    pub(crate) named: Vec<Node<V>>,
+    pub(crate) named: Vec<RuleNode<V>>,
     scope: Vec<Scoped>,
     /// Slots that the deepest scope takes.
     pub(crate) slots: usize,
@@ -143,18 +143,18 @@ pub(crate) struct Compiler<'a, V: 'static> {
     /// What must be told beside the plain tables.
     pub(crate) needs: BTreeSet<Need>,
     /// Everything that is wrong.
-    pub(crate) faults: Vec<Fault>,
+    pub(crate) faults: Vec<RuleFault>,
 }
 
 /// A compiled expression.
-pub(crate) struct Compiled<V> {
-    pub(crate) node: Node<V>,
+pub(crate) struct CompiledExpression<V> {
+    pub(crate) node: RuleNode<V>,
     /// Whether its value hangs on the claim.
     pub(crate) is_of_claim: bool,
 }
 
 impl<'a, V: Variable> Compiler<'a, V> {
-    pub(crate) fn new(words: &'a Vocabulary<V>) -> Self {
+    pub(crate) fn new(words: &'a RuleVocabulary<V>) -> Self {
         Self {
             words,
             variables: Vec::new(),
@@ -173,15 +173,15 @@ impl<'a, V: Variable> Compiler<'a, V> {
     pub(crate) fn expression(
         &mut self,
         text: &str,
-        begin: Place,
+        begin: SourcePosition,
         wanted: Wanted,
-    ) -> Option<Compiled<V>> {
+    ) -> Option<CompiledExpression<V>> {
         let known = self.faults.len();
         let (expression, typed) = self.typed(text, begin)?;
         let fits = match wanted {
-            Wanted::Condition => typed.of == Type::Bool,
-            Wanted::Number => matches!(typed.of, Type::Int | Type::Double),
-            Wanted::Text => typed.of == Type::Text,
+            Wanted::Condition => typed.of == RuleType::Bool,
+            Wanted::Number => matches!(typed.of, RuleType::Int | RuleType::Double),
+            Wanted::Text => typed.of == RuleType::Text,
         };
         if !fits && self.faults.len() == known {
             let wanted = match wanted {
@@ -198,7 +198,7 @@ impl<'a, V: Variable> Compiler<'a, V> {
                 ),
             );
         }
-        Some(Compiled {
+        Some(CompiledExpression {
             node: typed.node,
             is_of_claim: self.is_of_claim,
         })
@@ -207,7 +207,7 @@ impl<'a, V: Variable> Compiler<'a, V> {
     /// Reads `data.variables`: a name, a colon and an expression a line.
     pub(crate) fn variables(&mut self, key: &'static str, text: &str) {
         for (number, line) in (1..).zip(text.lines()) {
-            let begin = Place::line(key, number);
+            let begin = SourcePosition::line(key, number);
             let content = line.trim_start();
             if content.is_empty() || content.starts_with("//") {
                 continue;
@@ -222,11 +222,11 @@ impl<'a, V: Variable> Compiler<'a, V> {
                 return;
             }
             let after = begin.after(name).after(":");
-            self.variable(name.trim(), expression, (begin, after));
+            self.variable(name.trim(), expression, begin, after);
         }
     }
 
-    fn variable(&mut self, name: &str, text: &str, (at, begin): (Place, Place)) {
+    fn variable(&mut self, name: &str, text: &str, at: SourcePosition, begin: SourcePosition) {
         let is_name = name.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_')
             && name
                 .chars()
@@ -260,7 +260,7 @@ impl<'a, V: Variable> Compiler<'a, V> {
             || self.variables.iter().any(|it| it.name == name)
     }
 
-    fn typed(&mut self, text: &str, begin: Place) -> Option<(Expr, Typed<V>)> {
+    fn typed(&mut self, text: &str, begin: SourcePosition) -> Option<(Expr, Typed<V>)> {
         self.depth = 0;
         self.is_of_claim = false;
         let expression = parse(text, begin, &mut self.faults)?;
@@ -277,11 +277,11 @@ impl<'a, V: Variable> Compiler<'a, V> {
         Some((expression, typed))
     }
 
-    fn fault(&mut self, at: Place, message: impl Into<String>) {
-        self.faults.push(Fault::new(at, message));
+    fn fault(&mut self, at: SourcePosition, message: impl Into<String>) {
+        self.faults.push(RuleFault::new(at, message));
     }
 
-    fn wrong(&mut self, at: Place, message: impl Into<String>) -> Typed<V> {
+    fn wrong(&mut self, at: SourcePosition, message: impl Into<String>) -> Typed<V> {
         self.fault(at, message);
         Typed::wrong()
     }
@@ -300,32 +300,32 @@ impl<'a, V: Variable> Compiler<'a, V> {
                 of,
                 field,
                 is_optional,
-            } => self.select(at, of, (field, *is_optional)),
+            } => self.select(at, of, field, *is_optional),
             ExprKind::Index {
                 of,
                 key,
                 is_optional,
-            } => self.index(at, of, (key, *is_optional)),
+            } => self.index(at, of, key, *is_optional),
             ExprKind::Call { name, args } => self.call(at, name, args),
-            ExprKind::Method { of, name, args } => self.method(at, name, (of, args)),
+            ExprKind::Method { of, name, args } => self.method(at, name, of, args),
             ExprKind::Not(operand) => {
                 let node = self.operand(operand, Takes::Bool).node;
                 let not = Function::Not;
-                Typed::new(Node::Call(not, vec![node], at), Type::Bool)
+                Typed::new(RuleNode::Call(not, vec![node], at), RuleType::Bool)
             }
             ExprKind::Negate(operand) => {
                 let Typed { node, of } = self.operand(operand, Takes::Number);
                 let negate = Function::Negate;
-                Self::constant(Typed::new(Node::Call(negate, vec![node], at), of))
+                Self::constant(Typed::new(RuleNode::Call(negate, vec![node], at), of))
             }
             ExprKind::Binary(sign, operands) => self.binary(at, sign, operands),
             ExprKind::And(parts) => {
                 let parts = parts.iter().map(|it| self.operand(it, Takes::Bool).node);
-                Typed::new(Node::And(parts.collect()), Type::Bool)
+                Typed::new(RuleNode::And(parts.collect()), RuleType::Bool)
             }
             ExprKind::Or(parts) => {
                 let parts = parts.iter().map(|it| self.operand(it, Takes::Bool).node);
-                Typed::new(Node::Or(parts.collect()), Type::Bool)
+                Typed::new(RuleNode::Or(parts.collect()), RuleType::Bool)
             }
             ExprKind::If(parts) => self.conditional(at, parts),
         }
@@ -347,13 +347,13 @@ impl<'a, V: Variable> Compiler<'a, V> {
 
     /// What hangs on nothing is computed now.
     fn constant(typed: Typed<V>) -> Typed<V> {
-        let Node::Call(function, operands, at) = &typed.node else {
+        let RuleNode::Call(function, operands, at) = &typed.node else {
             return typed;
         };
         let literals: Option<Vec<&Literal>> = operands
             .iter()
             .map(|it| match it {
-                Node::Literal(literal) => Some(literal),
+                RuleNode::Literal(literal) => Some(literal),
                 _ => None,
             })
             .collect();
@@ -363,7 +363,7 @@ impl<'a, V: Variable> Compiler<'a, V> {
         let values: Vec<_> = literals.into_iter().map(Literal::value).collect();
         let applied = apply(*function, &values, *at, &mut Steps::new(CONSTANT_STEPS_MAX));
         match applied.map(|value| value.literal()) {
-            Ok(Some(literal)) => Typed::new(Node::Literal(literal), typed.of),
+            Ok(Some(literal)) => Typed::new(RuleNode::Literal(literal), typed.of),
             // It fails in every round, or is a list: left to the rounds.
             Ok(None) | Err(_) => typed,
         }
@@ -383,9 +383,9 @@ impl<'a, V: Variable> Compiler<'a, V> {
 }
 
 /// What to do about a value that may be absent and says so.
-fn optional_hint(of: &Type) -> &'static str {
+fn optional_hint(of: &RuleType) -> &'static str {
     match of {
-        Type::Optional(_) => "; say what stands in for it with .orValue(...)",
+        RuleType::Optional(_) => "; say what stands in for it with .orValue(...)",
         _ => "",
     }
 }

@@ -9,13 +9,13 @@ use std::rc::Rc;
 use jiff::tz::TimeZone;
 
 use super::apply::{apply, concatenated};
-use super::civil::{self, Field};
-use super::evaluation_error::{Evaluated, EvaluationError, Problem, overflow, problem};
+use super::civil::{self, CivilField};
+use super::evaluation_error::{Evaluated, EvaluationError, EvaluationProblem, overflow, problem};
 use super::facts::LabelSet;
 use super::functions::Function;
-use super::node::{Arithmetic, Comparison, Loop, LoopKind, Node};
+use super::node::{Arithmetic, Comparison, Loop, LoopKind, RuleNode};
 use super::pattern::{COMPILE_STEPS, Pattern};
-use super::place::Place;
+use super::place::SourcePosition;
 use super::steps::Steps;
 use super::value::Value;
 use crate::needs::Need;
@@ -35,7 +35,7 @@ pub(crate) trait Variable: Copy + PartialEq + std::fmt::Debug + 'static {
 }
 
 /// What an expression looks at: one offering, one move, or one pool with one reason.
-pub(crate) trait Facts {
+pub(crate) trait RowFacts {
     /// Name of a fact, resolved.
     type Variable: Variable;
 
@@ -51,19 +51,20 @@ pub(crate) trait Facts {
 }
 
 /// The evaluation of a policy's expressions for one row.
-pub(crate) struct Run<'a, 's, F: Facts> {
+pub(crate) struct Evaluation<'a, 's, F: RowFacts> {
     facts: &'a F,
-    named: &'a [Node<F::Variable>],
+    named: &'a [RuleNode<F::Variable>],
     known: Vec<Option<Value<'a>>>,
     slots: Vec<Value<'a>>,
     steps: &'s mut Steps,
 }
 
-impl<'a, 's, F: Facts> Run<'a, 's, F> {
+impl<'a, 's, F: RowFacts> Evaluation<'a, 's, F> {
     /// Begins a row; `slots` is how many the expressions use.
     pub(crate) fn new(
         facts: &'a F,
-        (named, slots): (&'a [Node<F::Variable>], usize),
+        named: &'a [RuleNode<F::Variable>],
+        slots: usize,
         steps: &'s mut Steps,
     ) -> Self {
         steps.begin_row();
@@ -77,54 +78,54 @@ impl<'a, 's, F: Facts> Run<'a, 's, F> {
     }
 
     /// The value of an expression.
-    pub(crate) fn value(&mut self, node: &'a Node<F::Variable>) -> Evaluated<'a> {
+    pub(crate) fn value(&mut self, node: &'a RuleNode<F::Variable>) -> Evaluated<'a> {
         self.steps.take(1)?;
         match node {
-            Node::Literal(literal) => Ok(literal.value()),
-            Node::Variable(variable) => {
+            RuleNode::Literal(literal) => Ok(literal.value()),
+            RuleNode::Variable(variable) => {
                 self.steps.take(self.facts.steps(*variable))?;
                 Ok(self.facts.value(*variable))
             }
-            Node::Slot(slot) => Ok(self.slots.get(*slot).cloned().unwrap_or(Value::Absent)),
-            Node::Named(index) => self.named(*index),
-            Node::Label(set, key) => {
+            RuleNode::Slot(slot) => Ok(self.slots.get(*slot).cloned().unwrap_or(Value::Absent)),
+            RuleNode::Named(index) => self.named(*index),
+            RuleNode::Label(set, key) => {
                 let label = self.label(*set, key)?;
                 Ok(label.map_or(Value::Absent, Value::text))
             }
-            Node::HasLabel(set, key) => Ok(Value::Bool(self.label(*set, key)?.is_some())),
-            Node::At(parts) => {
+            RuleNode::HasLabel(set, key) => Ok(Value::Bool(self.label(*set, key)?.is_some())),
+            RuleNode::At(parts) => {
                 let [of, key] = self.both(parts)?;
                 Ok(of.at(&key))
             }
-            Node::Call(function, operands, at) => self.call(*function, operands, *at),
-            Node::Matches(text, pattern) => {
+            RuleNode::Call(function, operands, at) => self.call(*function, operands, *at),
+            RuleNode::Matches(text, pattern) => {
                 let text = self.value(text)?;
                 self.matches(&text, pattern)
             }
-            Node::MatchesComputed(parts, at) => self.matches_computed(parts, *at),
-            Node::Civil(field, moment, zone) => self.civil(*field, moment, zone),
-            Node::Whole(..) | Node::Real(..) | Node::Shift(..) | Node::Join(_) => {
+            RuleNode::MatchesComputed(parts, at) => self.matches_computed(parts, *at),
+            RuleNode::Civil(field, moment, zone) => self.civil(*field, moment, zone),
+            RuleNode::Whole(..) | RuleNode::Real(..) | RuleNode::Shift(..) | RuleNode::Join(_) => {
                 self.computed(node)
             }
-            Node::Compare(comparison, parts) => {
+            RuleNode::Compare(comparison, parts) => {
                 let [left, right] = self.both(parts)?;
                 self.compared(*comparison, &left, &right)
             }
-            Node::And(parts) => self.decisive(parts, false),
-            Node::Or(parts) => self.decisive(parts, true),
-            Node::If(parts) => {
+            RuleNode::And(parts) => self.decisive(parts, false),
+            RuleNode::Or(parts) => self.decisive(parts, true),
+            RuleNode::If(parts) => {
                 let [condition, yes, no] = &**parts;
                 let is_true = self.value(condition)?.is_true();
                 self.value(if is_true { yes } else { no })
             }
-            Node::In(parts) => self.is_in(parts),
-            Node::List(items) => {
+            RuleNode::In(parts) => self.is_in(parts),
+            RuleNode::List(items) => {
                 self.steps.make(items.len() * ITEM_BYTES)?;
                 let items: Result<Vec<_>, _> = items.iter().map(|it| self.value(it)).collect();
                 Ok(Value::List(Rc::new(items?)))
             }
-            Node::Loop(it) => self.looped(it),
-            Node::Bind {
+            RuleNode::Loop(it) => self.looped(it),
+            RuleNode::Bind {
                 slot,
                 parts,
                 is_optional,
@@ -137,14 +138,14 @@ impl<'a, 's, F: Facts> Run<'a, 's, F> {
                 self.set(*slot, value);
                 self.value(body)
             }
-            Node::OrElse(parts) => self.or_else(parts),
+            RuleNode::OrElse(parts) => self.or_else(parts),
         }
     }
 
     fn civil(
         &mut self,
-        field: Field,
-        moment: &'a Node<F::Variable>,
+        field: CivilField,
+        moment: &'a RuleNode<F::Variable>,
         zone: &TimeZone,
     ) -> Evaluated<'a> {
         let moment = self.value(moment)?;
@@ -153,7 +154,7 @@ impl<'a, 's, F: Facts> Run<'a, 's, F> {
         Ok(number.map_or(Value::Absent, Value::Int))
     }
 
-    fn or_else(&mut self, parts: &'a [Node<F::Variable>; 2]) -> Evaluated<'a> {
+    fn or_else(&mut self, parts: &'a [RuleNode<F::Variable>; 2]) -> Evaluated<'a> {
         let [first, other] = parts;
         match self.value(first)? {
             Value::Absent => self.value(other),
@@ -186,7 +187,7 @@ impl<'a, 's, F: Facts> Run<'a, 's, F> {
     fn label(
         &mut self,
         set: LabelSet,
-        key: &'a Node<F::Variable>,
+        key: &'a RuleNode<F::Variable>,
     ) -> Result<Option<&'a str>, EvaluationError> {
         let key = self.value(key)?;
         let labels = u64::try_from(self.facts.labels(set)).unwrap_or(u64::MAX);
@@ -196,7 +197,7 @@ impl<'a, 's, F: Facts> Run<'a, 's, F> {
 
     fn both(
         &mut self,
-        parts: &'a [Node<F::Variable>; 2],
+        parts: &'a [RuleNode<F::Variable>; 2],
     ) -> Result<[Value<'a>; 2], EvaluationError> {
         let [left, right] = parts;
         Ok([self.value(left)?, self.value(right)?])
@@ -205,8 +206,8 @@ impl<'a, 's, F: Facts> Run<'a, 's, F> {
     fn call(
         &mut self,
         function: Function,
-        operands: &'a [Node<F::Variable>],
-        at: Place,
+        operands: &'a [RuleNode<F::Variable>],
+        at: SourcePosition,
     ) -> Evaluated<'a> {
         // Most have one operand, and none of those needs a list.
         if let [operand] = operands {
@@ -223,7 +224,11 @@ impl<'a, 's, F: Facts> Run<'a, 's, F> {
         Ok(Value::Bool(is_match))
     }
 
-    fn matches_computed(&mut self, parts: &'a [Node<F::Variable>; 2], at: Place) -> Evaluated<'a> {
+    fn matches_computed(
+        &mut self,
+        parts: &'a [RuleNode<F::Variable>; 2],
+        at: SourcePosition,
+    ) -> Evaluated<'a> {
         let [text, pattern] = self.both(parts)?;
         if text.is_absent() || pattern.is_absent() {
             return Ok(Value::Bool(false));
@@ -237,15 +242,15 @@ impl<'a, 's, F: Facts> Run<'a, 's, F> {
             self.steps.take(COMPILE_STEPS)?;
             self.steps.patterns.compile(pattern)
         };
-        let compiled = compiled.map_err(|error| problem(at, Problem::Pattern(error)))?;
+        let compiled = compiled.map_err(|error| problem(at, EvaluationProblem::Pattern(error)))?;
         self.matches(&text, &compiled)
     }
 
-    fn computed(&mut self, node: &'a Node<F::Variable>) -> Evaluated<'a> {
-        let (Node::Whole(_, parts, _)
-        | Node::Real(_, parts)
-        | Node::Shift(_, parts)
-        | Node::Join(parts)) = node
+    fn computed(&mut self, node: &'a RuleNode<F::Variable>) -> Evaluated<'a> {
+        let (RuleNode::Whole(_, parts, _)
+        | RuleNode::Real(_, parts)
+        | RuleNode::Shift(_, parts)
+        | RuleNode::Join(parts)) = node
         else {
             return Ok(Value::Absent);
         };
@@ -254,8 +259,8 @@ impl<'a, 's, F: Facts> Run<'a, 's, F> {
             return Ok(Value::Absent);
         }
         match node {
-            Node::Whole(operator, _, at) => whole(*operator, &left, &right, *at),
-            Node::Shift(operator, _) => {
+            RuleNode::Whole(operator, _, at) => whole(*operator, &left, &right, *at),
+            RuleNode::Shift(operator, _) => {
                 let seconds = real(*operator, left.number(), right.number());
                 #[expect(
                     clippy::cast_possible_truncation,
@@ -264,8 +269,8 @@ impl<'a, 's, F: Facts> Run<'a, 's, F> {
                 let moment = Value::Moment(seconds.floor() as i64);
                 Ok(moment)
             }
-            Node::Join(_) => concatenated(&left, &right, self.steps),
-            Node::Real(operator, _) => {
+            RuleNode::Join(_) => concatenated(&left, &right, self.steps),
+            RuleNode::Real(operator, _) => {
                 let number = real(*operator, left.number(), right.number());
                 Ok(Value::Double(number))
             }
@@ -314,7 +319,7 @@ impl<'a, 's, F: Facts> Run<'a, 's, F> {
         Ok(true)
     }
 
-    fn is_in(&mut self, parts: &'a [Node<F::Variable>; 2]) -> Evaluated<'a> {
+    fn is_in(&mut self, parts: &'a [RuleNode<F::Variable>; 2]) -> Evaluated<'a> {
         let [value, list] = self.both(parts)?;
         if matches!(list, Value::Entries(_)) {
             return Ok(Value::Bool(!list.at(&value).is_absent()));
@@ -329,7 +334,7 @@ impl<'a, 's, F: Facts> Run<'a, 's, F> {
     }
 
     /// `&&` and `||`: as CEL has it, one part that decides makes an error of another one harmless.
-    fn decisive(&mut self, parts: &'a [Node<F::Variable>], decides: bool) -> Evaluated<'a> {
+    fn decisive(&mut self, parts: &'a [RuleNode<F::Variable>], decides: bool) -> Evaluated<'a> {
         let mut failed = None;
         for part in parts {
             match self.value(part) {
@@ -388,13 +393,13 @@ fn whole<'a>(
     operator: Arithmetic,
     left: &Value<'_>,
     right: &Value<'_>,
-    at: Place,
+    at: SourcePosition,
 ) -> Evaluated<'a> {
     let (Some(left), Some(right)) = (left.int(), right.int()) else {
         return Ok(Value::Double(real(operator, left.number(), right.number())));
     };
     if right == 0 && operator == Arithmetic::Remainder {
-        return Err(problem(at, Problem::DivisionByZero));
+        return Err(problem(at, EvaluationProblem::DivisionByZero));
     }
     let value = match operator {
         Arithmetic::Add => left.checked_add(right),

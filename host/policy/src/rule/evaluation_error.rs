@@ -1,12 +1,12 @@
 //! Why an expression has no value.
 
-use super::place::Place;
+use super::place::SourcePosition;
 use super::steps::Spent;
 use super::value::Value;
 
 /// What is wrong with a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Problem {
+pub(crate) enum EvaluationProblem {
     #[error("division by zero")]
     DivisionByZero,
     #[error("the int is too large")]
@@ -18,7 +18,7 @@ pub(crate) enum Problem {
 /// Why an expression has no value. Small, because it is looked for after each node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum EvaluationError {
-    At(Box<(Place, Problem)>),
+    At(Box<(SourcePosition, EvaluationProblem)>),
     Spent(Spent),
 }
 
@@ -30,11 +30,11 @@ impl From<Spent> for EvaluationError {
 
 pub(super) type Evaluated<'a> = Result<Value<'a>, EvaluationError>;
 
-pub(super) fn overflow(at: Place) -> EvaluationError {
-    problem(at, Problem::Overflow)
+pub(super) fn overflow(at: SourcePosition) -> EvaluationError {
+    problem(at, EvaluationProblem::Overflow)
 }
 
 /// What is wrong at a place.
-pub(super) fn problem(at: Place, problem: Problem) -> EvaluationError {
+pub(super) fn problem(at: SourcePosition, problem: EvaluationProblem) -> EvaluationError {
     EvaluationError::At(Box::new((at, problem)))
 }

@@ -40,10 +40,10 @@ macro_rules! vocabulary {
             Moment($crate::rule::facts::MomentVariable),
         }
 
-        pub(crate) static $table: &[$crate::rule::compile::Known<$enum>] = &[
-            $($crate::rule::compile::Known {
+        pub(crate) static $table: &[$crate::rule::compile::KnownVariable<$enum>] = &[
+            $($crate::rule::compile::KnownVariable {
                 name: $name,
-                of: $crate::rule::compile::Column::$of,
+                of: $crate::rule::compile::VariableType::$of,
                 variable: $enum::$variant,
                 about: $about,
             },)*
@@ -64,9 +64,9 @@ macro_rules! vocabulary {
 /// A variable that every vocabulary has.
 macro_rules! moment {
     ($enum:ident $variant:ident $name:literal $of:ident $about:literal) => {
-        $crate::rule::compile::Known {
+        $crate::rule::compile::KnownVariable {
             name: $name,
-            of: $crate::rule::compile::Column::$of,
+            of: $crate::rule::compile::VariableType::$of,
             variable: $enum::Moment($crate::rule::facts::MomentVariable::$variant),
             about: $about,
         }

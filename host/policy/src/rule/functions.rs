@@ -1,6 +1,6 @@
 //! The functions of the language: a table of what each takes and gives.
 
-use super::types::Type;
+use super::types::RuleType;
 
 /// What a function does, however it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,24 +187,33 @@ pub(super) static FUNCTIONS: &[Signature] = &[
 
 impl Takes {
     /// Whether such a value may stand here.
-    pub(super) fn admits(self, of: &Type) -> bool {
+    pub(super) fn admits(self, of: &RuleType) -> bool {
         match self {
-            Self::Bool => of.fits(&Type::Bool),
-            Self::Int => of.fits(&Type::Int),
+            Self::Bool => of.fits(&RuleType::Bool),
+            Self::Int => of.fits(&RuleType::Int),
             Self::Number => of.is_number(),
-            Self::Text => of.fits(&Type::Text),
+            Self::Text => of.fits(&RuleType::Text),
             Self::Plain => matches!(
                 of,
-                Type::Bool | Type::Int | Type::Double | Type::Text | Type::Moment | Type::Unknown
+                RuleType::Bool
+                    | RuleType::Int
+                    | RuleType::Double
+                    | RuleType::Text
+                    | RuleType::Moment
+                    | RuleType::Unknown
             ),
             Self::Sized => matches!(
                 of,
-                Type::Text | Type::List(_) | Type::Map(_) | Type::Record | Type::Unknown
+                RuleType::Text
+                    | RuleType::List(_)
+                    | RuleType::Map(_)
+                    | RuleType::Record
+                    | RuleType::Unknown
             ),
-            Self::Texts => of.fits(&Type::list(Type::Text)),
+            Self::Texts => of.fits(&RuleType::list(RuleType::Text)),
             Self::Numbers => match of {
-                Type::List(item) => item.is_number(),
-                Type::Unknown => true,
+                RuleType::List(item) => item.is_number(),
+                RuleType::Unknown => true,
                 _ => false,
             },
             Self::Any => true,
@@ -227,19 +236,19 @@ impl Takes {
 }
 
 impl Gives {
-    pub(super) fn of(self, first: Option<&Type>) -> Type {
-        let first = || first.cloned().unwrap_or(Type::Unknown);
+    pub(super) fn of(self, first: Option<&RuleType>) -> RuleType {
+        let first = || first.cloned().unwrap_or(RuleType::Unknown);
         match self {
-            Self::Bool => Type::Bool,
-            Self::Int => Type::Int,
-            Self::Double => Type::Double,
-            Self::Text => Type::Text,
-            Self::Moment => Type::Moment,
-            Self::Texts => Type::list(Type::Text),
+            Self::Bool => RuleType::Bool,
+            Self::Int => RuleType::Int,
+            Self::Double => RuleType::Double,
+            Self::Text => RuleType::Text,
+            Self::Moment => RuleType::Moment,
+            Self::Texts => RuleType::list(RuleType::Text),
             Self::Same => first(),
             Self::Item => match first() {
-                Type::List(item) => *item,
-                _ => Type::Unknown,
+                RuleType::List(item) => *item,
+                _ => RuleType::Unknown,
             },
         }
     }

@@ -2,15 +2,16 @@
 
 use hooks::disruption::{
     Allowance, BudgetReason, BudgetRound, ConsolidationHook, ConsolidationRound, Context,
-    DefaultConsolidation, Move, MoveKind, Verdict, VerdictDecision,
+    DefaultConsolidation, MoveKind, Verdict, VerdictDecision,
 };
 
 use super::facts::{MoveFacts, Owners, PoolFacts};
-use super::{Expressions, Judgement, Ran, Rule, with_steps};
+use super::{Expressions, Judgement, PolicyRule, Ran, with_steps};
 use crate::answer::Allowed;
 use crate::call_failure::CallFailure;
+use crate::interface::exchange::JudgeAsk;
 
-impl Rule {
+impl PolicyRule {
     pub(crate) fn order(round: &ConsolidationRound) -> Ran<Vec<f64>> {
         Ran {
             result: Ok(DefaultConsolidation.order(round).keys),
@@ -20,7 +21,7 @@ impl Rule {
 
     pub(crate) fn judge(
         &self,
-        (round, moves): (&ConsolidationRound, &[Move]),
+        JudgeAsk { round, moves }: JudgeAsk<'_>,
         context: &Context,
         fuel: u64,
     ) -> Ran<Vec<Verdict>> {

@@ -4,11 +4,11 @@
 
 use jiff::tz::TimeZone;
 
-use super::civil::Field;
+use super::civil::CivilField;
 use super::facts::LabelSet;
 use super::functions::Function;
 use super::pattern::Pattern;
-use super::place::Place;
+use super::place::SourcePosition;
 use super::value::Literal;
 
 /// An operator on two numbers.
@@ -48,49 +48,49 @@ pub(crate) enum LoopKind {
 #[derive(Debug)]
 pub(crate) struct Loop<V> {
     pub(crate) kind: LoopKind,
-    pub(crate) list: Node<V>,
+    pub(crate) list: RuleNode<V>,
     /// Of the variable.
     pub(crate) slot: usize,
     /// Of `map` with three arguments: which items are mapped.
-    pub(crate) condition: Option<Node<V>>,
-    pub(crate) body: Node<V>,
+    pub(crate) condition: Option<RuleNode<V>>,
+    pub(crate) body: RuleNode<V>,
 }
 
 /// A compiled expression. Places are kept where something can go wrong.
 #[derive(Debug)]
-pub(crate) enum Node<V> {
+pub(crate) enum RuleNode<V> {
     Literal(Literal),
     Variable(V),
     /// The variable of a loop or a binding.
     Slot(usize),
     /// One of `data.variables`.
     Named(usize),
-    Label(LabelSet, Box<Node<V>>),
-    HasLabel(LabelSet, Box<Node<V>>),
+    Label(LabelSet, Box<RuleNode<V>>),
+    HasLabel(LabelSet, Box<RuleNode<V>>),
     /// A map or a list, and a key.
-    At(Box<[Node<V>; 2]>),
-    Call(Function, Vec<Node<V>>, Place),
-    Matches(Box<Node<V>>, Pattern),
+    At(Box<[RuleNode<V>; 2]>),
+    Call(Function, Vec<RuleNode<V>>, SourcePosition),
+    Matches(Box<RuleNode<V>>, Pattern),
     /// A text and a pattern that is computed.
-    MatchesComputed(Box<[Node<V>; 2]>, Place),
-    Civil(Field, Box<Node<V>>, TimeZone),
-    Whole(Arithmetic, Box<[Node<V>; 2]>, Place),
-    Real(Arithmetic, Box<[Node<V>; 2]>),
+    MatchesComputed(Box<[RuleNode<V>; 2]>, SourcePosition),
+    Civil(CivilField, Box<RuleNode<V>>, TimeZone),
+    Whole(Arithmetic, Box<[RuleNode<V>; 2]>, SourcePosition),
+    Real(Arithmetic, Box<[RuleNode<V>; 2]>),
     /// A moment so many seconds from another.
-    Shift(Arithmetic, Box<[Node<V>; 2]>),
-    Join(Box<[Node<V>; 2]>),
-    Compare(Comparison, Box<[Node<V>; 2]>),
-    And(Vec<Node<V>>),
-    Or(Vec<Node<V>>),
-    If(Box<[Node<V>; 3]>),
-    In(Box<[Node<V>; 2]>),
-    List(Vec<Node<V>>),
+    Shift(Arithmetic, Box<[RuleNode<V>; 2]>),
+    Join(Box<[RuleNode<V>; 2]>),
+    Compare(Comparison, Box<[RuleNode<V>; 2]>),
+    And(Vec<RuleNode<V>>),
+    Or(Vec<RuleNode<V>>),
+    If(Box<[RuleNode<V>; 3]>),
+    In(Box<[RuleNode<V>; 2]>),
+    List(Vec<RuleNode<V>>),
     Loop(Box<Loop<V>>),
     /// A slot, its value, and what is computed with it; absent when the value is, where that is asked for.
     Bind {
         slot: usize,
-        parts: Box<[Node<V>; 2]>,
+        parts: Box<[RuleNode<V>; 2]>,
         is_optional: bool,
     },
-    OrElse(Box<[Node<V>; 2]>),
+    OrElse(Box<[RuleNode<V>; 2]>),
 }

@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::place::{Fault, Place};
+use super::place::{RuleFault, SourcePosition};
 use super::tokens::{Placed, Token, tokens};
 
 /// Longest expression; a page of text, for a person to read.
@@ -41,7 +41,7 @@ const KEYWORDS: [&str; 4] = ["true", "false", "null", "in"];
 /// An expression as it is written.
 #[derive(Debug, PartialEq)]
 pub(super) struct Expr {
-    pub(super) at: Place,
+    pub(super) at: SourcePosition,
     /// 1 for a word.
     pub(super) depth: u16,
     pub(super) kind: ExprKind,
@@ -110,9 +110,13 @@ impl ExprKind {
 }
 
 /// The tree of an expression that begins at a place; what is wrong with it is added to the faults.
-pub(super) fn parse(text: &str, begin: Place, faults: &mut Vec<Fault>) -> Option<Expr> {
+pub(super) fn parse(
+    text: &str,
+    begin: SourcePosition,
+    faults: &mut Vec<RuleFault>,
+) -> Option<Expr> {
     if text.len() > TEXT_BYTES_MAX {
-        faults.push(Fault::new(
+        faults.push(RuleFault::new(
             begin,
             format!(
                 "the expression has {} bytes and may have {TEXT_BYTES_MAX}; give parts of it names in \
@@ -139,7 +143,7 @@ pub(super) fn parse(text: &str, begin: Place, faults: &mut Vec<Fault>) -> Option
     parsed.map_err(|fault| faults.push(fault)).ok()
 }
 
-type Parsed = Result<Expr, Fault>;
+type ParseResult = Result<Expr, RuleFault>;
 
 struct Parser<'a> {
     /// The last one is the end.
@@ -160,9 +164,9 @@ impl<'a> Parser<'a> {
         self.tokens.first().map_or(&Token::End, |it| &it.token)
     }
 
-    fn at(&self) -> Place {
+    fn at(&self) -> SourcePosition {
         let first = self.tokens.first();
-        first.map_or_else(|| Place::line("rule", 1), |it| it.at)
+        first.map_or_else(|| SourcePosition::line("rule", 1), |it| it.at)
     }
 
     fn skip(&mut self) {
@@ -186,14 +190,14 @@ impl<'a> Parser<'a> {
         is_next
     }
 
-    fn expect(&mut self, sign: &'static str) -> Result<(), Fault> {
+    fn expect(&mut self, sign: &'static str) -> Result<(), RuleFault> {
         if self.takes(sign) {
             return Ok(());
         }
         Err(self.unexpected(self.peek(), &format!("`{sign}`")))
     }
 
-    fn unexpected(&self, found: &Token, wanted: &str) -> Fault {
+    fn unexpected(&self, found: &Token, wanted: &str) -> RuleFault {
         let found = match found {
             Token::Name(name) => format!("`{name}`"),
             Token::Int(number) => format!("`{number}`"),
@@ -202,10 +206,10 @@ impl<'a> Parser<'a> {
             Token::Sign(sign) => format!("`{sign}`"),
             Token::End => "the end".to_owned(),
         };
-        Fault::new(self.at(), format!("{found} where {wanted} is expected"))
+        RuleFault::new(self.at(), format!("{found} where {wanted} is expected"))
     }
 
-    fn expression(&mut self) -> Parsed {
+    fn expression(&mut self) -> ParseResult {
         self.level += 1;
         if self.level > DEPTH_MAX {
             return Err(too_deep(self.at()));
@@ -215,7 +219,7 @@ impl<'a> Parser<'a> {
         expression
     }
 
-    fn conditional(&mut self) -> Parsed {
+    fn conditional(&mut self) -> ParseResult {
         let condition = self.any()?;
         let at = self.at();
         if !self.takes("?") {
@@ -227,7 +231,7 @@ impl<'a> Parser<'a> {
         made(at, ExprKind::If(Box::new([condition, yes, no])))
     }
 
-    fn any(&mut self) -> Parsed {
+    fn any(&mut self) -> ParseResult {
         let (first, at) = (self.all()?, self.at());
         if !self.is_sign("||") {
             return Ok(first);
@@ -239,7 +243,7 @@ impl<'a> Parser<'a> {
         made(at, ExprKind::Or(parts))
     }
 
-    fn all(&mut self) -> Parsed {
+    fn all(&mut self) -> ParseResult {
         let (first, at) = (self.binary(0)?, self.at());
         if !self.is_sign("&&") {
             return Ok(first);
@@ -252,7 +256,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A chain of operators that bind equally, or what binds more tightly.
-    fn binary(&mut self, level: usize) -> Parsed {
+    fn binary(&mut self, level: usize) -> ParseResult {
         let Some(signs) = LEVELS.get(level) else {
             return self.unary();
         };
@@ -275,7 +279,7 @@ impl<'a> Parser<'a> {
         signs.iter().copied().find(|sign| *sign == found)
     }
 
-    fn unary(&mut self) -> Parsed {
+    fn unary(&mut self) -> ParseResult {
         let at = self.at();
         for sign in ["!", "-"] {
             if !self.takes(sign) {
@@ -304,7 +308,7 @@ impl<'a> Parser<'a> {
         self.member()
     }
 
-    fn member(&mut self) -> Parsed {
+    fn member(&mut self) -> ParseResult {
         let mut of = self.primary()?;
         loop {
             let at = self.at();
@@ -327,7 +331,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn field(&mut self, of: Expr, is_optional: bool) -> Parsed {
+    fn field(&mut self, of: Expr, is_optional: bool) -> ParseResult {
         let at = self.at();
         let name = match self.peek() {
             Token::Name(name) if !KEYWORDS.contains(&name.as_str()) => name.clone(),
@@ -347,7 +351,7 @@ impl<'a> Parser<'a> {
         made(at, ExprKind::Method { of, name, args })
     }
 
-    fn arguments(&mut self) -> Result<Vec<Expr>, Fault> {
+    fn arguments(&mut self) -> Result<Vec<Expr>, RuleFault> {
         self.expect("(")?;
         let mut args = Vec::new();
         if self.takes(")") {
@@ -364,12 +368,17 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn primary(&mut self) -> Parsed {
+    fn primary(&mut self) -> ParseResult {
         let at = self.at();
         let kind = match self.peek() {
             Token::Int(number) => match i64::try_from(*number) {
                 Ok(number) => ExprKind::Int(number),
-                Err(_) => return Err(Fault::new(at, format!("{number} is too large for an int"))),
+                Err(_) => {
+                    return Err(RuleFault::new(
+                        at,
+                        format!("{number} is too large for an int"),
+                    ));
+                }
             },
             Token::Double(number) => ExprKind::Double(*number),
             Token::Text(text) => ExprKind::Text(text.clone()),
@@ -382,7 +391,7 @@ impl<'a> Parser<'a> {
             }
             Token::Sign("[") => return self.list(at),
             Token::Sign("{") => {
-                return Err(Fault::new(
+                return Err(RuleFault::new(
                     at,
                     "rules write no maps; put one into data.config and read config.NAME[key]",
                 ));
@@ -395,7 +404,7 @@ impl<'a> Parser<'a> {
         made(at, kind)
     }
 
-    fn named(&mut self, at: Place) -> Parsed {
+    fn named(&mut self, at: SourcePosition) -> ParseResult {
         let Token::Name(name) = self.peek() else {
             return Err(self.unexpected(self.peek(), "a name"));
         };
@@ -417,7 +426,7 @@ impl<'a> Parser<'a> {
         made(at, kind)
     }
 
-    fn list(&mut self, at: Place) -> Parsed {
+    fn list(&mut self, at: SourcePosition) -> ParseResult {
         self.expect("[")?;
         let mut items = Vec::new();
         while !self.takes("]") {
@@ -430,7 +439,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-fn made(at: Place, kind: ExprKind) -> Parsed {
+fn made(at: SourcePosition, kind: ExprKind) -> ParseResult {
     let depth = kind.depth_below() + 1;
     if depth > DEPTH_MAX {
         return Err(too_deep(at));
@@ -438,8 +447,8 @@ fn made(at: Place, kind: ExprKind) -> Parsed {
     Ok(Expr { at, depth, kind })
 }
 
-fn too_deep(at: Place) -> Fault {
-    Fault::new(
+fn too_deep(at: SourcePosition) -> RuleFault {
+    RuleFault::new(
         at,
         format!(
             "the expression is nested deeper than {DEPTH_MAX} levels, to which each operator of a chain adds one; \

@@ -3,18 +3,18 @@
 use std::fmt;
 
 /// Faults that are told at once; a person mends these first.
-const FAULTS_TOLD_MAX: usize = 10;
+const FAULTS_LISTED_MAX: usize = 10;
 
 /// A line and column of a data key, both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct SourcePosition {
     /// Key of the ConfigMap's data.
     pub(crate) key: &'static str,
     pub(crate) line: u32,
     pub(crate) column: u32,
 }
 
-impl Place {
+impl SourcePosition {
     /// The beginning of a line.
     pub(crate) fn line(key: &'static str, line: u32) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourcePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { key, line, column } = self;
         write!(f, "data.{key}: line {line} column {column}")
@@ -50,13 +50,13 @@ impl fmt::Display for Place {
 /// Something wrong with an expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{at}: {message}")]
-pub(crate) struct Fault {
-    pub(crate) at: Place,
+pub(crate) struct RuleFault {
+    pub(crate) at: SourcePosition,
     pub(crate) message: String,
 }
 
-impl Fault {
-    pub(crate) fn new(at: Place, message: impl Into<String>) -> Self {
+impl RuleFault {
+    pub(crate) fn new(at: SourcePosition, message: impl Into<String>) -> Self {
         Self {
             at,
             message: message.into(),
@@ -72,7 +72,7 @@ pub struct RuleError {
 
 impl RuleError {
     /// Of faults with and without a place.
-    pub(super) fn new(general: Vec<String>, mut placed: Vec<Fault>) -> Self {
+    pub(super) fn new(general: Vec<String>, mut placed: Vec<RuleFault>) -> Self {
         // Tokens are read before expressions; a reader goes from top to bottom.
         placed.sort_by_key(|fault| fault.at);
         let placed = placed.into_iter().map(|fault| fault.to_string());
@@ -89,9 +89,9 @@ impl RuleError {
 
 impl fmt::Display for RuleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told = self.faults.len().min(FAULTS_TOLD_MAX);
-        f.write_str(&self.faults[..told].join("; "))?;
-        match self.faults.len() - told {
+        let listed = self.faults.len().min(FAULTS_LISTED_MAX);
+        f.write_str(&self.faults[..listed].join("; "))?;
+        match self.faults.len() - listed {
             0 => Ok(()),
             more => write!(f, "; and {more} more"),
         }

@@ -5,7 +5,7 @@ use hooks::ranking::{ClaimView, RankRound, Ranking};
 
 use super::facts::{OfferingFacts, Owners, OwnersView, RankVariable, UsageIndex};
 use super::steps::Steps;
-use super::{Expressions, Judgement, Ran, Rule, with_steps};
+use super::{Expressions, Judgement, PolicyRule, Ran, with_steps};
 use crate::call_failure::CallFailure;
 use crate::interface::exchange::RankAsk;
 
@@ -17,7 +17,7 @@ struct Scored {
     excluded: Option<String>,
 }
 
-impl Rule {
+impl PolicyRule {
     pub(crate) fn rank(&self, ask: RankAsk<'_>, context: &Context, fuel: u64) -> Ran<Vec<Ranking>> {
         let RankAsk {
             round,
@@ -42,7 +42,7 @@ impl Rule {
 }
 
 struct Scoring<'a> {
-    rule: &'a Rule,
+    rule: &'a PolicyRule,
     expressions: &'a Expressions<RankVariable>,
     round: &'a RankRound,
     usage: UsageIndex,
@@ -80,7 +80,7 @@ impl Scoring<'_> {
                 let row = usize::try_from(row).unwrap_or(usize::MAX);
                 let scored = match known.get(row).cloned().flatten() {
                     Some(scored) => scored,
-                    None => self.scored((claim, &owners), row, steps)?,
+                    None => self.scored(claim, &owners, row, steps)?,
                 };
                 ranking.scores.push(scored.score);
                 if let Some(reason) = &scored.excluded {
@@ -97,7 +97,8 @@ impl Scoring<'_> {
 
     fn scored(
         &self,
-        (claim, owners): (&ClaimView, &OwnersView<'_>),
+        claim: &ClaimView,
+        owners: &OwnersView<'_>,
         row: usize,
         steps: &mut Steps,
     ) -> Result<Scored, CallFailure> {
@@ -129,8 +130,8 @@ impl Scoring<'_> {
         for exclusion in exclusions {
             match run.value(&exclusion.condition) {
                 Ok(value) if value.is_true() => {
-                    let told = || self.expressions.message(&mut run);
-                    let message = (!exclusion.is_told).then(told).flatten();
+                    let message_of_row = || self.expressions.message(&mut run);
+                    let message = (!exclusion.has_comment).then(message_of_row).flatten();
                     excluded = Some(message.unwrap_or_else(|| exclusion.reason.clone()));
                     break;
                 }

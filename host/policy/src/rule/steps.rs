@@ -25,7 +25,7 @@ pub(crate) enum Spent {
 
 impl Spent {
     /// What to say of it; a row is an offering, a move or a NodePool.
-    pub(crate) fn told(self, row: &str) -> String {
+    pub(crate) fn describe(self, row: &str) -> String {
         match self {
             Self::Call => "out of steps".to_owned(),
             Self::Row => format!(

@@ -2,7 +2,7 @@
 //!
 //! CEL's words and signs, save for bytes. What is no token is told with its place, and the rest is read on.
 
-use super::place::{Fault, Place};
+use super::place::{RuleFault, SourcePosition};
 
 /// A word or a sign.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,7 +20,7 @@ pub(super) enum Token {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Placed {
     pub(super) token: Token,
-    pub(super) at: Place,
+    pub(super) at: SourcePosition,
 }
 
 /// Longer ones first.
@@ -30,7 +30,11 @@ const SIGNS: [&str; 24] = [
 ];
 
 /// All tokens of a text that begins at a place, and an end.
-pub(super) fn tokens(text: &str, begin: Place, faults: &mut Vec<Fault>) -> Vec<Placed> {
+pub(super) fn tokens(
+    text: &str,
+    begin: SourcePosition,
+    faults: &mut Vec<RuleFault>,
+) -> Vec<Placed> {
     let mut lexer = Lexer {
         rest: text,
         at: begin,
@@ -47,14 +51,14 @@ pub(super) fn tokens(text: &str, begin: Place, faults: &mut Vec<Fault>) -> Vec<P
                     return tokens;
                 }
             }
-            Err(message) => faults.push(Fault::new(at, message)),
+            Err(message) => faults.push(RuleFault::new(at, message)),
         }
     }
 }
 
 struct Lexer<'a> {
     rest: &'a str,
-    at: Place,
+    at: SourcePosition,
 }
 
 impl<'a> Lexer<'a> {

@@ -6,25 +6,25 @@ use std::fmt;
 
 /// Type of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Type {
+pub(crate) enum RuleType {
     Bool,
     Int,
     Double,
     Text,
     /// A moment.
     Moment,
-    List(Box<Type>),
+    List(Box<RuleType>),
     /// Texts to values of one type.
-    Map(Box<Type>),
+    Map(Box<RuleType>),
     /// Settings of several types, each under its name.
     Record,
     /// What may be absent, and says so.
-    Optional(Box<Type>),
+    Optional(Box<RuleType>),
     /// Of nothing that is there: `null`, an item of an empty list, what was told to be wrong already.
     Unknown,
 }
 
-impl Type {
+impl RuleType {
     pub(crate) fn list(of: Self) -> Self {
         Self::List(Box::new(of))
     }
@@ -72,7 +72,7 @@ impl Type {
     }
 }
 
-impl fmt::Display for Type {
+impl fmt::Display for RuleType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bool => f.write_str("bool"),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::types::Type;
+use super::types::RuleType;
 
 /// A value while it is computed with.
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ pub(crate) enum Literal {
 pub(crate) struct Items {
     pub(crate) items: Vec<Literal>,
     /// Of one item; `None` when they differ.
-    pub(crate) of: Option<Type>,
+    pub(crate) of: Option<RuleType>,
 }
 
 /// A map of settings.
@@ -56,7 +56,7 @@ pub(crate) struct Items {
 pub(crate) struct Entries {
     pub(crate) entries: BTreeMap<String, Literal>,
     /// Of one value; `None` when they differ.
-    pub(crate) of: Option<Type>,
+    pub(crate) of: Option<RuleType>,
 }
 
 impl<'a> Value<'a> {
@@ -231,16 +231,16 @@ impl Literal {
     }
 
     /// Its type; lists and maps of several types are records.
-    pub(crate) fn of(&self) -> Type {
+    pub(crate) fn of(&self) -> RuleType {
         match self {
-            Self::Absent => Type::Unknown,
-            Self::Bool(_) => Type::Bool,
-            Self::Int(_) => Type::Int,
-            Self::Double(_) => Type::Double,
-            Self::Text(_) => Type::Text,
-            Self::Moment(_) => Type::Moment,
-            Self::List(items) => items.of.clone().map_or(Type::Record, Type::list),
-            Self::Map(map) => map.of.clone().map_or(Type::Record, Type::map),
+            Self::Absent => RuleType::Unknown,
+            Self::Bool(_) => RuleType::Bool,
+            Self::Int(_) => RuleType::Int,
+            Self::Double(_) => RuleType::Double,
+            Self::Text(_) => RuleType::Text,
+            Self::Moment(_) => RuleType::Moment,
+            Self::List(items) => items.of.clone().map_or(RuleType::Record, RuleType::list),
+            Self::Map(map) => map.of.clone().map_or(RuleType::Record, RuleType::map),
         }
     }
 
@@ -273,6 +273,6 @@ impl Literal {
     }
 }
 
-fn joined<'a>(mut literals: impl Iterator<Item = &'a Literal>) -> Option<Type> {
-    literals.try_fold(Type::Unknown, |of, literal| of.joined(&literal.of()))
+fn joined<'a>(mut literals: impl Iterator<Item = &'a Literal>) -> Option<RuleType> {
+    literals.try_fold(RuleType::Unknown, |of, literal| of.joined(&literal.of()))
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::{ConfigSchema, Node, Others, Shape, Type, pointer};
+use super::{ConfigSchema, CountRange, Others, SchemaNode, SchemaType, ValueSchema, pointer};
 use crate::limits::short;
 use crate::rule::words::distance;
 
@@ -21,7 +21,7 @@ const SHOWN_BYTES_MAX: usize = 48;
 const NAME_BYTES_MAX: usize = 40;
 const NAMES_MAX: usize = 256;
 /// Known keys that are told where none is near.
-const NAMES_TOLD_MAX: usize = 12;
+const NAMES_LISTED_MAX: usize = 12;
 /// Letters in which a mistyped key may differ.
 const NEAR: usize = 2;
 
@@ -39,36 +39,36 @@ impl ConfigSchema {
             Ok(value) => value,
             Err(error) => return Some(format!("cannot be read: {error}")),
         };
-        let mut check = Check::default();
+        let mut check = SchemaCheck::default();
         check.node(&self.root, &value, &mut Vec::new());
-        check.told()
+        check.into_text()
     }
 }
 
 /// A key or the number of an item.
-enum Step<'a> {
+enum PathStep<'a> {
     Key(&'a str),
     Item(usize),
 }
 
-type Path<'a> = Vec<Step<'a>>;
+type ValuePath<'a> = Vec<PathStep<'a>>;
 
 #[derive(Default)]
-struct Check {
+struct SchemaCheck {
     steps: u64,
     faults: Vec<String>,
-    untold: usize,
+    unlisted: usize,
 }
 
-impl Check {
-    fn told(mut self) -> Option<String> {
+impl SchemaCheck {
+    fn into_text(mut self) -> Option<String> {
         if self.steps > STEPS_MAX {
             self.faults.push(format!(
                 "checking it against the policy's config-schema takes more than {STEPS_MAX} steps; shorten one of them"
             ));
         }
-        if self.untold > 0 {
-            self.faults.push(format!("and {} more", self.untold));
+        if self.unlisted > 0 {
+            self.faults.push(format!("and {} more", self.unlisted));
         }
         (!self.faults.is_empty()).then(|| self.faults.join("; "))
     }
@@ -80,16 +80,16 @@ impl Check {
         self.steps <= STEPS_MAX
     }
 
-    fn fault(&mut self, at: &Path<'_>, fault: impl FnOnce() -> String) {
+    fn fault(&mut self, at: &ValuePath<'_>, fault: impl FnOnce() -> String) {
         if self.faults.len() >= FAULTS_MAX {
-            self.untold += 1;
+            self.unlisted += 1;
             return;
         }
         let items: Vec<String> = at
             .iter()
             .map(|step| match step {
-                Step::Key(key) => (*key).to_owned(),
-                Step::Item(number) => number.to_string(),
+                PathStep::Key(key) => (*key).to_owned(),
+                PathStep::Item(number) => number.to_string(),
             })
             .collect();
         let place = pointer(&items.iter().map(String::as_str).collect::<Vec<_>>());
@@ -101,20 +101,20 @@ impl Check {
         });
     }
 
-    fn node<'a>(&mut self, node: &Node, value: &'a Value, at: &mut Path<'a>) {
+    fn node<'a>(&mut self, node: &SchemaNode, value: &'a Value, at: &mut ValuePath<'a>) {
         if !self.goes_on(1 + text_steps(value)) {
             return;
         }
         match node {
-            Node::Anything => {}
-            Node::Nothing => self.fault(at, || {
+            SchemaNode::Anything => {}
+            SchemaNode::Nothing => self.fault(at, || {
                 format!("is {}; nothing may stand here", shown(value))
             }),
-            Node::Shape(shape) => self.shape(shape, value, at),
+            SchemaNode::Shape(shape) => self.shape(shape, value, at),
         }
     }
 
-    fn shape<'a>(&mut self, shape: &Shape, value: &'a Value, at: &mut Path<'a>) {
+    fn shape<'a>(&mut self, shape: &ValueSchema, value: &'a Value, at: &mut ValuePath<'a>) {
         if !shape.types.is_empty() && !shape.types.iter().any(|it| it.is_of(value))
             || !self.suits(shape, value)
         {
@@ -127,7 +127,7 @@ impl Check {
             Value::Array(items) => {
                 for (number, item) in items.iter().enumerate() {
                     if let Some(node) = &shape.items {
-                        at.push(Step::Item(number));
+                        at.push(PathStep::Item(number));
                         self.node(node, item, at);
                         at.pop();
                     }
@@ -139,7 +139,7 @@ impl Check {
     }
 
     /// Whether a value of the right type is one of those that are meant.
-    fn suits(&mut self, shape: &Shape, value: &Value) -> bool {
+    fn suits(&mut self, shape: &ValueSchema, value: &Value) -> bool {
         let is_listed = shape.one_of.as_ref().is_none_or(|all| {
             let mut all = all.iter();
             all.any(|it| self.goes_on(weight(it)) && is_equal(it, value))
@@ -152,7 +152,7 @@ impl Check {
                 }
                 Value::String(text) => {
                     let letters = text.chars().count();
-                    let is_long_enough = is_between(letters, shape.length);
+                    let is_long_enough = shape.length.contains(letters);
                     let mut pattern = shape.pattern.iter();
                     is_long_enough
                         && pattern.all(|(_, pattern)| {
@@ -160,19 +160,24 @@ impl Check {
                             self.goes_on(steps) && pattern.is_match(text)
                         })
                 }
-                Value::Array(items) => is_between(items.len(), shape.count),
+                Value::Array(items) => shape.count.contains(items.len()),
                 Value::Null | Value::Bool(_) | Value::Object(_) => true,
             }
     }
 
-    fn object<'a>(&mut self, shape: &Shape, fields: &'a Map<String, Value>, at: &mut Path<'a>) {
+    fn object<'a>(
+        &mut self,
+        shape: &ValueSchema,
+        fields: &'a Map<String, Value>,
+        at: &mut ValuePath<'a>,
+    ) {
         for name in &shape.required {
             if self.goes_on(1) && !fields.contains_key(name) {
                 self.fault(at, || missing(shape, name));
             }
         }
         for (key, value) in fields {
-            at.push(Step::Key(key));
+            at.push(PathStep::Key(key));
             match (shape.properties.get(key), &shape.others) {
                 (Some(node), _) | (None, Others::Each(node)) => self.node(node, value, at),
                 (None, Others::Nothing) => {
@@ -187,7 +192,7 @@ impl Check {
     }
 }
 
-impl Type {
+impl SchemaType {
     fn is_of(self, value: &Value) -> bool {
         match self {
             Self::Null => value.is_null(),
@@ -205,9 +210,12 @@ fn text_steps(value: &Value) -> usize {
     value.as_str().map_or(0, |it| it.len() / 64)
 }
 
-fn is_between(count: usize, (least, most): (Option<u64>, Option<u64>)) -> bool {
-    let count = u64::try_from(count).unwrap_or(u64::MAX);
-    least.is_none_or(|it| count >= it) && most.is_none_or(|it| count <= it)
+impl CountRange {
+    fn contains(self, count: usize) -> bool {
+        let Self { least, most } = self;
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        least.is_none_or(|it| count >= it) && most.is_none_or(|it| count <= it)
+    }
 }
 
 /// What comparing with a value takes, in steps.
@@ -228,15 +236,15 @@ fn is_equal(listed: &Value, value: &Value) -> bool {
     }
 }
 
-fn missing(shape: &Shape, name: &str) -> String {
+fn missing(shape: &ValueSchema, name: &str) -> String {
     let what = match shape.properties.get(name) {
-        Some(Node::Shape(it)) => format!(": {}", it.words()),
-        Some(Node::Anything | Node::Nothing) | None => String::new(),
+        Some(SchemaNode::Shape(it)) => format!(": {}", it.words()),
+        Some(SchemaNode::Anything | SchemaNode::Nothing) | None => String::new(),
     };
     format!("lacks {}{what}", cut(name))
 }
 
-fn unknown(known: &BTreeMap<String, Node>, key: &str) -> String {
+fn unknown(known: &BTreeMap<String, SchemaNode>, key: &str) -> String {
     let names = known.keys().filter(|it| it.len() <= NAME_BYTES_MAX);
     let names: Vec<&String> = names.take(NAMES_MAX).collect();
     let plain = |name: &str| name.replace(['-', '_'], "").to_lowercase();
@@ -251,15 +259,15 @@ fn unknown(known: &BTreeMap<String, Node>, key: &str) -> String {
         Some((_, name)) => format!("is no setting; did you mean {name}?"),
         None if names.is_empty() => "is no setting; there are none, take it out".to_owned(),
         None => {
-            let told = names.iter().take(NAMES_TOLD_MAX);
-            let told: Vec<&str> = told.map(|it| it.as_str()).collect();
-            let more = if known.len() > told.len() {
+            let listed = names.iter().take(NAMES_LISTED_MAX);
+            let listed: Vec<&str> = listed.map(|it| it.as_str()).collect();
+            let more = if known.len() > listed.len() {
                 ", ..."
             } else {
                 ""
             };
-            let told = told.join(", ");
-            format!("is no setting; take it out, or use {told}{more}")
+            let listed = listed.join(", ");
+            format!("is no setting; take it out, or use {listed}{more}")
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Bound, ConfigSchema, Node, Others, Shape, Type};
+use super::{Bound, ConfigSchema, CountRange, Others, SchemaNode, SchemaType, ValueSchema};
 
 /// Values of an `enum` that are told one by one.
 const LISTED_MAX: usize = 12;
@@ -26,14 +26,14 @@ impl ConfigSchema {
     /// The settings by name, those within another after it.
     pub fn settings(&self) -> Vec<Setting> {
         let mut settings = Vec::new();
-        if let Node::Shape(shape) = &self.root {
+        if let SchemaNode::Shape(shape) = &self.root {
             shape.within("", &mut settings);
         }
         settings
     }
 }
 
-impl Shape {
+impl ValueSchema {
     fn within(&self, head: &str, settings: &mut Vec<Setting>) {
         let dot = if head.is_empty() { "" } else { "." };
         for (name, node) in &self.properties {
@@ -64,13 +64,13 @@ impl Shape {
             return format!("a value{}", self.limits());
         }
         let types = self.types.iter().map(|it| match it {
-            Type::Null => "null",
-            Type::Boolean => "true or false",
-            Type::Integer => "a whole number",
-            Type::Number => "a number",
-            Type::String => "a text",
-            Type::Array => "a list",
-            Type::Object => "an object",
+            SchemaType::Null => "null",
+            SchemaType::Boolean => "true or false",
+            SchemaType::Integer => "a whole number",
+            SchemaType::Number => "a number",
+            SchemaType::String => "a text",
+            SchemaType::Array => "a list",
+            SchemaType::Object => "an object",
         });
         let types: Vec<&str> = types.collect();
         format!("{}{}", types.join(" or "), self.limits())
@@ -125,7 +125,7 @@ impl Bound {
     }
 }
 
-impl Node {
+impl SchemaNode {
     fn setting(&self, name: &str, is_required: bool) -> Setting {
         let (must_be, default, description) = match self {
             Self::Anything => ("a value".to_owned(), None, String::new()),
@@ -163,8 +163,8 @@ impl Node {
     }
 }
 
-fn counted(range: (Option<u64>, Option<u64>), of: &str) -> String {
-    match range {
+fn counted(range: CountRange, of: &str) -> String {
+    match (range.least, range.most) {
         (None, None) => String::new(),
         (Some(least), None) => format!(" of at least {least} {of}"),
         (None, Some(most)) => format!(" of at most {most} {of}"),

@@ -2,15 +2,15 @@
 //! native builds, on generated rounds.
 
 use disruption::hooks::{
-    Activity, BudgetPool, BudgetReasons, BudgetRound, BudgetsHook, ConsolidationHook,
-    ConsolidationRound, Context, DeclaredBudget, DeclaredBudgets, DefaultConsolidation, Move,
-    MoveKind, NO_CAPACITY_TYPE, NO_SYMBOL, NodeTable, PoolView,
+    BudgetPool, BudgetReasons, BudgetRound, BudgetsHook, ConsolidationHook, ConsolidationRound,
+    Context, DeclaredBudget, DeclaredBudgets, DefaultConsolidation, Move, MoveKind,
+    NO_CAPACITY_TYPE, NO_SYMBOL, NodeTable, PoolActivity, PoolView,
 };
 use guest_sdk::testing::{Harness, OfferingRow};
 use prefer_arm64::PreferArm64;
 use scheduling::ranking::{OfferingTable, PriceRank, RankHook, RankRound};
 
-use crate::random::Random;
+use crate::random::SplitMix;
 use crate::support::{builtin, host, round};
 
 /// Generated inputs of each kind. A build without optimization is for correctness, and spends its time elsewhere.
@@ -25,16 +25,16 @@ pub(crate) trait Draw: Sized {
     }
 }
 
-impl Draw for Random {
+impl Draw for SplitMix {
     fn amount(&mut self) -> f64 {
         f64::from(self.below(4001)) / 1000.0
     }
 }
 
-fn rank_round(random: &mut Random) -> RankRound {
+fn rank_round(random: &mut SplitMix) -> RankRound {
     let rows = 1 + random.below(40);
-    let prices = random.many(rows, Random::amount);
-    let numbers = |random: &mut Random, bound| random.many(rows, |random| random.below(bound));
+    let prices = random.many(rows, SplitMix::amount);
+    let numbers = |random: &mut SplitMix, bound| random.many(rows, |random| random.below(bound));
     let table = OfferingTable {
         symbols: round().table.symbols,
         instance_type: vec![4; prices.len()],
@@ -52,7 +52,7 @@ fn rank_round(random: &mut Random) -> RankRound {
         reservation_slots: numbers(random, 3),
         ice_count: numbers(random, 3),
         ice_age: numbers(random, 3000),
-        interruption_rate: random.many(rows, Random::amount),
+        interruption_rate: random.many(rows, SplitMix::amount),
         prior: prices.clone(),
         price: prices,
         extra: Vec::new(),
@@ -65,7 +65,7 @@ fn rank_round(random: &mut Random) -> RankRound {
     made
 }
 
-pub(crate) fn consolidation_round(random: &mut Random) -> (ConsolidationRound, Vec<Move>) {
+pub(crate) fn consolidation_round(random: &mut SplitMix) -> (ConsolidationRound, Vec<Move>) {
     let rows = 1 + random.below(20);
     let words = [
         "web",
@@ -75,7 +75,7 @@ pub(crate) fn consolidation_round(random: &mut Random) -> (ConsolidationRound, V
         "Balanced",
         "node",
     ];
-    let numbers = |random: &mut Random, bound| random.many(rows, |random| random.below(bound));
+    let numbers = |random: &mut SplitMix, bound| random.many(rows, |random| random.below(bound));
     let nodepool = numbers(random, 2);
     let policies = [2 + random.below(3), 2 + random.below(3)];
     let policy = nodepool
@@ -97,8 +97,8 @@ pub(crate) fn consolidation_round(random: &mut Random) -> (ConsolidationRound, V
         instance_type: vec![NO_SYMBOL; nodepool.len()],
         zone: vec![NO_SYMBOL; nodepool.len()],
         capacity_type: vec![0; nodepool.len()],
-        price: random.many(rows, Random::amount),
-        effective_price: random.many(rows, Random::amount),
+        price: random.many(rows, SplitMix::amount),
+        effective_price: random.many(rows, SplitMix::amount),
         consolidation_policy: policy,
         last_pod_event: numbers(random, 9000),
         drift_reason: vec![NO_SYMBOL; nodepool.len()],
@@ -129,7 +129,7 @@ pub(crate) fn consolidation_round(random: &mut Random) -> (ConsolidationRound, V
     )
 }
 
-fn moves(random: &mut Random, rows: u32) -> Vec<Move> {
+fn moves(random: &mut SplitMix, rows: u32) -> Vec<Move> {
     let kinds = [
         MoveKind::Empty,
         MoveKind::Delete,
@@ -160,9 +160,9 @@ fn moves(random: &mut Random, rows: u32) -> Vec<Move> {
     })
 }
 
-fn budget_round(random: &mut Random) -> BudgetRound {
+fn budget_round(random: &mut SplitMix) -> BudgetRound {
     let pools = random.below(5);
-    let flag = |random: &mut Random| random.below(2) == 1;
+    let flag = |random: &mut SplitMix| random.below(2) == 1;
     BudgetRound {
         context: context(),
         pools: random.many(pools, |random| {
@@ -170,9 +170,9 @@ fn budget_round(random: &mut Random) -> BudgetRound {
             BudgetPool {
                 name: format!("pool-{}", random.below(9)),
                 total: random.below(100),
-                activity: [0; 4].map(|_: u32| Activity {
+                activity: [0; 4].map(|_: u32| PoolActivity {
                     disrupting: random.below(3),
-                    ..Activity::default()
+                    ..PoolActivity::default()
                 }),
                 declared: random.many(budgets, |random| DeclaredBudget {
                     nodes: "10%".to_owned(),
@@ -204,7 +204,7 @@ pub(crate) fn context() -> Context {
 #[test]
 fn the_default_components_answer_as_the_native_defaults_do() {
     let host = host();
-    let mut random = Random::new(1);
+    let mut random = SplitMix::new(1);
     for _ in 0..ROUNDS {
         let round = rank_round(&mut random);
         assert_eq!(host.rank(&round).rankings, PriceRank.rank(&round).rankings);
@@ -238,7 +238,7 @@ fn a_policy_answers_the_same_natively() {
     let host = host();
     host.apply(&builtin("graviton-first", "rank", "prefer-arm64"));
     let native = Harness::<PreferArm64>::new("").unwrap();
-    let mut random = Random::new(2);
+    let mut random = SplitMix::new(2);
     for _ in 0..ROUNDS {
         let mut round = rank_round(&mut random);
         round.claims.truncate(1);

@@ -11,7 +11,7 @@ use disruption::hooks::{BudgetsHook, ConsolidationHook};
 use policy::{BindingSource, BindingState, PolicyHost};
 use scheduling::ranking::{
     ClaimOperator, ClaimRequirement, ClaimView, ExtraColumn, ExtraValues, OfferingTable,
-    PodsSummary, RankHook, RankRound, Stage, UsageTable, WorkloadTable,
+    PodsSummary, RankHook, RankRound, RankStage, UsageTable, WorkloadTable,
 };
 use wit_parser::{Resolve, Type, TypeDefKind, TypeId};
 
@@ -100,7 +100,7 @@ fn rank_round() -> RankRound {
     let claim = ClaimView {
         nodepool: WORD,
         weight: 10,
-        stage: Stage::Packing,
+        stage: RankStage::Packing,
         candidates: vec![0],
         requirements: vec![ClaimRequirement {
             key: WORD,
@@ -216,7 +216,7 @@ fn proposed() -> native::Move {
 }
 
 fn budget_round() -> native::BudgetRound {
-    let activity = native::Activity {
+    let activity = native::PoolActivity {
         disrupting: 1,
         recent_hour: 2,
         recent_day: 3,

@@ -9,7 +9,7 @@ use policy::{BindingSource, BindingState, InCharge, Limits, NodePoolLabels, Poli
 use scheduling::ranking::{ClaimView, RankHook, RankRound};
 
 use crate::agreement::{consolidation_round, context};
-use crate::random::Random;
+use crate::random::SplitMix;
 use crate::support::{annotated, builtin, config_map, host, round};
 
 fn rule(name: &str, kind: &str, text: &str) -> BindingSource {
@@ -174,7 +174,7 @@ fn a_consolidation_shadow_is_asked_for_its_order_and_its_verdicts() {
         let tried = (0..keys.len()).filter(|row| keys[*row] >= 0.0);
         tried.min_by(|a, b| keys[*a].total_cmp(&keys[*b]))
     };
-    let mut random = Random::new(11);
+    let mut random = SplitMix::new(11);
     let mut seen = 0;
     for _ in 0..200 {
         let (round, moves) = consolidation_round(&mut random);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use policy::{Cases, LaidOutResult, NoCases, RecordedLine, Recorder};
+use policy::{CallRecorder, Cases, LaidOutResult, NoCases, RecordedLine};
 use scheduling::ranking::RankHook;
 
 use crate::support::{Lines, builtin, config_map, host, key, round};
@@ -11,7 +11,7 @@ use crate::support::{Lines, builtin, config_map, host, key, round};
 fn cases_and_tables_of_a_recorded_rule_say_what_it_answered() {
     let cluster = host();
     let lines = Arc::new(Lines::default());
-    cluster.record_to(Arc::clone(&lines) as Arc<dyn Recorder>);
+    cluster.record_to(Arc::clone(&lines) as Arc<dyn CallRecorder>);
     let mut source = config_map("mine", "rank");
     let rule = r#"arch == "arm64" ? price * 0.5 : price"#;
     source.data.insert("rule".to_owned(), rule.to_owned());

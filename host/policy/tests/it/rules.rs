@@ -1,13 +1,13 @@
 //! Rules: one line in a ConfigMap changes the next decision, and a wrong one says where it is wrong.
 
 use disruption::hooks::{
-    Activity, BudgetPool, BudgetReason, BudgetReasons, BudgetRound, BudgetsHook, Civil,
-    ConsolidationHook, ConsolidationRound, Context, DeclaredBudget, Move, MoveKind,
-    NO_CAPACITY_TYPE, NO_SYMBOL, NodeTable, PoolView, VerdictDecision,
+    BudgetPool, BudgetReason, BudgetReasons, BudgetRound, BudgetsHook, Civil, ConsolidationHook,
+    ConsolidationRound, Context, DeclaredBudget, Move, MoveKind, NO_CAPACITY_TYPE, NO_SYMBOL,
+    NodeTable, PoolActivity, PoolView, VerdictDecision,
 };
-use policy::{BindingSource, BindingState, Kind, ProviderTells, rule_variables};
+use policy::{BindingSource, BindingState, PolicyKind, ProviderFacts, rule_variables};
 use scheduling::ranking::{
-    ClaimOperator, ClaimRequirement, RankHook, Ranking, Stage, UsageTable, WorkloadTable,
+    ClaimOperator, ClaimRequirement, RankHook, RankStage, Ranking, UsageTable, WorkloadTable,
 };
 
 use crate::support::{annotated, config_map, host, round};
@@ -87,7 +87,7 @@ fn a_rank_rule_sees_the_claim_its_pods_and_the_nodes_there_are() {
     asked.table.symbols.extend(words.map(str::to_owned));
     let sym = |at: u32| first + at;
     let claim = &mut asked.claims[0];
-    claim.stage = Stage::Launch;
+    claim.stage = RankStage::Launch;
     claim.nodepool_labels = vec![(sym(2), sym(3))];
     claim.free_addresses = vec![(sym(4), 9), (8, 250)];
     claim.requirements = vec![ClaimRequirement {
@@ -146,7 +146,7 @@ fn a_rank_rule_sees_the_claim_its_pods_and_the_nodes_there_are() {
 
 #[test]
 fn a_rule_that_names_what_nobody_tells_is_refused() {
-    let host = host().provided_by(ProviderTells {
+    let host = host().provided_by(ProviderFacts {
         free_addresses: false,
         interruption_rate: false,
     });
@@ -418,15 +418,15 @@ fn a_budget_rule_counts_nodes() {
             drifted: 5,
             price: 2.5,
             activity: [
-                Activity {
+                PoolActivity {
                     disrupting: 1,
                     recent_hour: 2,
                     failed_day: 1,
-                    ..Activity::default()
+                    ..PoolActivity::default()
                 },
-                Activity::default(),
-                Activity::default(),
-                Activity::default(),
+                PoolActivity::default(),
+                PoolActivity::default(),
+                PoolActivity::default(),
             ],
             declared: vec![DeclaredBudget {
                 nodes: "4".to_owned(),
@@ -474,15 +474,15 @@ fn a_budget_rule_counts_nodes() {
 fn every_variable_can_be_named() {
     let host = host();
     for (kind, word) in [
-        (Kind::Rank, "rank"),
-        (Kind::Consolidation, "consolidation"),
-        (Kind::Budgets, "budgets"),
+        (PolicyKind::Rank, "rank"),
+        (PolicyKind::Consolidation, "consolidation"),
+        (PolicyKind::Budgets, "budgets"),
     ] {
         for variable in rule_variables(kind) {
             let name = variable.name;
             let text = match kind {
-                Kind::Rank | Kind::Budgets => format!("{name} == {name} ? 1 : 2"),
-                Kind::Consolidation => format!("{name} == {name}"),
+                PolicyKind::Rank | PolicyKind::Budgets => format!("{name} == {name} ? 1 : 2"),
+                PolicyKind::Consolidation => format!("{name} == {name}"),
             };
             let status = host.apply(&rule(word, &[("rule", &text)]));
             assert_eq!(status.state, BindingState::Ready, "{text}: {status:?}");

@@ -2,8 +2,8 @@
 //! changes a decision with the settings of its examples.
 
 use disruption::hooks::{
-    Activity, BudgetPool, BudgetReason, BudgetReasons, BudgetRound, BudgetsHook, ConsolidationHook,
-    ConsolidationRound, Context, DeclaredBudget, Move, MoveKind, NodeTable, PoolView,
+    BudgetPool, BudgetReason, BudgetReasons, BudgetRound, BudgetsHook, ConsolidationHook,
+    ConsolidationRound, Context, DeclaredBudget, Move, MoveKind, NodeTable, PoolActivity, PoolView,
     VerdictDecision,
 };
 use guest_sdk::testing::{
@@ -18,7 +18,7 @@ use policy::{BindingState, PolicyHost};
 use scheduling::ranking::{ClaimView, OfferingTable, PriceRank, RankHook, RankRound, UsageTable};
 
 use crate::agreement::{Draw, ROUNDS};
-use crate::random::Random;
+use crate::random::SplitMix;
 use crate::support::{builtin, host};
 
 const TYPES: [&str; 5] = [
@@ -39,7 +39,7 @@ fn bound(name: &str, kind: &str, config: &str) -> PolicyHost {
     host
 }
 
-fn offering_rows(random: &mut Random) -> Vec<OfferingRow<'static>> {
+fn offering_rows(random: &mut SplitMix) -> Vec<OfferingRow<'static>> {
     let rows = 1 + random.below(40);
     random.many(rows, |random| {
         let instance_type = random.among(&TYPES);
@@ -65,7 +65,7 @@ fn offering_rows(random: &mut Random) -> Vec<OfferingRow<'static>> {
     })
 }
 
-fn used_rows(random: &mut Random) -> Vec<UsedRow<'static>> {
+fn used_rows(random: &mut SplitMix) -> Vec<UsedRow<'static>> {
     let rows = random.below(20);
     random.many(rows, |random| UsedRow {
         instance_type: random.among(&TYPES),
@@ -128,7 +128,7 @@ fn exclusions(ranking: &guest_sdk::Ranking) -> Vec<(u32, String)> {
 fn check_rank<P: RankPolicy>(name: &str, config: &str) {
     let host = bound(name, "rank", config);
     let native = Harness::<P>::new(config).unwrap();
-    let mut random = Random::new(3);
+    let mut random = SplitMix::new(3);
     let mut changed = 0;
     for _ in 0..ROUNDS {
         let (rows, used) = (offering_rows(&mut random), used_rows(&mut random));
@@ -288,7 +288,7 @@ fn host_move(from: guest_sdk::Move, kind: MoveKind) -> Move {
     }
 }
 
-fn node_rows(random: &mut Random) -> Vec<NodeRow<'static>> {
+fn node_rows(random: &mut SplitMix) -> Vec<NodeRow<'static>> {
     let rows = 1 + random.below(20);
     let policies = ["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"];
     random.many(rows, |random| NodeRow {
@@ -306,7 +306,7 @@ fn node_rows(random: &mut Random) -> Vec<NodeRow<'static>> {
 fn check_consolidation<P: ConsolidationPolicy>(name: &str, config: &str) {
     let host = bound(name, "consolidation", config);
     let native = Harness::<P>::new(config).unwrap();
-    let mut random = Random::new(4);
+    let mut random = SplitMix::new(4);
     let kinds = [
         (guest_sdk::MoveKind::Empty, MoveKind::Empty),
         (guest_sdk::MoveKind::Delete, MoveKind::Delete),
@@ -392,7 +392,7 @@ const REASONS: [(Reason, BudgetReason); 4] = [
     (Reason::Unhealthy, BudgetReason::Unhealthy),
 ];
 
-fn guest_pool(random: &mut Random, declared: u32) -> Pool {
+fn guest_pool(random: &mut SplitMix, declared: u32) -> Pool {
     let counts = REASONS.map(|(reason, _)| {
         let counts = Counts {
             disrupting: random.below(3),
@@ -413,7 +413,7 @@ fn guest_pool(random: &mut Random, declared: u32) -> Pool {
 fn budget_pool(from: &Pool, declared: u32) -> BudgetPool {
     let activity = REASONS.map(|(reason, _)| {
         let own = from.activity_of(reason).unwrap();
-        Activity {
+        PoolActivity {
             disrupting: own.disrupting,
             recent_hour: own.recent_hour,
             recent_day: own.recent_day,
@@ -440,7 +440,7 @@ fn budget_pool(from: &Pool, declared: u32) -> BudgetPool {
 fn check_budgets<P: BudgetPolicy>(name: &str, config: &str) {
     let host = bound(name, "budgets", config);
     let native = Harness::<P>::new(config).unwrap();
-    let mut random = Random::new(5);
+    let mut random = SplitMix::new(5);
     for _ in 0..ROUNDS {
         let declared = random.below(10);
         let pool = guest_pool(&mut random, declared);

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock};
 
 use policy::{
-    BindingSource, CallLimits, Limits, ObjectKey, PolicyHost, RecordedCall, RecordedLine,
-    RecordedPolicy, Recorder,
+    BindingSource, CallLimits, CallRecorder, Limits, ObjectKey, PolicyHost, RecordedCall,
+    RecordedLine, RecordedPolicy,
 };
 use scheduling::ranking::{ClaimView, NO_SYMBOL, OfferingTable, RankRound};
 
@@ -13,7 +13,7 @@ use scheduling::ranking::{ClaimView, NO_SYMBOL, OfferingTable, RankRound};
 #[derive(Default)]
 pub(crate) struct Lines(pub(crate) Mutex<Vec<RecordedLine>>);
 
-impl Recorder for Lines {
+impl CallRecorder for Lines {
     fn record(&self, call: Box<RecordedCall>, policy: &dyn Fn() -> RecordedPolicy) {
         let mut lines = self.0.lock().unwrap();
         lines.push(RecordedLine::Policy(policy()));

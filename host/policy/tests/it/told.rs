@@ -7,8 +7,8 @@ use disruption::hooks::{
     Civil, ConsolidationHook, ConsolidationRound, Context, Move, MoveKind, NO_CAPACITY_TYPE,
     NO_SYMBOL, NodeTable, VerdictDecision,
 };
-use policy::{BindingState, PolicyHost, ProviderTells, RecordedLine, Recorder};
-use scheduling::ranking::{RankHook, RankRound, Stage, WorkloadTable};
+use policy::{BindingState, CallRecorder, PolicyHost, ProviderFacts, RecordedLine};
+use scheduling::ranking::{RankHook, RankRound, RankStage, WorkloadTable};
 
 use crate::arrival::{context, repeating, telling};
 use crate::guests::{AT_WORK, TRANSIENT_REFUSAL, component};
@@ -32,7 +32,7 @@ fn log_of(host: &PolicyHost, name: &str) -> String {
 
 #[test]
 fn a_policy_that_needs_what_the_cloud_does_not_tell_is_refused() {
-    let silent = ProviderTells {
+    let silent = ProviderFacts {
         free_addresses: true,
         interruption_rate: false,
     };
@@ -167,7 +167,7 @@ fn interruption_rates_of_the_binding_count_for_its_policy() {
 fn memory_lasts_from_round_to_round_until_the_policy_changes() {
     let host = host();
     let lines = Arc::new(Lines::default());
-    host.record_to(Arc::clone(&lines) as Arc<dyn Recorder>);
+    host.record_to(Arc::clone(&lines) as Arc<dyn CallRecorder>);
     let source = telling("rank");
     host.apply(&source);
     let asked = |at: &RankRound| {
@@ -180,7 +180,7 @@ fn memory_lasts_from_round_to_round_until_the_policy_changes() {
     let packing = repeated_round();
     let mut launch = packing.clone();
     for claim in &mut launch.claims {
-        claim.stage = Stage::Launch;
+        claim.stage = RankStage::Launch;
     }
     assert_eq!(asked(&packing), "");
     assert_eq!(asked(&packing), "1");

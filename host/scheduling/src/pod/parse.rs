@@ -2,6 +2,8 @@
 //!
 //! Total over what the API server admits; the few things it cannot rule out become [`InvalidPod`].
 
+mod terms;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -11,11 +13,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 
 use super::requests::limits;
 use super::{
-    AffinityTerm, ClaimRef, HostPort, InvalidPod, LabelSelector, Nomination, Owner, Pod, PodKey,
-    PodPhase, PodShape, SelectorOperator, ShapeTable, Toleration, TopologySpread, Weighted,
-    effective_requests,
+    ClaimRef, HostPort, InvalidPod, Nomination, Owner, Pod, PodKey, PodPhase, PodShape, ShapeTable,
+    Toleration, effective_requests,
 };
-use crate::requirements::{Operator, Requirement};
+
+use terms::{
+    affinity_term, affinity_terms, node_term, preferred_node_terms, topology_spread, weighted_terms,
+};
 
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
@@ -136,18 +140,13 @@ impl PodShape {
                 .iter()
                 .map(|t| node_term(t, key))
                 .collect::<Result<_, _>>()?,
-            preferred_node_affinity: node_affinity
-                .preferred_during_scheduling_ignored_during_execution
-                .iter()
-                .flatten()
-                .map(|p| {
-                    Ok(Weighted {
-                        weight: p.weight,
-                        value: node_term(&p.preference, key)?,
-                    })
-                })
-                .collect::<Result<_, InvalidPod>>()?,
-            pod_affinity: terms(
+            preferred_node_affinity: preferred_node_terms(
+                node_affinity
+                    .preferred_during_scheduling_ignored_during_execution
+                    .as_ref(),
+                key,
+            )?,
+            pod_affinity: affinity_terms(
                 pod_affinity
                     .required_during_scheduling_ignored_during_execution
                     .as_ref(),
@@ -159,7 +158,7 @@ impl PodShape {
                     .as_ref(),
                 term,
             ),
-            pod_anti_affinity: terms(
+            pod_anti_affinity: affinity_terms(
                 pod_anti_affinity
                     .required_during_scheduling_ignored_during_execution
                     .as_ref(),
@@ -246,102 +245,6 @@ fn annotations(metadata: &meta::ObjectMeta) -> BTreeMap<String, String> {
         })
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect()
-}
-
-fn node_term(term: &core::NodeSelectorTerm, pod: &PodKey) -> Result<Vec<Requirement>, InvalidPod> {
-    term.match_expressions
-        .iter()
-        .flatten()
-        .map(|expression| {
-            let operator =
-                Operator::parse(&expression.operator).ok_or_else(|| InvalidPod::Operator {
-                    pod: pod.clone(),
-                    key: expression.key.clone(),
-                    operator: expression.operator.clone(),
-                })?;
-            let values = expression.values.iter().flatten().map(String::as_str);
-            Ok(Requirement::new(&expression.key, operator, values))
-        })
-        .collect()
-}
-
-fn terms(
-    list: Option<&Vec<core::PodAffinityTerm>>,
-    parse: impl Fn(&core::PodAffinityTerm) -> AffinityTerm,
-) -> Vec<AffinityTerm> {
-    list.into_iter().flatten().map(parse).collect()
-}
-
-fn weighted_terms(
-    list: Option<&Vec<core::WeightedPodAffinityTerm>>,
-    parse: impl Fn(&core::PodAffinityTerm) -> AffinityTerm,
-) -> Vec<Weighted<AffinityTerm>> {
-    list.into_iter()
-        .flatten()
-        .map(|t| Weighted {
-            weight: t.weight,
-            value: parse(&t.pod_affinity_term),
-        })
-        .collect()
-}
-
-fn affinity_term(
-    term: &core::PodAffinityTerm,
-    pod_labels: &BTreeMap<String, String>,
-) -> AffinityTerm {
-    let mut selector = selector(
-        term.label_selector.as_ref(),
-        term.match_label_keys.as_ref(),
-        pod_labels,
-    );
-    if let Some(selector) = &mut selector {
-        for key in term.mismatch_label_keys.iter().flatten() {
-            if let Some(value) = pod_labels.get(key) {
-                selector.require(key, SelectorOperator::NotIn, [value.clone()]);
-            }
-        }
-    }
-    let mut namespaces = term.namespaces.clone().unwrap_or_default();
-    namespaces.sort();
-    AffinityTerm {
-        topology_key: labels::normalize(&term.topology_key).to_owned(),
-        selector,
-        namespaces,
-        namespace_selector: term.namespace_selector.as_ref().map(LabelSelector::parse),
-    }
-}
-
-fn selector(
-    selector: Option<&meta::LabelSelector>,
-    match_label_keys: Option<&Vec<String>>,
-    pod_labels: &BTreeMap<String, String>,
-) -> Option<LabelSelector> {
-    let mut parsed = LabelSelector::parse(selector?);
-    for key in match_label_keys.into_iter().flatten() {
-        if let Some(value) = pod_labels.get(key) {
-            parsed.require(key, SelectorOperator::In, [value.clone()]);
-        }
-    }
-    Some(parsed)
-}
-
-fn topology_spread(
-    constraint: &core::TopologySpreadConstraint,
-    pod_labels: &BTreeMap<String, String>,
-) -> TopologySpread {
-    TopologySpread {
-        max_skew: constraint.max_skew,
-        topology_key: labels::normalize(&constraint.topology_key).to_owned(),
-        is_required: constraint.when_unsatisfiable != "ScheduleAnyway",
-        selector: selector(
-            constraint.label_selector.as_ref(),
-            constraint.match_label_keys.as_ref(),
-            pod_labels,
-        ),
-        min_domains: constraint.min_domains,
-        honors_node_affinity: constraint.node_affinity_policy.as_deref() != Some("Ignore"),
-        honors_node_taints: constraint.node_taints_policy.as_deref() == Some("Honor"),
-    }
 }
 
 fn toleration(toleration: &core::Toleration) -> Toleration {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use apis::NodePool;
 use hooks::ranking::{
-    ClaimView, OfferingTable, PodsSummary, PolicyUse, RankHook, RankRound, Stage, Symbols,
+    ClaimView, OfferingTable, PodsSummary, PolicyUse, RankHook, RankRound, RankStage, Symbols,
     WorkloadTable,
 };
 use jiff::Timestamp;
@@ -124,7 +124,7 @@ fn view(pool: &AppraisedPool<'_>, candidates: Vec<u32>, symbols: &mut Symbols) -
     ClaimView {
         nodepool: symbols.intern(node_pool.metadata.name.as_deref().unwrap_or("")),
         weight: u32::try_from(node_pool.weight()).unwrap_or(0),
-        stage: Stage::Appraisal,
+        stage: RankStage::Appraisal,
         candidates,
         requirements: claim_requirements(&wanted, symbols),
         pods: PodsSummary::default(),

@@ -62,14 +62,14 @@ impl Exclusions {
 /// The reasons in a line.
 impl std::fmt::Display for Exclusions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut told = 0;
+        let mut listed = 0;
         for (index, it) in self.reasons.iter().enumerate() {
             let separator = if index == 0 { "" } else { ", " };
             write!(f, "{separator}{} ({})", it.reason, it.offerings)?;
-            told += it.offerings;
+            listed += it.offerings;
         }
-        if told < self.total {
-            write!(f, ", other reasons ({})", self.total - told)?;
+        if listed < self.total {
+            write!(f, ", other reasons ({})", self.total - listed)?;
         }
         Ok(())
     }

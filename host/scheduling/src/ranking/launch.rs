@@ -7,8 +7,8 @@ use apis::labels;
 use apis::resources::Resources;
 use apis::{NodeClaim, NodePool};
 use hooks::ranking::{
-    ClaimView, OfferingTable, PodsSummary, PolicyUse, PremiumMax, RankAnswer, RankHook, RankRound,
-    Stage, Symbols, WorkloadTable,
+    ClaimView, Needs, OfferingTable, PodsSummary, PolicyUse, PremiumMax, RankAnswer, RankHook,
+    RankRound, RankStage, Symbols, WorkloadTable,
 };
 use jiff::Timestamp;
 
@@ -18,7 +18,7 @@ use super::table::{
     TableRow, accelerators, claim_requirements, memory_mib, offering_table, saturate,
 };
 use super::usage::{Usage, UsageKey, usage_table};
-use super::workloads::{FactsByOwner, pods_summary, push_workloads};
+use super::workloads::{FactsByOwner, WorkloadContext, pods_summary, push_workloads};
 use crate::instance_type::InstanceType;
 use crate::pod::Pod;
 use crate::requirements::{AllowUndefined, Requirements};
@@ -75,7 +75,7 @@ pub struct RankedLaunch {
     /// Offerings the policy ruled out, with its reason.
     pub excluded: Vec<(RankedOffering, String)>,
     /// Offerings dropped as they cost more than the bound above the cheapest one, and that bound.
-    pub too_dear: Option<(usize, PremiumMax)>,
+    pub above_premium: Option<(usize, PremiumMax)>,
     /// Whether the best offering is another than list prices would choose.
     pub is_changed: bool,
     /// USD an hour that the best offering costs more than the one of the lowest price.
@@ -133,11 +133,7 @@ pub fn rank_for_launch(launch: &LaunchRanking<'_>, hook: &dyn RankHook) -> Ranke
         let free = launch.free_addresses.iter();
         view.free_addresses = free.map(|(zone, it)| (symbols.intern(zone), *it)).collect();
     }
-    let mut workloads = WorkloadTable::default();
-    if needs.workloads {
-        let of_pods = (launch.owners, launch.now);
-        push_workloads(&mut workloads, 0, launch.pods, of_pods, &mut symbols);
-    }
+    let workloads = workloads(launch, needs, &mut symbols);
     let usage = usage_table(launch.usage, &mut symbols);
     let round = RankRound {
         now_seconds: u64::try_from(launch.now.as_second()).unwrap_or(0),
@@ -160,7 +156,7 @@ pub fn rank_for_launch(launch: &LaunchRanking<'_>, hook: &dyn RankHook) -> Ranke
     // Flexibility that the owner asked for goes before price.
     if !has_min_values {
         let own = premium_of_pool(launch.node_pool, launch.premium_max);
-        ranked.drop_too_dear(own.tighter(bound));
+        ranked.hold_to_premium(own.tighter(bound));
     }
     ranked
 }
@@ -168,7 +164,7 @@ pub fn rank_for_launch(launch: &LaunchRanking<'_>, hook: &dyn RankHook) -> Ranke
 impl RankedLaunch {
     /// Drops what a policy prefers beyond what it may cost. Without a policy's say there is nothing to bound: more
     /// expensive offerings are what a launch falls back on.
-    fn drop_too_dear(&mut self, bound: PremiumMax) {
+    fn hold_to_premium(&mut self, bound: PremiumMax) {
         let prices = self.offerings.iter().map(|it| it.price_per_hour);
         let Some(cheapest) = prices.min_by(f64::total_cmp) else {
             return;
@@ -178,11 +174,23 @@ impl RankedLaunch {
             let most = bound.most(cheapest);
             self.offerings.retain(|it| it.price_per_hour <= most);
             let dropped = before - self.offerings.len();
-            self.too_dear = (dropped > 0).then_some((dropped, bound));
+            self.above_premium = (dropped > 0).then_some((dropped, bound));
         }
         let best = self.offerings.first().map_or(0.0, |it| it.price_per_hour);
         self.premium_per_hour = best - cheapest;
     }
+}
+
+fn workloads(launch: &LaunchRanking<'_>, needs: Needs, symbols: &mut Symbols) -> WorkloadTable {
+    let mut table = WorkloadTable::default();
+    if needs.workloads {
+        let context = WorkloadContext {
+            owners: launch.owners,
+            now: launch.now,
+        };
+        push_workloads(&mut table, 0, launch.pods, context, symbols);
+    }
+    table
 }
 
 fn claim_view(
@@ -204,7 +212,7 @@ fn claim_view(
     ClaimView {
         nodepool: symbols.intern(&pool),
         weight: u32::try_from(launch.node_pool.weight()).unwrap_or(0),
-        stage: Stage::Launch,
+        stage: RankStage::Launch,
         candidates: Vec::new(),
         requirements: claim_requirements(requirements, symbols),
         pods: PodsSummary {

@@ -26,6 +26,15 @@ pub struct WorkloadFacts {
     pub disruptions_allowed: u32,
 }
 
+/// What pods are summed up by.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkloadContext<'a> {
+    /// Their owners.
+    pub owners: &'a FactsByOwner,
+    /// When.
+    pub now: Timestamp,
+}
+
 /// Facts by UID of the owner.
 pub type FactsByOwner = BTreeMap<String, WorkloadFacts>;
 
@@ -66,7 +75,7 @@ pub fn push_workloads(
     table: &mut WorkloadTable,
     of: u32,
     pods: &[Arc<Pod>],
-    (facts, now): (&FactsByOwner, Timestamp),
+    context: WorkloadContext<'_>,
     symbols: &mut Symbols,
 ) {
     let mut groups: BTreeMap<(&str, &str, String), Vec<&Arc<Pod>>> = BTreeMap::new();
@@ -81,10 +90,10 @@ pub fn push_workloads(
         for pod in &pods {
             total.add_assign(&pod.shape.requests);
         }
-        let fact = fact(&first.shape, facts);
+        let fact = fact(&first.shape, context.owners);
         let class = first.shape.priority_class_name.as_deref().unwrap_or("");
         let priorities = pods.iter().map(|it| it.shape.priority);
-        let waits = pods.iter().map(|it| wait(it, now));
+        let waits = pods.iter().map(|it| wait(it, context.now));
         table.of.push(of);
         table.namespace.push(symbols.intern(namespace));
         table.owner_kind.push(symbols.intern(kind));

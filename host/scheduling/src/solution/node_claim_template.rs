@@ -25,7 +25,7 @@ impl NewClaim {
         let min_values = requirements
             .find(labels::INSTANCE_TYPE)
             .and_then(|r| r.min_values);
-        if !self.is_bare() {
+        if !self.is_of_template() {
             wire.retain(|r| r.key != labels::INSTANCE_TYPE && r.key != labels::CAPACITY_TYPE);
             // The list keeps the order of cost, which a set of values would lose.
             wire.push(apis::NodeSelectorRequirementWithMinValues {

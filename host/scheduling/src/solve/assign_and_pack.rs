@@ -6,7 +6,7 @@
 
 use super::input::pod_groups::shares_one_host;
 use super::input::pool_table::{PoolCheckpoint, PoolTable};
-use super::input::topology::{HOSTNAME_KEY, OwnedTerm, Topology, TopologyRule};
+use super::input::topology::{HOSTNAME_KEY, OwnedTerm, Pin, Topology, TopologyRule};
 use super::place::claim::OpenClaim;
 use super::solver::{DomainCaps, Pending, PodBatch, Solver};
 use crate::interrupt::Interrupt;
@@ -68,8 +68,8 @@ impl Solver<'_> {
                 continue;
             }
             let failed_domains = failed.iter().filter_map(|batch| {
-                let (key, domain) = batch.pins.first()?;
-                Some((batch.group, *key, *domain))
+                let Pin { key, domain } = *batch.pins.first()?;
+                Some((batch.group, key, domain))
             });
             self.failed_domains.extend(failed_domains);
             left.extend(failed.into_iter().map(|batch| Pending {
@@ -202,7 +202,7 @@ fn cap(caps: &mut DomainCaps, assigned: &[PodBatch], failed: &[PodBatch], keeps_
             };
             let took = count(assigned).saturating_sub(count(failed));
             let most = if keeps_share { took } else { 0 };
-            caps.insert((batch.group, pin.0, pin.1), most);
+            caps.insert((batch.group, pin.key, pin.domain), most);
         }
     }
 }

@@ -9,7 +9,7 @@ use super::input::counts::TermCounts;
 use super::input::nodes::Nodes;
 use super::input::pod_groups::{GroupView, PodGroup};
 use super::input::pool_table::PoolTable;
-use super::input::topology::{DomainId, GroupId, KeyId, Topology};
+use super::input::topology::{DomainId, GroupId, KeyId, Pin, Topology};
 use super::input::unit_price::{UnitPrice, unit_price};
 use super::input::vocabulary::{Amounts, Dimensions, SetId, Vocabulary, add_times};
 use super::place::claim::OpenClaim;
@@ -34,6 +34,13 @@ pub(super) type ClosedDomains = BTreeSet<(usize, KeyId, DomainId)>;
 /// pool's.
 pub(super) type DeferredDomains = BTreeMap<(usize, KeyId, DomainId), String>;
 
+/// A step of relaxation of a group's pods.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ViewId {
+    pub(super) group: usize,
+    pub(super) view: usize,
+}
+
 /// Pods of a group that still need a place, at one step of relaxation.
 #[derive(Debug, Clone)]
 pub(super) struct Pending {
@@ -49,7 +56,7 @@ pub(super) struct PodBatch {
     pub(super) view: usize,
     /// Requirements, volume alternative and pins merged.
     pub(super) set: SetId,
-    pub(super) pins: Vec<(KeyId, DomainId)>,
+    pub(super) pins: Vec<Pin>,
     pub(super) members: Vec<usize>,
 }
 
@@ -83,6 +90,24 @@ pub(super) struct Solver<'a> {
     pub(super) closed_domains: ClosedDomains,
     /// The same of the present pass, in which others may still open a node there.
     pub(super) failed_domains: ClosedDomains,
+}
+
+impl Pending {
+    pub(super) fn view_id(&self) -> ViewId {
+        ViewId {
+            group: self.group,
+            view: self.view,
+        }
+    }
+}
+
+impl PodBatch {
+    pub(super) fn view_id(&self) -> ViewId {
+        ViewId {
+            group: self.group,
+            view: self.view,
+        }
+    }
 }
 
 impl Solver<'_> {

@@ -232,7 +232,7 @@ impl Cluster {
             daemon_requests: Resources::new(),
             is_initialized: true,
             is_schedulable: true,
-            is_settling: false,
+            is_within_consolidate_after: false,
             volume_limits: BTreeMap::new(),
             volumes: BTreeMap::new(),
         }));

@@ -197,7 +197,7 @@ fn existing_nodes_come_first_initialized_before_others() {
 fn candidates_do_not_go_to_settling_nodes() {
     let mut cluster = Cluster::new();
     cluster.node("young", "zone-a", Vec::new());
-    cluster.edit_node(0, |node| node.is_settling = true);
+    cluster.edit_node(0, |node| node.is_within_consolidate_after = true);
     cluster.pods("a", 1, SMALL, json!({}));
     assert_eq!(cluster.solve().existing.len(), 1);
     cluster.problem.candidates = BTreeSet::from([PodKey::new("default", "a-0")]);

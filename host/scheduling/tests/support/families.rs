@@ -600,7 +600,7 @@ pub fn add_nodes(problem: &mut Problem, count: usize) {
             daemon_requests: Resources::new(),
             is_initialized: true,
             is_schedulable: true,
-            is_settling: false,
+            is_within_consolidate_after: false,
             volume_limits: BTreeMap::new(),
             volumes: BTreeMap::new(),
             name,

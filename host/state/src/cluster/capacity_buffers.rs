@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::Cluster;
 use super::change::{Change, Changes, Refused, Versions};
-use super::pools::gone;
+use super::pools::deleted;
 use super::watched::Watched;
 use crate::workloads::key_of;
 
@@ -37,8 +37,8 @@ impl Watched for CapacityBuffer {
         if before.is_some() {
             cluster.bump(now);
         }
-        let gone = gone(key, before);
-        gone.map(Change::CapacityBuffer).into_iter().collect()
+        let deleted = deleted(key, before);
+        deleted.map(Change::CapacityBuffer).into_iter().collect()
     }
 
     fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {

@@ -7,7 +7,7 @@ use apis::ObjectKey;
 use jiff::Timestamp;
 use scheduling::pod::PodKey;
 
-use super::watched::{Applied, Deleted, Listed, Said, Watched, Written};
+use super::watched::{AppliedObject, Deleted, Listed, Said, Watched, WrittenObject};
 
 /// One fact for [`Cluster::apply`](super::Cluster::apply): what the API has, or a mark of our own.
 #[derive(Debug)]
@@ -52,12 +52,12 @@ pub struct ObjectEvent(pub(super) Box<dyn Said>);
 impl Event {
     /// An object was added or changed.
     pub fn applied<K: Watched>(object: Arc<K>) -> Self {
-        Self::Object(ObjectEvent(Box::new(Applied(object))))
+        Self::Object(ObjectEvent(Box::new(AppliedObject(object))))
     }
 
     /// We wrote an object ourselves: the model learns of it at once, as the watch may tell only after the next decision.
     pub fn written<K: Watched>(object: Arc<K>) -> Self {
-        Self::Object(ObjectEvent(Box::new(Written(object))))
+        Self::Object(ObjectEvent(Box::new(WrittenObject(object))))
     }
 
     /// An object is gone.

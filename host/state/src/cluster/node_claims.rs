@@ -42,8 +42,8 @@ impl Watched for NodeClaim {
         let pool = cluster.pool_of_claim(&key.name);
         let claim = cluster.of_claim(&key.name).and_then(|it| it.claim.as_ref());
         let uid = claim.map(|it| it.uid.clone());
-        cluster.recent_claims.gone(&key.name, uid);
-        cluster.claim_gone(now, &key.name);
+        cluster.recent_claims.deleted(&key.name, uid);
+        cluster.claim_deleted(now, &key.name);
         vec![Change::NodeClaim {
             name: key.name.clone(),
             node,
@@ -86,7 +86,7 @@ impl Cluster {
             if key.is_empty() {
                 return;
             }
-            self.claim_gone(now, &name);
+            self.claim_deleted(now, &name);
         }
         if old.as_ref() != Some(&key) {
             Arc::make_mut(&mut self.data.claim_keys).insert(name, key.clone());
@@ -105,7 +105,7 @@ impl Cluster {
         self.replace(now, key, &before, after);
     }
 
-    fn claim_gone(&mut self, now: Timestamp, name: &str) {
+    fn claim_deleted(&mut self, now: Timestamp, name: &str) {
         let Some(key) = Arc::make_mut(&mut self.data.claim_keys).remove(name) else {
             return;
         };

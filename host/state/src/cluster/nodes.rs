@@ -52,7 +52,7 @@ impl Watched for v1::Node {
 
     fn deleted(cluster: &mut Cluster, now: Timestamp, (): (), key: &ObjectKey) -> Changes {
         let seen = Arc::make_mut(&mut cluster.data.seen_nodes).remove(&key.name);
-        cluster.node_gone(now, &key.name);
+        cluster.node_deleted(now, &key.name);
         let Some(seen) = seen else {
             return Changes::new();
         };
@@ -91,7 +91,7 @@ impl Cluster {
             .get(&name)
             .is_some_and(|old| *old != key)
         {
-            self.node_gone(now, &name);
+            self.node_deleted(now, &name);
         }
         let before = self.data.nodes.get(&key).cloned().unwrap_or_default();
         if before.node.as_deref() == Some(&facts) {
@@ -105,7 +105,7 @@ impl Cluster {
         self.replace(now, key, &before, after);
     }
 
-    fn node_gone(&mut self, now: Timestamp, name: &str) {
+    fn node_deleted(&mut self, now: Timestamp, name: &str) {
         let Some(key) = Arc::make_mut(&mut self.data.node_keys).remove(name) else {
             return;
         };

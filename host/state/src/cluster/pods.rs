@@ -27,18 +27,18 @@ impl Watched for v1::Pod {
                 let key = PodKey::new(namespace, meta.name.as_deref().unwrap_or_default());
                 return Err(Refused {
                     error: Box::new(error.into()),
-                    changes: cluster.pod_gone(now, &key, false),
+                    changes: cluster.pod_deleted(now, &key, false),
                 });
             }
         };
         if pod.is_terminal() {
-            return Ok(cluster.pod_gone(now, &pod.key, false));
+            return Ok(cluster.pod_deleted(now, &pod.key, false));
         }
         Ok(cluster.pod_seen(now, pod))
     }
 
     fn deleted(cluster: &mut Cluster, now: Timestamp, (): (), key: &ObjectKey) -> Changes {
-        cluster.pod_gone(now, key, true)
+        cluster.pod_deleted(now, key, true)
     }
 
     fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
@@ -84,7 +84,7 @@ impl Cluster {
         }]
     }
 
-    fn pod_gone(&mut self, now: Timestamp, key: &PodKey, is_deleted: bool) -> Changes {
+    fn pod_deleted(&mut self, now: Timestamp, key: &PodKey, is_deleted: bool) -> Changes {
         let Some(before) = self.data.pods.get(key).cloned() else {
             return Changes::new();
         };

@@ -37,7 +37,7 @@ impl Watched for NodePool {
         if before.is_some() {
             cluster.bump(now);
         }
-        gone(key, before)
+        deleted(key, before)
             .map(Change::NodePool)
             .into_iter()
             .collect()
@@ -73,8 +73,8 @@ impl Watched for Ec2NodeClass {
 
     fn deleted(cluster: &mut Cluster, _now: Timestamp, (): (), key: &ObjectKey) -> Changes {
         let before = Arc::make_mut(&mut cluster.data.node_classes).remove(&key.name);
-        let gone = gone(key, before.map(|it| it.object));
-        gone.map(Change::NodeClass).into_iter().collect()
+        let deleted = deleted(key, before.map(|it| it.object));
+        deleted.map(Change::NodeClass).into_iter().collect()
     }
 
     fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
@@ -102,8 +102,8 @@ impl Watched for NodeOverlay {
 
     fn deleted(cluster: &mut Cluster, _now: Timestamp, (): (), key: &ObjectKey) -> Changes {
         let before = Arc::make_mut(&mut cluster.data.node_overlays).remove(&key.name);
-        let gone = gone(key, before);
-        gone.map(Change::NodeOverlay).into_iter().collect()
+        let deleted = deleted(key, before);
+        deleted.map(Change::NodeOverlay).into_iter().collect()
     }
 
     fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
@@ -113,7 +113,7 @@ impl Watched for NodeOverlay {
 }
 
 /// Nothing where there was nothing.
-pub(crate) fn gone<K>(key: &ObjectKey, before: Option<Arc<K>>) -> Option<Versions<K>> {
+pub(crate) fn deleted<K>(key: &ObjectKey, before: Option<Arc<K>>) -> Option<Versions<K>> {
     before.map(|before| Versions {
         key: key.clone(),
         before: Some(before),

@@ -11,12 +11,12 @@ use apis::NodeClaim;
 /// How many claims are kept.
 const KEPT_MAX: usize = 256;
 /// How many UIDs are kept of claims that are gone: more than can be written to at once.
-const GONE_MAX: usize = 4096;
+const DELETED_MAX: usize = 4096;
 
 /// Copies of claims that changed lately, and the newest version known of every claim.
 #[derive(Debug, Default)]
 pub(super) struct RecentClaims {
-    kept: BTreeMap<String, Kept>,
+    kept: BTreeMap<String, KeptClaim>,
     /// Names by when they were kept last.
     ages: BTreeMap<u64, String>,
     next: u64,
@@ -26,11 +26,11 @@ pub(super) struct RecentClaims {
     /// for its present, or it is launched twice.
     versions: BTreeMap<String, u64>,
     /// UIDs of claims that are gone: the answer to a write may come after the word of the deletion.
-    gone: VecDeque<String>,
+    deleted: VecDeque<String>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct KeptClaim {
     at: u64,
     claim: Arc<NodeClaim>,
 }
@@ -44,7 +44,7 @@ impl RecentClaims {
     pub(super) fn keep(&mut self, claim: &Arc<NodeClaim>) -> bool {
         let name = claim.metadata.name.clone().unwrap_or_default();
         let uid = claim.metadata.uid.as_deref().unwrap_or_default();
-        if self.gone.iter().any(|gone| gone == uid) {
+        if self.deleted.iter().any(|deleted| deleted == uid) {
             return false;
         }
         let version = version(claim);
@@ -60,7 +60,7 @@ impl RecentClaims {
         self.next += 1;
         self.ages.insert(at, name.clone());
         let claim = Arc::clone(claim);
-        self.kept.insert(name, Kept { at, claim });
+        self.kept.insert(name, KeptClaim { at, claim });
         if self.kept.len() > KEPT_MAX
             && let Some((_, oldest)) = self.ages.pop_first()
         {
@@ -70,12 +70,12 @@ impl RecentClaims {
     }
 
     /// The claim with this name and UID is gone for good.
-    pub(super) fn gone(&mut self, name: &str, uid: Option<String>) {
+    pub(super) fn deleted(&mut self, name: &str, uid: Option<String>) {
         self.forget(name);
         self.versions.remove(name);
-        self.gone.extend(uid.filter(|it| !it.is_empty()));
-        if self.gone.len() > GONE_MAX {
-            self.gone.pop_front();
+        self.deleted.extend(uid.filter(|it| !it.is_empty()));
+        if self.deleted.len() > DELETED_MAX {
+            self.deleted.pop_front();
         }
     }
 
@@ -139,7 +139,7 @@ mod tests {
         }
         assert!(recent.get("a").is_none());
         assert!(!recent.keep(&claim("a", "9")) && recent.get("a").is_none());
-        recent.gone("a", None);
+        recent.deleted("a", None);
         assert!(recent.keep(&claim("a", "9")));
     }
 
@@ -152,7 +152,7 @@ mod tests {
         };
         let mut recent = RecentClaims::default();
         assert!(recent.keep(&with_uid("first")));
-        recent.gone("a", Some("first".to_owned()));
+        recent.deleted("a", Some("first".to_owned()));
         assert!(!recent.keep(&with_uid("first")) && recent.get("a").is_none());
         assert!(recent.keep(&with_uid("second")), "another of the same name");
     }

@@ -304,8 +304,9 @@ fn what_is_supposed_is_seen_by_nobody_else() {
         node("n2", json!({})),
     ]);
     let real = model.snapshot();
-    let expecting = (vec!["n2".into(), "gone".into()], at(10));
-    let supposed = real.supposing(at(1), vec!["web-1".into(), "gone".into()], expecting);
+    let leaving = vec!["web-1".into(), "gone".into()];
+    let expecting = vec!["n2".into(), "gone".into()];
+    let supposed = real.supposing(at(1), leaving, expecting, at(10));
     let marks = |it: &Snapshot| {
         let marked = |name| it.node(name).unwrap().is_marked_for_deletion();
         let nominated = |name| it.node(name).unwrap().is_nominated(at(9));

@@ -45,10 +45,10 @@ pub(super) trait Said: Debug + Send {
 }
 
 #[derive(Debug)]
-pub(super) struct Applied<K>(pub(super) Arc<K>);
+pub(super) struct AppliedObject<K>(pub(super) Arc<K>);
 
 #[derive(Debug)]
-pub(super) struct Written<K>(pub(super) Arc<K>);
+pub(super) struct WrittenObject<K>(pub(super) Arc<K>);
 
 #[derive(Debug)]
 pub(super) struct Deleted<K: Watched>(pub(super) K::Kind, pub(super) ObjectKey);
@@ -57,13 +57,13 @@ pub(super) struct Deleted<K: Watched>(pub(super) K::Kind, pub(super) ObjectKey);
 #[derive(Debug)]
 pub(super) struct Listed<K: Watched>(pub(super) K::Kind, pub(super) BTreeSet<ObjectKey>);
 
-impl<K: Watched> Said for Applied<K> {
+impl<K: Watched> Said for AppliedObject<K> {
     fn apply(self: Box<Self>, cluster: &mut Cluster, now: Timestamp) -> Result<Changes, Refused> {
         K::applied(cluster, now, self.0)
     }
 }
 
-impl<K: Watched> Said for Written<K> {
+impl<K: Watched> Said for WrittenObject<K> {
     fn apply(self: Box<Self>, cluster: &mut Cluster, now: Timestamp) -> Result<Changes, Refused> {
         K::written(cluster, now, self.0)
     }
@@ -80,8 +80,8 @@ impl<K: Watched> Said for Listed<K> {
     fn apply(self: Box<Self>, cluster: &mut Cluster, now: Timestamp) -> Result<Changes, Refused> {
         let Self(kind, listed) = *self;
         let known = K::known(cluster, kind);
-        let gone = known.iter().filter(|key| !listed.contains(key));
-        let changes = gone.flat_map(|key| K::deleted(cluster, now, kind, key));
+        let deleted = known.iter().filter(|key| !listed.contains(key));
+        let changes = deleted.flat_map(|key| K::deleted(cluster, now, kind, key));
         Ok(changes.collect())
     }
 }

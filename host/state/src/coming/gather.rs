@@ -15,16 +15,16 @@ use scheduling::solution::NewClaim;
 use super::key::is_coming;
 
 /// Pods that can change places, in order of their first appearance.
-type Kind = usize;
+type PodKind = usize;
 
 /// How many pods of each kind go to a node.
-type Seats = BTreeMap<Kind, usize>;
+type Seats = BTreeMap<PodKind, usize>;
 
 /// Real and coming pods of each kind that have no place yet.
 #[derive(Default)]
 struct Crowd {
-    real: BTreeMap<Kind, VecDeque<PodKey>>,
-    coming: BTreeMap<Kind, VecDeque<PodKey>>,
+    real: BTreeMap<PodKind, VecDeque<PodKey>>,
+    coming: BTreeMap<PodKind, VecDeque<PodKey>>,
 }
 
 /// Gathers the real pods of a solution on existing nodes first and on as few new ones as they fill, and leaves out claims
@@ -55,7 +55,7 @@ pub fn gather(pods: &[Arc<Pod>], solution: &mut Solution) {
 }
 
 /// Pods of one shape are alike, but for those with volumes of their own.
-fn kinds(pods: &[Arc<Pod>]) -> BTreeMap<&PodKey, Kind> {
+fn kinds(pods: &[Arc<Pod>]) -> BTreeMap<&PodKey, PodKind> {
     let mut shapes = BTreeMap::new();
     let mut kinds = BTreeMap::new();
     for (number, pod) in pods.iter().enumerate() {
@@ -70,7 +70,7 @@ fn kinds(pods: &[Arc<Pod>]) -> BTreeMap<&PodKey, Kind> {
     kinds
 }
 
-fn seats(kinds: &BTreeMap<&PodKey, Kind>, pods: &[PodKey]) -> Seats {
+fn seats(kinds: &BTreeMap<&PodKey, PodKind>, pods: &[PodKey]) -> Seats {
     let mut seats = Seats::new();
     for kind in pods.iter().filter_map(|key| kinds.get(key)) {
         *seats.entry(*kind).or_default() += 1;
@@ -79,7 +79,7 @@ fn seats(kinds: &BTreeMap<&PodKey, Kind>, pods: &[PodKey]) -> Seats {
 }
 
 impl Crowd {
-    fn join(&mut self, kinds: &BTreeMap<&PodKey, Kind>, key: &PodKey) {
+    fn join(&mut self, kinds: &BTreeMap<&PodKey, PodKind>, key: &PodKey) {
         let Some(kind) = kinds.get(key) else {
             return;
         };
@@ -92,12 +92,12 @@ impl Crowd {
     }
 
     /// Gives the seats of these pods to real ones of their kinds as far as there are any left.
-    fn seat(&mut self, kinds: &BTreeMap<&PodKey, Kind>, seats: &mut [PodKey]) {
+    fn seat(&mut self, kinds: &BTreeMap<&PodKey, PodKind>, seats: &mut [PodKey]) {
         for seat in seats {
             let Some(kind) = kinds.get(seat) else {
                 continue;
             };
-            let next = |of: &mut BTreeMap<Kind, VecDeque<PodKey>>| of.get_mut(kind)?.pop_front();
+            let next = |of: &mut BTreeMap<PodKind, VecDeque<PodKey>>| of.get_mut(kind)?.pop_front();
             if let Some(key) = next(&mut self.real).or_else(|| next(&mut self.coming)) {
                 *seat = key;
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use scheduling::pod::PodShape;
 
-use crate::workloads::Kept;
+use crate::workloads::KeptWorkload;
 
 /// The pods of one controller that are there.
 #[derive(Debug, Clone, Default)]
@@ -17,14 +17,17 @@ pub(crate) struct Owned {
 }
 
 /// How many pods the controller lacks.
-pub(super) fn missing(kept: &Kept, owned: Option<&Owned>) -> usize {
+pub(super) fn missing(kept: &KeptWorkload, owned: Option<&Owned>) -> usize {
     let there = owned.map_or(0, |it| it.pods);
     let wanted = u32::try_from(kept.replicas).unwrap_or_default();
     usize::try_from(wanted.saturating_sub(there)).unwrap_or_default()
 }
 
 /// What a pod of the controller asks for.
-pub(super) fn expected<'a>(kept: &'a Kept, owned: Option<&'a Owned>) -> Option<&'a Arc<PodShape>> {
+pub(super) fn expected<'a>(
+    kept: &'a KeptWorkload,
+    owned: Option<&'a Owned>,
+) -> Option<&'a Arc<PodShape>> {
     let newest = owned.and_then(|it| it.newest.as_ref());
     newest
         .map(|(_, shape)| shape)

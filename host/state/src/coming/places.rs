@@ -82,7 +82,7 @@ impl Data {
             places.insert(pod.key.clone(), place);
         } else {
             // It was planned as something else, and so were the others.
-            self.forget_coming((kind, &key), 0);
+            self.forget_coming(kind, &key, 0);
         }
     }
 
@@ -92,10 +92,10 @@ impl Data {
         let missing = kept
             .filter(|it| it.creates_pods)
             .map_or(0, |it| missing(it, self.owned.get(&it.uid)));
-        self.forget_coming((kind, key), missing);
+        self.forget_coming(kind, key, missing);
     }
 
-    fn forget_coming(&mut self, (kind, key): (WorkloadKind, &PodKey), keeping: usize) {
+    fn forget_coming(&mut self, kind: WorkloadKind, key: &PodKey, keeping: usize) {
         let prefix = prefix(kind.name(), key);
         let surplus = places(self, &prefix).skip(keeping);
         let surplus: Vec<PodKey> = surplus.map(|(key, _)| key.clone()).collect();

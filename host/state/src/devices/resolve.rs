@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use scheduling::device::{
-    Alternative, Candidate, Count, DeviceClaim, DeviceRequest, Devices, MatchAttribute, PodDevices,
+    Alternative, DeviceCandidate, DeviceClaim, DeviceCount, DeviceRequest, Devices, MatchAttribute,
+    PodDevices,
 };
 use scheduling::pod::{ClaimRef, Pod, PodKey};
 use scheduling::requirements::Requirements;
@@ -19,7 +20,7 @@ use crate::snapshot::Snapshot;
 
 /// What a pod's claims come to.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Resolved {
+pub(crate) struct ResolvedDevices {
     pub(crate) devices: Devices,
     /// Where pods may go because of devices that they have already.
     pub(crate) alternatives: BTreeMap<PodKey, Vec<Vec<Requirements>>>,
@@ -27,7 +28,7 @@ pub(crate) struct Resolved {
 
 impl DeviceWorld {
     /// What the pods' claims come to. Devices of claims whose pods all move are free for them again.
-    pub(crate) fn resolve(&self, snapshot: &Snapshot, pods: &[Arc<Pod>]) -> Resolved {
+    pub(crate) fn resolve(&self, snapshot: &Snapshot, pods: &[Arc<Pod>]) -> ResolvedDevices {
         let moving: BTreeSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
         let is_released = |claim: &wire::Claim| claim.is_reserved_only_for(&moving);
         let mut resolver = Resolver {
@@ -36,7 +37,7 @@ impl DeviceWorld {
             selectors: Selectors::default(),
             claims: BTreeMap::new(),
         };
-        let mut resolved = Resolved::default();
+        let mut resolved = ResolvedDevices::default();
         for pod in pods.iter().filter(|pod| pod.shape.uses_resource_claims) {
             let mut of_pod = PodDevices::default();
             let mut alternatives = Vec::new();
@@ -119,7 +120,7 @@ impl Resolver<'_> {
         open.map(Claimed::Open)
     }
 
-    fn request(&mut self, request: &wire::Request) -> Result<DeviceRequest, String> {
+    fn request(&mut self, request: &wire::WireRequest) -> Result<DeviceRequest, String> {
         let name = &request.name;
         let alternatives: Result<Vec<_>, String> = if request.first_available.is_empty() {
             let one = request.exactly.as_ref().unwrap_or(&request.inline);
@@ -148,8 +149,10 @@ impl Resolver<'_> {
             return Err(format!("deviceclass {class:?} not found"));
         };
         let count = match wanted.allocation_mode.as_deref().unwrap_or("ExactCount") {
-            "All" => Count::All,
-            "ExactCount" => Count::Exactly(usize::try_from(wanted.count.unwrap_or(1)).unwrap_or(0)),
+            "All" => DeviceCount::All,
+            "ExactCount" => {
+                DeviceCount::Exactly(usize::try_from(wanted.count.unwrap_or(1)).unwrap_or(0))
+            }
             other => return Err(format!("allocation mode {other:?} is unknown")),
         };
         let selectors = of_class.selectors.iter().chain(&wanted.selectors);
@@ -162,7 +165,7 @@ impl Resolver<'_> {
                 && let Some(takes) = self.stock.takes(at, wanted)
             {
                 let is_watched = wanted.admin_access == Some(true);
-                candidates.push(Candidate {
+                candidates.push(DeviceCandidate {
                     device: at,
                     takes,
                     is_shared: is_watched || self.stock.devices[at].is_shared,
@@ -177,8 +180,8 @@ impl Resolver<'_> {
     }
 }
 
-fn constraint(constraint: &wire::Constraint) -> Result<MatchAttribute, String> {
-    let wire::Constraint {
+fn constraint(constraint: &wire::WireConstraint) -> Result<MatchAttribute, String> {
+    let wire::WireConstraint {
         requests,
         match_attribute,
         distinct_attribute,

@@ -20,18 +20,18 @@ use super::wire::DeviceBody;
 
 /// What selectors see of a device.
 #[derive(Debug, Serialize)]
-pub(super) struct Facts {
+pub(super) struct DeviceFacts {
     driver: String,
     /// By domain and name.
-    attributes: BTreeMap<String, BTreeMap<String, Fact>>,
-    capacity: BTreeMap<String, BTreeMap<String, Fact>>,
+    attributes: BTreeMap<String, BTreeMap<String, DeviceFact>>,
+    capacity: BTreeMap<String, BTreeMap<String, DeviceFact>>,
     #[serde(rename = "allowMultipleAllocations")]
     is_shared: bool,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum Fact {
+enum DeviceFact {
     Number(i64),
     Truth(bool),
     Text(String),
@@ -43,7 +43,7 @@ pub(super) struct Selectors {
     programs: BTreeMap<String, Result<Arc<Program>, String>>,
 }
 
-impl Facts {
+impl DeviceFacts {
     pub(super) fn of(driver: &str, body: &DeviceBody) -> Self {
         let split = |name: &str| match name.split_once('/') {
             Some((domain, name)) => (domain.to_owned(), name.to_owned()),
@@ -53,9 +53,9 @@ impl Facts {
         let (mut attributes, mut capacity) = (own(), own());
         for (name, value) in &body.attributes {
             let fact = match value.value() {
-                Some(Attribute::Int(number)) => Fact::Number(number),
-                Some(Attribute::Bool(truth)) => Fact::Truth(truth),
-                Some(Attribute::Text(text) | Attribute::Version(text)) => Fact::Text(text),
+                Some(Attribute::Int(number)) => DeviceFact::Number(number),
+                Some(Attribute::Bool(truth)) => DeviceFact::Truth(truth),
+                Some(Attribute::Text(text) | Attribute::Version(text)) => DeviceFact::Text(text),
                 None => continue,
             };
             let (domain, name) = split(name);
@@ -63,7 +63,7 @@ impl Facts {
         }
         for (name, amount) in &body.capacity {
             let (domain, name) = split(name);
-            let fact = Fact::Number(amount.millis());
+            let fact = DeviceFact::Number(amount.millis());
             capacity.entry(domain).or_default().insert(name, fact);
         }
         Self {
@@ -78,7 +78,11 @@ impl Facts {
 impl Selectors {
     /// Whether all expressions hold for a device; one that stumbles over it, as over an attribute that it lacks, does
     /// not hold.
-    pub(super) fn admit(&mut self, expressions: &[&str], facts: &Facts) -> Result<bool, String> {
+    pub(super) fn admit(
+        &mut self,
+        expressions: &[&str],
+        facts: &DeviceFacts,
+    ) -> Result<bool, String> {
         let mut context = Context::default();
         let functions = [
             context.add_function("quantity", quantity),
@@ -148,9 +152,9 @@ fn compare(this: &Value, other: &Value) -> Result<Ordering, ExecutionError> {
 
 /// Numbers of a version, and whether it is a release: those come after their previews.
 fn version(text: &str) -> (Vec<u64>, bool, String) {
-    let bare = text.trim_start_matches('v');
-    let bare = bare.split('+').next().unwrap_or(bare);
-    let (numbers, preview) = bare.split_once('-').unwrap_or((bare, ""));
+    let version = text.trim_start_matches('v');
+    let version = version.split('+').next().unwrap_or(version);
+    let (numbers, preview) = version.split_once('-').unwrap_or((version, ""));
     let numbers = numbers.split('.').map(|it| it.parse().unwrap_or(0));
     (numbers.collect(), preview.is_empty(), preview.to_owned())
 }

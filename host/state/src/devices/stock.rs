@@ -15,16 +15,16 @@ use crate::snapshot::Snapshot;
 #[derive(Debug, Default)]
 pub(super) struct Stock {
     pub(super) devices: Vec<Device>,
-    pub(super) facts: Vec<selector::Facts>,
+    pub(super) facts: Vec<selector::DeviceFacts>,
     /// What claims may have a part of, by device; nothing of devices that are not shared.
-    parts: Vec<Vec<Part>>,
+    parts: Vec<Vec<CapacityPart>>,
     pub(super) counters: Vec<i64>,
     spent: usize,
 }
 
 /// A capacity of a shared device.
 #[derive(Debug)]
-struct Part {
+struct CapacityPart {
     name: String,
     capacity: wire::Capacity,
     /// Counts what is left of it.
@@ -81,7 +81,7 @@ impl DeviceWorld {
                         is_taken: by.is_some(),
                     });
                     stock.parts.push(parts);
-                    stock.facts.push(selector::Facts::of(driver, body));
+                    stock.facts.push(selector::DeviceFacts::of(driver, body));
                 }
             }
             stock.spend(first);
@@ -105,7 +105,11 @@ impl Stock {
     }
 
     /// Numbers the capacities of a shared device, less what the claims that use it have.
-    fn parts_of(&mut self, body: &wire::DeviceBody, by: &[&wire::AllocatedDevice]) -> Vec<Part> {
+    fn parts_of(
+        &mut self,
+        body: &wire::DeviceBody,
+        by: &[&wire::AllocatedDevice],
+    ) -> Vec<CapacityPart> {
         if !body.is_shared() {
             return Vec::new();
         }
@@ -114,7 +118,7 @@ impl Stock {
             let used = by.iter().map(|it| it.consumed(name));
             let used = used.fold(0_i64, i64::saturating_add);
             self.counters.push(capacity.millis().saturating_sub(used));
-            parts.push(Part {
+            parts.push(CapacityPart {
                 name: name.clone(),
                 capacity: capacity.clone(),
                 counter: self.counters.len() - 1,

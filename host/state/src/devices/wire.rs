@@ -13,7 +13,8 @@ use capacity::Amount;
 
 pub(super) use capacity::Capacity;
 pub(super) use claim::{
-    AllocatedDevice, Claim, ClaimSpec, ClaimStatus, ClassSpec, Constraint, ExactRequest, Request,
+    AllocatedDevice, Claim, ClaimSpec, ClaimStatus, ClassSpec, ExactRequest, WireConstraint,
+    WireRequest,
 };
 
 #[derive(Debug, Clone, Deserialize)]

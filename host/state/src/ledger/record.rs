@@ -23,7 +23,7 @@ pub enum Record {
     /// A provisioning round.
     ProvisioningRound(ProvisioningRound),
     /// The result of a launch, or another step in a claim's life.
-    Launch(LaunchRecord),
+    Launch(LaunchStepRecord),
     /// A disruption scan.
     DisruptionRound(DisruptionRound),
     /// A step of a disruption command.
@@ -53,7 +53,7 @@ pub struct PlacementRecord {
 /// A step in a claim's life.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct LaunchRecord {
+pub struct LaunchStepRecord {
     /// When.
     pub at: Timestamp,
     /// Name of the claim.

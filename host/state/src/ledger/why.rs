@@ -27,15 +27,15 @@ pub struct Why {
     /// Its name; a pod's is `namespace/name`.
     pub name: String,
     /// What was decided about it, newest first.
-    pub steps: Vec<Step>,
+    pub steps: Vec<WhyStep>,
     /// The gates that a node passes in a scan, and how far this one came in the last.
-    pub funnel: Vec<Gate>,
+    pub funnel: Vec<ScanGate>,
 }
 
 /// One decision about the object, or one step of carrying one out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Step {
+pub struct WhyStep {
     /// When it was first decided so.
     pub at: Timestamp,
     /// When it was last decided so.
@@ -91,7 +91,7 @@ pub struct PolicyPart {
 /// A stage of a scan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Gate {
+pub struct ScanGate {
     /// What it asks.
     pub gate: String,
     /// `passed`, `stopped` or `not reached`.
@@ -124,7 +124,7 @@ impl Why {
     /// Looks an object up.
     pub fn of(ledger: &Ledger, subject: &Subject) -> Self {
         let (kind, name) = subject.words();
-        let mut steps: Vec<Step> = Vec::new();
+        let mut steps: Vec<WhyStep> = Vec::new();
         let mut funnel = Vec::new();
         for entry in ledger.about(subject).rev() {
             if steps.len() >= STEPS_MAX {
@@ -149,7 +149,7 @@ impl Why {
     }
 }
 
-fn funnel_of(node: &NodeOutcome) -> Vec<Gate> {
+fn funnel_of(node: &NodeOutcome) -> Vec<ScanGate> {
     let code = node.outcome.code();
     let mut is_stopped = false;
     let gates = GATES.iter().map(|&(gate, first, last)| {
@@ -160,7 +160,7 @@ fn funnel_of(node: &NodeOutcome) -> Vec<Gate> {
             (false, false) => "passed",
         };
         is_stopped |= stops;
-        Gate {
+        ScanGate {
             gate: gate.to_owned(),
             result: result.to_owned(),
         }

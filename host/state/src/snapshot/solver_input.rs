@@ -80,7 +80,7 @@ impl Snapshot {
             if !facts.contains_key(&owner.uid) {
                 let fact = WorkloadFacts {
                     replicas: self.replicas(pod),
-                    disruptions_allowed: self.pdbs().room(pod).unwrap_or(u32::MAX),
+                    disruptions_allowed: self.pdbs().evictions_allowed(pod).unwrap_or(u32::MAX),
                 };
                 facts.insert(owner.uid.clone(), fact);
             }
@@ -89,7 +89,7 @@ impl Snapshot {
     }
 
     /// Whether pods came or went too recently for consolidation to send others there.
-    pub fn is_settling(&self, node: &StateNode, now: Timestamp) -> bool {
+    pub fn is_within_consolidate_after(&self, node: &StateNode, now: Timestamp) -> bool {
         let Some(claim) = &node.claim else {
             return false;
         };
@@ -129,7 +129,7 @@ impl Snapshot {
             daemon_requests: bound.daemon_requests().clone(),
             is_initialized: node.is_initialized(),
             is_schedulable: !node.is_marked_for_deletion(),
-            is_settling: self.is_settling(node, now),
+            is_within_consolidate_after: self.is_within_consolidate_after(node, now),
             volume_limits: limits
                 .into_iter()
                 .flatten()

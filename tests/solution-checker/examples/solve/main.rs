@@ -18,7 +18,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use families::Family;
-use problem_file::{InstanceTypes, World};
+use problem_file::{FileWorld, InstanceTypes};
 use scheduling::problem::{Options, Packing, PreferencePolicy, Problem};
 use scheduling::ranking::PriceRank;
 use scheduling::{Interrupt, Solution, solve};
@@ -168,7 +168,7 @@ fn peak_mebibytes() -> u64 {
 
 fn read_problem(problem: &str, types: &str) -> Result<Problem, Failure> {
     let types = read_types(types)?;
-    let world = World::read(&text(problem)?)?;
+    let world = FileWorld::read(&text(problem)?)?;
     if let Some(fault) = types.faults.first().or_else(|| world.faults.first()) {
         return Err(fault.to_string().into());
     }

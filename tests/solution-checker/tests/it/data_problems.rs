@@ -8,7 +8,7 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 use k8s_openapi::api::core::v1 as core;
-use problem_file::{InstanceTypes, World};
+use problem_file::{FileWorld, InstanceTypes};
 use scheduling::Problem;
 use scheduling::pod::PodKey;
 use scheduling::problem::{Options, Packing};
@@ -34,7 +34,7 @@ struct Told {
 
 fn problem(name: &str, types: &InstanceTypes) -> Option<Problem> {
     let text = read(&format!("{name}.json.gz"))?;
-    let world = World::read(&text).unwrap();
+    let world = FileWorld::read(&text).unwrap();
     assert!(world.faults.is_empty(), "{name}: {:?}", world.faults);
     let problem = world.question(types, Options::default()).problem;
     let told: Told = serde_json::from_str(&text).unwrap();

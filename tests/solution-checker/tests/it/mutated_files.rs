@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use problem_file::{InstanceTypes, Report, World as FileWorld, explain};
+use problem_file::{AnswerReport, FileWorld, InstanceTypes, explain};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use scheduling::pod::PodKey;
@@ -163,9 +163,9 @@ fn through(text: &str, types: &str) -> Option<(BTreeSet<PodKey>, BTreeSet<PodKey
     }
     let question = world.question(&types, Options::default());
     let mut solution = solve_by(&question.problem, Packing::Karpenter);
-    assert!(serde_json::to_value(Report::new(&world, &question, &solution)).is_ok());
+    assert!(serde_json::to_value(AnswerReport::new(&world, &question, &solution)).is_ok());
     solution = solve_by(&question.problem, Packing::Cost);
-    assert!(serde_json::to_value(Report::new(&world, &question, &solution)).is_ok());
+    assert!(serde_json::to_value(AnswerReport::new(&world, &question, &solution)).is_ok());
     assert!(serde_json::to_value(explain(&question, &solution)).is_ok());
     let asked = question.problem.pods.iter().map(|pod| pod.key.clone());
     let in_claims = solution.claims.iter().flat_map(|claim| &claim.pods);

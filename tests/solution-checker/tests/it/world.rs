@@ -563,7 +563,7 @@ impl NodeSpec {
             },
             is_initialized: self.state != 1,
             is_schedulable: self.state != 2,
-            is_settling: self.state == 3,
+            is_within_consolidate_after: self.state == 3,
             volume_limits: if self.volumes > 0 {
                 BTreeMap::from([(EBS.to_owned(), u32::from(self.volumes))])
             } else {

@@ -1,9 +1,9 @@
 //! The rules of EC2NodeClasses.
 
-use crate::crd::rules::rule::{Rule, rule};
+use crate::crd::rules::rule::{ValidationRule, rule};
 use crate::labels;
 
-pub(in crate::crd) fn ec2_node_class() -> Vec<Rule> {
+pub(in crate::crd) fn ec2_node_class() -> Vec<ValidationRule> {
     let mut rules = vec![rule(
         "spec",
         "has(self.role) != has(self.instanceProfile)",
@@ -32,7 +32,7 @@ const FAMILIES_WITH_ALIAS: [&str; 6] = [
     "Windows2025",
 ];
 
-fn family_of_alias(family: &str) -> Rule {
+fn family_of_alias(family: &str) -> ValidationRule {
     let alias = family.to_lowercase();
     rule(
         "spec",
@@ -45,7 +45,7 @@ fn family_of_alias(family: &str) -> Rule {
 }
 
 /// The "excludes" rules hold unless every term breaks them. Karpenter has them so, and admits the same lists.
-fn subnet_and_group_terms() -> [Rule; 7] {
+fn subnet_and_group_terms() -> [ValidationRule; 7] {
     let (subnets, groups) = (
         "spec.subnetSelectorTerms",
         "spec.securityGroupSelectorTerms",
@@ -89,7 +89,7 @@ fn subnet_and_group_terms() -> [Rule; 7] {
     ]
 }
 
-fn ami_terms() -> [Rule; 7] {
+fn ami_terms() -> [ValidationRule; 7] {
     let (terms, alias) = ("spec.amiSelectorTerms", "spec.amiSelectorTerms[].alias");
     [
         rule(
@@ -131,7 +131,7 @@ fn ami_terms() -> [Rule; 7] {
     ]
 }
 
-fn reservations_and_placement() -> [Rule; 4] {
+fn reservations_and_placement() -> [ValidationRule; 4] {
     let (reservations, placement) = (
         "spec.capacityReservationSelectorTerms",
         "spec.placementGroupSelector",
@@ -161,7 +161,7 @@ fn reservations_and_placement() -> [Rule; 4] {
     ]
 }
 
-fn devices() -> [Rule; 6] {
+fn devices() -> [ValidationRule; 6] {
     let (volumes, ebs) = ("spec.blockDeviceMappings", "spec.blockDeviceMappings[].ebs");
     let interfaces = "spec.networkInterfaces";
     [
@@ -203,7 +203,7 @@ fn devices() -> [Rule; 6] {
     ]
 }
 
-fn tags() -> Vec<Rule> {
+fn tags() -> Vec<ValidationRule> {
     let mut rules = vec![
         rule(
             "spec.tags",

@@ -2,7 +2,7 @@
 
 /// One rule at one place of a schema.
 #[derive(Debug)]
-pub(in crate::crd) struct Rule {
+pub(in crate::crd) struct ValidationRule {
     /// Where, such as `spec.requirements[].key`.
     pub(in crate::crd) path: &'static str,
     /// What must hold, in CEL.
@@ -15,8 +15,8 @@ pub(super) fn rule(
     path: &'static str,
     rule: impl Into<String>,
     message: impl Into<String>,
-) -> Rule {
-    Rule {
+) -> ValidationRule {
+    ValidationRule {
         path,
         rule: rule.into(),
         message: message.into(),

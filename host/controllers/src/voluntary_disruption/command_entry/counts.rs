@@ -1,7 +1,7 @@
 //! What metrics count of a command: that it was decided, and each claim that it deletes.
 
 use apis::{NodeClaim, labels};
-use disruption::{Command, CommandCandidate, Manner, Method};
+use disruption::{Command, CommandCandidate, Execution, Method};
 
 use super::Underway;
 use crate::metrics::{Metrics, snake_case};
@@ -24,7 +24,7 @@ pub(super) fn count_decision(metrics: &Metrics, command: &Command) {
             .get_or_create(&labels)
             .inc();
     }
-    if let Manner::TerminateFirst(why) = command.manner {
+    if let Execution::TerminateFirst(why) = command.execution {
         for candidate in &command.candidates {
             let labels = vec![
                 ("nodepool", candidate.pool.clone()),
@@ -52,8 +52,8 @@ pub(super) fn count_deletion(
     let is_by_policy = command.method.is_consolidation() || command.method == Method::Emptiness;
     let policy = policy.filter(|_| is_by_policy).unwrap_or_default();
     disrupted_with(metrics, claim, &reason, &policy);
-    if let Some(sickness) = &command.sickness {
-        let (condition, bound) = (&sickness.condition, sickness.policy_bound);
+    if let Some(repair_reason) = &command.repair_reason {
+        let (condition, bound) = (&repair_reason.condition, repair_reason.policy_bound);
         unhealthy_disrupted(metrics, claim, condition, bound);
     }
     let capacity_type = claim.label(labels::CAPACITY_TYPE).to_owned();

@@ -62,7 +62,7 @@ fn decided(
     policy: impl Fn(&Row<'_>) -> Option<f64> + Send + Sync,
 ) -> Decision {
     let rank = Policy(name, policy);
-    let hooks = Hooks {
+    let hooks = PolicyHooks {
         rank: &rank,
         ..natively()
     };
@@ -288,12 +288,13 @@ fn a_hold_lasts_an_hour_at_most_and_no_longer_than_its_policy() {
     ] {
         let (holding, mut world) = (Holding("held"), World::new(text));
         let look = |world: &mut World, judge: &dyn ConsolidationHook| {
-            let hooks = Hooks {
+            let hooks = PolicyHooks {
                 consolidation: judge,
                 ..natively()
             };
-            let decide =
-                |input: Input<'_>, hooks: Hooks<'_>| decide(input, hooks, &Interrupt::never());
+            let decide = |input: DisruptionInput<'_>, hooks: PolicyHooks<'_>| {
+                decide(input, hooks, &Interrupt::never())
+            };
             let decision = world.run(hooks, decide);
             world.memory = decision.memory.clone();
             decision
@@ -348,7 +349,7 @@ fn a_node_is_renewed_before_it_expires_where_a_policy_asks_and_approves() {
     ] {
         let world = World::new(&format!("{pool}\n{nodes}"));
         let judge = Renewing { is_asked_for };
-        let hooks = Hooks {
+        let hooks = PolicyHooks {
             consolidation: &judge,
             ..natively()
         };

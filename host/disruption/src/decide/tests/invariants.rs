@@ -11,8 +11,8 @@ use jiff::Timestamp;
 use scheduling::solution::NewClaim;
 
 use super::*;
+use crate::end_state::{EndStateInput, price_per_hour, until_stable};
 use crate::method::DisruptionClass;
-use crate::settle::{Stage, price_per_hour, until_stable};
 pub(super) use told::Told;
 use told::{cpus, price};
 
@@ -91,7 +91,7 @@ fn against_protection(told: &Told, now: Timestamp, command: &Command) -> Vec<Str
             DisruptionClass::Graceful => false,
             DisruptionClass::Eventual => node.has("bounded"),
             DisruptionClass::Repair => {
-                let bound = command.sickness.as_ref().and_then(|it| it.drain_bound);
+                let bound = command.repair_reason.as_ref().and_then(|it| it.drain_bound);
                 node.has("bounded") || bound.is_some()
             }
         };
@@ -114,7 +114,7 @@ fn before_replacements(told: &Told, world: &World, command: &Command) -> Vec<Str
         | Method::MultiNodeConsolidation
         | Method::SingleNodeConsolidation => false,
     };
-    if matches!(command.manner, Manner::TerminateFirst(_)) && !may_go_first {
+    if matches!(command.execution, Execution::TerminateFirst(_)) && !may_go_first {
         found.push("I07: goes first without leave".to_owned());
     }
     let goes = |name: &String| command.candidates.iter().any(|it| it.node == *name);
@@ -172,7 +172,7 @@ fn homeless(told: &Told, world: &World, commands: &[Command]) -> Vec<String> {
             let node = &told.nodes[&it.node];
             told.setting(node.pool(), "replicas").is_some()
         });
-        it.manner == Manner::ReplaceFirst && !is_static
+        it.execution == Execution::ReplaceFirst && !is_static
     });
     let commands: Vec<&Command> = of_simulations.collect();
     let goes: BTreeSet<&String> = commands
@@ -334,7 +334,7 @@ pub(super) fn settles(world: &mut World) {
         ..Default::default()
     };
     let (types, pools) = (world.types.clone(), world.pools.clone());
-    let stage = Stage {
+    let stage = EndStateInput {
         types: &types,
         pools: &pools,
         options: &options,
@@ -405,7 +405,7 @@ type Change = fn(&mut Command);
 /// What the loop decided, changed, breaks an invariant too.
 const CHANGES: &[(Change, &str)] = &[
     (
-        |it| it.manner = Manner::TerminateFirst(crate::TerminateFirst::StaticAtLimit),
+        |it| it.execution = Execution::TerminateFirst(crate::TerminateFirst::StaticAtLimit),
         "I07",
     ),
     (|it| it.replacements.clear(), "I08"),

@@ -21,7 +21,7 @@ fn nodes(count: usize) -> Vec<Candidate> {
 
 fn removal<'s>(candidates: &[&'s Candidate]) -> Proposal<'s> {
     Proposal {
-        manner: Manner::ReplaceFirst,
+        execution: Execution::ReplaceFirst,
         method: Method::SingleNodeConsolidation,
         candidates: candidates.to_vec(),
         replacements: Vec::new(),

@@ -97,7 +97,7 @@ pub(super) fn hold_invariants(
     let again = world.decide();
     assert_eq!(again.commands, decision.commands, "{about}: I18");
     assert_eq!(again.outcomes, decision.outcomes, "{about}: I18");
-    let hostile = Hooks {
+    let hostile = PolicyHooks {
         consolidation: &Hostile,
         budgets: &Hostile,
         ..natively()

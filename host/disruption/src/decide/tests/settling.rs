@@ -9,7 +9,7 @@ use state::provisioning::base_problem;
 use super::*;
 use crate::candidate::Candidates;
 use crate::command::{Cost, Proposal};
-use crate::settle::{Stage, price_per_hour, until_stable};
+use crate::end_state::{EndStateInput, price_per_hour, until_stable};
 
 /// Nodes that were full once: of every eight pods of a node, some are left.
 fn thinned(nodes: u32, left: u32) -> String {
@@ -63,7 +63,7 @@ fn a_settled_cluster_costs_no_more_than_five_percent_above_a_fresh_one() {
             ..Options::default()
         };
         let (types, pools) = (world.types.clone(), world.pools.clone());
-        let stage = Stage {
+        let stage = EndStateInput {
             types: &types,
             pools: &pools,
             options: &options,
@@ -144,7 +144,7 @@ fn what_was_replaced_does_not_come_back_within_the_hour() {
         let mut candidates = found.iter();
         Proposal {
             method: Method::SingleNodeConsolidation,
-            manner: Manner::ReplaceFirst,
+            execution: Execution::ReplaceFirst,
             candidates: vec![candidates.find(|it| it.name() == node).unwrap()],
             replacements: vec![it],
             destinations: Vec::new(),

@@ -21,7 +21,7 @@ use state::{Cluster, Event};
 use super::natively;
 use crate::candidate::TypesByPool;
 use crate::consolidation::Gates;
-use crate::decide::{Decision, Hooks, Input, Memory, decide};
+use crate::decide::{Decision, DisruptionInput, Memory, PolicyHooks, decide};
 use crate::history::History;
 use crate::method::Method;
 use crate::repair::RepairPolicies;
@@ -397,7 +397,11 @@ impl World {
         )));
     }
 
-    pub(super) fn run<T>(&self, hooks: Hooks<'_>, f: impl FnOnce(Input<'_>, Hooks<'_>) -> T) -> T {
+    pub(super) fn run<T>(
+        &self,
+        hooks: PolicyHooks<'_>,
+        f: impl FnOnce(DisruptionInput<'_>, PolicyHooks<'_>) -> T,
+    ) -> T {
         let snapshot = self.cluster.snapshot();
         let options = Options {
             now: self.now,
@@ -405,7 +409,7 @@ impl World {
             ..Options::default()
         };
         let history = self.history.clone();
-        let input = Input {
+        let input = DisruptionInput {
             snapshot: &snapshot,
             types: &self.types,
             pools: &self.pools,

@@ -13,12 +13,14 @@ use crate::columns::{at, word};
 use crate::hooks::rows;
 
 /// Names and numbers of a row.
-type Row = Map<String, Value>;
+type CaseRow = Map<String, Value>;
 
 /// A claim, with its best offerings and some that are excluded.
 pub(super) fn rank(
-    (round, prior): (&RankRound, &[f64]),
-    (claim, ranking): (&ClaimView, &Ranking),
+    round: &RankRound,
+    prior: &[f64],
+    claim: &ClaimView,
+    ranking: &Ranking,
     rows_max: usize,
 ) -> Draft {
     let table = &round.table;
@@ -58,10 +60,10 @@ pub(super) fn rank(
         .zip(&ids)
         .map(|((_, score, _), id)| (id.clone(), json!(score)));
     let excluded = kept.iter().zip(&ids);
-    let excluded: Row = excluded
+    let excluded: CaseRow = excluded
         .filter_map(|((.., out), id)| Some((id.clone(), json!(out.as_ref()?))))
         .collect();
-    let mut expect = Row::new();
+    let mut expect = CaseRow::new();
     if let Some(first) = ids.first().filter(|_| !ranked.is_empty()) {
         expect.insert("cheapest".to_owned(), json!(first));
     }
@@ -105,8 +107,8 @@ fn ids(table: &OfferingTable, rows: &[u32]) -> Vec<String> {
     ids
 }
 
-fn offering(table: &OfferingTable, row: u32) -> Row {
-    let mut it = Row::new();
+fn offering(table: &OfferingTable, row: u32) -> CaseRow {
+    let mut it = CaseRow::new();
     let name = |column: &[u32]| json!(word(&table.symbols, at(column, row)));
     let number = |column: &[u32]| json!(at(column, row));
     let kind = at(&table.capacity_type, row);
@@ -139,7 +141,7 @@ fn offering(table: &OfferingTable, row: u32) -> Row {
     put(&mut it, "iceAge", number(&table.ice_age), &json!(NEVER));
     let rate = json!(at(&table.interruption_rate, row));
     put(&mut it, "interruptionRate", rate, &json!(-1.0));
-    let extra: Row = table
+    let extra: CaseRow = table
         .extra
         .iter()
         .map(|column| {
@@ -174,7 +176,7 @@ fn usage(table: &UsageTable, symbols: &[String]) -> Vec<Value> {
 
 fn claim_row(claim: &ClaimView, symbols: &[String]) -> Value {
     let free = claim.free_addresses.iter();
-    let free: Row = free
+    let free: CaseRow = free
         .map(|(zone, it)| (word(symbols, *zone).to_owned(), json!(it)))
         .collect();
     let requirements = claim.requirements.iter().map(|it| {
@@ -188,7 +190,7 @@ fn claim_row(claim: &ClaimView, symbols: &[String]) -> Value {
     });
     let requirements: Vec<Value> = requirements.collect();
     let pods = &claim.pods;
-    let mut row = Row::new();
+    let mut row = CaseRow::new();
     row.insert("nodepool".to_owned(), json!(word(symbols, claim.nodepool)));
     row.insert("stage".to_owned(), json!(claim.stage));
     put(&mut row, "weight", json!(claim.weight), &json!(0));
@@ -223,7 +225,8 @@ fn claim_row(claim: &ClaimView, symbols: &[String]) -> Value {
 /// The first moves, and the nodes that go with them.
 pub(super) fn judge(
     round: &ConsolidationRound,
-    (moves, verdicts): (&[Move], &[Verdict]),
+    moves: &[Move],
+    verdicts: &[Verdict],
     rows_max: usize,
 ) -> Draft {
     let nodes = &round.nodes;
@@ -340,11 +343,11 @@ fn move_row(nodes: &NodeTable, it: &Move) -> Value {
 
 /// The first NodePools, with what the policy said of them.
 pub(super) fn allow(round: &BudgetRound, items: &[Allowance], rows_max: usize) -> Draft {
-    let mut allowed = Row::new();
+    let mut allowed = CaseRow::new();
     for (number, pool) in (0_u32..).zip(&round.pools).take(rows_max) {
         let of_pool = items.iter().filter(|it| it.pool == number);
         let reasons = of_pool.map(|it| (it.reason.as_str().to_owned(), json!(it.allowed)));
-        let reasons: Row = reasons.collect();
+        let reasons: CaseRow = reasons.collect();
         if !reasons.is_empty() {
             allowed.insert(pool.name.clone(), Value::Object(reasons));
         }
@@ -364,13 +367,13 @@ pub(super) fn allow(round: &BudgetRound, items: &[Allowance], rows_max: usize) -
 }
 
 fn pool_row(pool: &BudgetPool) -> Value {
-    let labels: Row = pool
+    let labels: CaseRow = pool
         .labels
         .iter()
         .map(|(key, it)| (key.clone(), json!(it)))
         .collect();
     let activity = BudgetReason::ALL.into_iter().zip(&pool.activity);
-    let activity: Row = activity
+    let activity: CaseRow = activity
         .map(|(reason, it)| {
             let counts = json!({
                 "disrupting": it.disrupting,
@@ -423,7 +426,7 @@ fn draft<const N: usize>(left_out: &[(usize, &str)], fields: [(&str, Value); N])
 }
 
 /// What is not as usual.
-fn put(row: &mut Row, key: &str, value: Value, usual: &Value) {
+fn put(row: &mut CaseRow, key: &str, value: Value, usual: &Value) {
     if value != *usual {
         row.insert(key.to_owned(), value);
     }

@@ -1,14 +1,14 @@
 //! Functions, methods, and what CEL calls macros: loops and bindings with a variable of their own.
 
 use super::super::apply::unreadable;
-use super::super::civil::{FIELDS, Field, zone};
+use super::super::civil::{CivilField, FIELDS, zone};
 use super::super::evaluate::Variable;
 use super::super::functions::{FUNCTIONS, Function, Signature};
-use super::super::node::{Arithmetic, Loop, LoopKind, Node};
+use super::super::node::{Arithmetic, Loop, LoopKind, RuleNode};
 use super::super::parse::{Expr, ExprKind};
 use super::super::pattern::{PATTERNS_MAX, Pattern};
-use super::super::place::Place;
-use super::super::types::Type;
+use super::super::place::SourcePosition;
+use super::super::types::RuleType;
 use super::super::value::Literal;
 use super::super::words::nearest;
 use super::{Compiler, Scoped, Takes, Typed};
@@ -29,45 +29,55 @@ const OTHER_METHODS: [&str; 10] = [
     "value",
 ];
 
+/// How a function is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CallForm {
+    /// `f(x)`.
+    Global,
+    /// `x.f()`.
+    Method,
+}
+
 impl<V: Variable> Compiler<'_, V> {
-    pub(super) fn call(&mut self, at: Place, name: &str, args: &[Expr]) -> Typed<V> {
+    pub(super) fn call(&mut self, at: SourcePosition, name: &str, args: &[Expr]) -> Typed<V> {
         match name {
             "has" => self.has(at, args),
-            "min" | "least" => self.extreme(at, name, (Arithmetic::Least, args)),
-            "max" | "greatest" => self.extreme(at, name, (Arithmetic::Greatest, args)),
+            "min" | "least" => self.extreme(at, name, Arithmetic::Least, args),
+            "max" | "greatest" => self.extreme(at, name, Arithmetic::Greatest, args),
             _ => {
                 let args: Vec<&Expr> = args.iter().collect();
-                self.function(at, (name, false), &args)
+                self.function(at, name, CallForm::Global, &args)
             }
         }
     }
 
     pub(super) fn method(
         &mut self,
-        at: Place,
+        at: SourcePosition,
         name: &str,
-        (of, args): (&Expr, &[Expr]),
+        of: &Expr,
+        args: &[Expr],
     ) -> Typed<V> {
         // How CEL's own extension writes functions of numbers.
         if matches!(&of.kind, ExprKind::Name(name) if name == "math") {
             return self.call(at, name, args);
         }
         if let Some(kind) = Self::loop_kind(name, args.len()) {
-            return self.looped(at, kind, (of, args));
+            return self.looped(at, kind, of, args);
         }
         if let Some((_, field)) = FIELDS.iter().find(|(known, _)| *known == name) {
-            return self.civil(at, *field, (of, args));
+            return self.civil(at, *field, of, args);
         }
         match (name, args) {
             ("bind", [variable, value, body]) if matches!(&of.kind, ExprKind::Name(name) if name == "cel") =>
             {
                 let value = self.node(value);
-                self.bound(variable, value, (body, false))
+                self.bound(variable, value, body, false)
             }
             ("optMap", [variable, body]) => {
                 let Typed { node, of } = self.node(of);
                 let value = Typed::new(node, of.present());
-                self.bound(variable, value, (body, true))
+                self.bound(variable, value, body, true)
             }
             ("matches", [pattern]) => self.matches(of, pattern),
             ("format", [list]) => self.format(at, of, list),
@@ -78,7 +88,7 @@ impl<V: Variable> Compiler<'_, V> {
             }
             _ => {
                 let operands: Vec<&Expr> = std::iter::once(of).chain(args).collect();
-                self.function(at, (name, true), &operands)
+                self.function(at, name, CallForm::Method, &operands)
             }
         }
     }
@@ -86,15 +96,17 @@ impl<V: Variable> Compiler<'_, V> {
     /// A function of the table.
     fn function(
         &mut self,
-        at: Place,
-        (name, is_method): (&str, bool),
+        at: SourcePosition,
+        name: &str,
+        form: CallForm,
         operands: &[&Expr],
     ) -> Typed<V> {
+        let is_method = form == CallForm::Method;
         let signature = FUNCTIONS
             .iter()
             .find(|it| it.name == name && it.is_method == is_method);
         let Some(signature) = signature else {
-            return self.unknown(at, (name, is_method), operands);
+            return self.unknown(at, name, form, operands);
         };
         let most = signature.takes.len();
         if operands.len() > most || operands.len() < most - signature.optional {
@@ -110,25 +122,30 @@ impl<V: Variable> Compiler<'_, V> {
         }
         if self.faults.len() > known {
             return Typed::new(
-                Node::Literal(Literal::Absent),
+                RuleNode::Literal(Literal::Absent),
                 signature.gives.of(first.as_ref()),
             );
         }
-        if let [Node::Literal(Literal::Text(text))] = nodes.as_slice()
+        if let [RuleNode::Literal(Literal::Text(text))] = nodes.as_slice()
             && let Some(message) = unreadable(signature.function, text)
         {
             return self.wrong(at, message);
         }
         let of = signature.gives.of(first.as_ref());
-        Self::constant(Typed::new(Node::Call(signature.function, nodes, at), of))
+        Self::constant(Typed::new(
+            RuleNode::Call(signature.function, nodes, at),
+            of,
+        ))
     }
 
     fn unknown(
         &mut self,
-        at: Place,
-        (name, is_method): (&str, bool),
+        at: SourcePosition,
+        name: &str,
+        form: CallForm,
         operands: &[&Expr],
     ) -> Typed<V> {
+        let is_method = form == CallForm::Method;
         // Faults of the operands are told too.
         let of = operands.first().map(|it| self.node(it).of);
         for operand in operands.iter().skip(1) {
@@ -136,10 +153,10 @@ impl<V: Variable> Compiler<'_, V> {
         }
         let table = FUNCTIONS.iter().filter(|it| it.is_method == is_method);
         let fitting: Vec<&str> = if is_method {
-            let of = of.unwrap_or(Type::Unknown);
+            let of = of.unwrap_or(RuleType::Unknown);
             let fits = |it: &&Signature| it.takes.first().is_some_and(|takes| takes.admits(&of));
             let moments = FIELDS.iter().map(|(name, _)| *name);
-            let moments = moments.filter(|_| of == Type::Moment);
+            let moments = moments.filter(|_| of == RuleType::Moment);
             let methods = table.filter(fits).map(|it| it.name);
             methods.chain(moments).chain(OTHER_METHODS).collect()
         } else {
@@ -160,21 +177,22 @@ impl<V: Variable> Compiler<'_, V> {
     /// `min` and `max`: of several numbers, or of a list.
     fn extreme(
         &mut self,
-        at: Place,
+        at: SourcePosition,
         name: &str,
-        (operator, args): (Arithmetic, &[Expr]),
+        operator: Arithmetic,
+        args: &[Expr],
     ) -> Typed<V> {
         let Some((first, rest)) = args.split_first() else {
             return self.wrong(at, format!("{name}() takes numbers, or a list of them"));
         };
         let first = if rest.is_empty() {
             let Typed { node, of } = self.node(first);
-            if let Type::List(item) = of {
+            if let RuleType::List(item) = of {
                 let function = match operator {
                     Arithmetic::Least => Function::Least,
                     _ => Function::Greatest,
                 };
-                return Typed::new(Node::Call(function, vec![node], at), *item);
+                return Typed::new(RuleNode::Call(function, vec![node], at), *item);
             }
             self.checked(Typed::new(node, of), first)
         } else {
@@ -207,7 +225,7 @@ impl<V: Variable> Compiler<'_, V> {
     fn scoped<T>(
         &mut self,
         variable: &Expr,
-        of: Type,
+        of: RuleType,
         work: impl FnOnce(&mut Self, usize) -> T,
     ) -> T {
         let name = self.variable_name(variable);
@@ -219,16 +237,16 @@ impl<V: Variable> Compiler<'_, V> {
         done
     }
 
-    fn looped(&mut self, at: Place, kind: LoopKind, (of, args): (&Expr, &[Expr])) -> Typed<V> {
+    fn looped(&mut self, at: SourcePosition, kind: LoopKind, of: &Expr, args: &[Expr]) -> Typed<V> {
         let list = self.node(of);
         let item = match &list.of {
-            Type::List(item) => (**item).clone(),
-            Type::Map(_) => Type::Text,
-            Type::Unknown => Type::Unknown,
+            RuleType::List(item) => (**item).clone(),
+            RuleType::Map(_) => RuleType::Text,
+            RuleType::Unknown => RuleType::Unknown,
             other => {
                 let message = format!("{other} stands where a list or a map of one type is wanted");
                 self.fault(at, message);
-                Type::Unknown
+                RuleType::Unknown
             }
         };
         let (Some(variable), Some(body)) = (args.first(), args.last()) else {
@@ -249,9 +267,9 @@ impl<V: Variable> Compiler<'_, V> {
             (slot, condition, body)
         });
         let of = match kind {
-            LoopKind::Exists | LoopKind::All | LoopKind::ExistsOne => Type::Bool,
-            LoopKind::Map => Type::list(body.of.clone()),
-            LoopKind::Filter => Type::list(item),
+            LoopKind::Exists | LoopKind::All | LoopKind::ExistsOne => RuleType::Bool,
+            LoopKind::Map => RuleType::list(body.of.clone()),
+            LoopKind::Filter => RuleType::list(item),
         };
         let looped = Loop {
             kind,
@@ -260,24 +278,25 @@ impl<V: Variable> Compiler<'_, V> {
             condition,
             body: body.node,
         };
-        Typed::new(Node::Loop(Box::new(looped)), of)
+        Typed::new(RuleNode::Loop(Box::new(looped)), of)
     }
 
     fn bound(
         &mut self,
         variable: &Expr,
         value: Typed<V>,
-        (body, is_optional): (&Expr, bool),
+        body: &Expr,
+        is_optional: bool,
     ) -> Typed<V> {
         let (slot, body) = self.scoped(variable, value.of, |compiler, slot| {
             (slot, compiler.node(body))
         });
         let of = if is_optional {
-            Type::optional(body.of)
+            RuleType::optional(body.of)
         } else {
             body.of
         };
-        let node = Node::Bind {
+        let node = RuleNode::Bind {
             slot,
             parts: Box::new([value.node, body.node]),
             is_optional,
@@ -286,9 +305,9 @@ impl<V: Variable> Compiler<'_, V> {
     }
 
     /// `.orValue(other)`, and `.or(other)` of what may be absent as well.
-    fn or_value(&mut self, at: Place, of: &Expr, other: &Expr) -> Typed<V> {
+    fn or_value(&mut self, at: SourcePosition, of: &Expr, other: &Expr) -> Typed<V> {
         let (first, other) = (self.node(of), self.node(other));
-        let is_optional = matches!(other.of, Type::Optional(_));
+        let is_optional = matches!(other.of, RuleType::Optional(_));
         let joined = first.of.present().joined(&other.of.clone().present());
         let Some(joined) = joined else {
             return self.wrong(
@@ -297,20 +316,20 @@ impl<V: Variable> Compiler<'_, V> {
             );
         };
         let of = if is_optional {
-            Type::optional(joined)
+            RuleType::optional(joined)
         } else {
             joined
         };
-        Typed::new(Node::OrElse(Box::new([first.node, other.node])), of)
+        Typed::new(RuleNode::OrElse(Box::new([first.node, other.node])), of)
     }
 
     fn matches(&mut self, text: &Expr, pattern: &Expr) -> Typed<V> {
         let text = self.operand(text, Takes::Text).node;
         let at = pattern.at;
         let pattern = self.operand(pattern, Takes::Text).node;
-        let Node::Literal(Literal::Text(written)) = &pattern else {
-            let node = Node::MatchesComputed(Box::new([text, pattern]), at);
-            return Typed::new(node, Type::Bool);
+        let RuleNode::Literal(Literal::Text(written)) = &pattern else {
+            let node = RuleNode::MatchesComputed(Box::new([text, pattern]), at);
+            return Typed::new(node, RuleType::Bool);
         };
         self.patterns += 1;
         if self.patterns > PATTERNS_MAX {
@@ -320,40 +339,49 @@ impl<V: Variable> Compiler<'_, V> {
             );
         }
         match Pattern::new(written) {
-            Ok(pattern) => Typed::new(Node::Matches(Box::new(text), pattern), Type::Bool),
+            Ok(pattern) => Typed::new(RuleNode::Matches(Box::new(text), pattern), RuleType::Bool),
             Err(message) => self.wrong(at, message),
         }
     }
 
-    fn format(&mut self, at: Place, text: &Expr, list: &Expr) -> Typed<V> {
+    fn format(&mut self, at: SourcePosition, text: &Expr, list: &Expr) -> Typed<V> {
         let text = self.operand(text, Takes::Text).node;
         let ExprKind::List(items) = &list.kind else {
             return self.wrong(list.at, "format() takes a list that is written out");
         };
         let items = items.iter().map(|it| self.operand(it, Takes::Plain).node);
-        let operands: Vec<Node<V>> = std::iter::once(text).chain(items).collect();
-        Typed::new(Node::Call(Function::Format, operands, at), Type::Text)
+        let operands: Vec<RuleNode<V>> = std::iter::once(text).chain(items).collect();
+        Typed::new(
+            RuleNode::Call(Function::Format, operands, at),
+            RuleType::Text,
+        )
     }
 
     /// `now.getHours("Europe/Berlin")`; without a zone, UTC.
-    fn civil(&mut self, at: Place, field: Field, (of, args): (&Expr, &[Expr])) -> Typed<V> {
+    fn civil(
+        &mut self,
+        at: SourcePosition,
+        field: CivilField,
+        of: &Expr,
+        args: &[Expr],
+    ) -> Typed<V> {
         let moment = self.node(of);
-        if !moment.of.fits(&Type::Moment) {
+        if !moment.of.fits(&RuleType::Moment) {
             let message = format!("{} stands where timestamp is wanted", moment.of);
             return self.wrong(of.at, message);
         }
         let name = match args {
             [] => "UTC".into(),
             [zone] => match self.operand(zone, Takes::Text).node {
-                Node::Literal(Literal::Text(name)) => name,
+                RuleNode::Literal(Literal::Text(name)) => name,
                 _ => return self.wrong(zone.at, "the zone must be written out, or from config"),
             },
             _ => return self.wrong(at, "it takes a zone, such as \"Europe/Berlin\", or nothing"),
         };
         match zone(&name) {
             Some(zone) => {
-                let node = Node::Civil(field, Box::new(moment.node), zone);
-                Typed::new(node, Type::Int)
+                let node = RuleNode::Civil(field, Box::new(moment.node), zone);
+                Typed::new(node, RuleType::Int)
             }
             None => self.wrong(
                 at,

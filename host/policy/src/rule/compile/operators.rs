@@ -1,21 +1,21 @@
 //! Operators, conditionals and lists: what their operands must be, and what comes of them.
 
 use super::super::evaluate::Variable;
-use super::super::node::{Arithmetic, Comparison, Node};
+use super::super::node::{Arithmetic, Comparison, RuleNode};
 use super::super::parse::Expr;
-use super::super::place::Place;
-use super::super::types::Type;
+use super::super::place::SourcePosition;
+use super::super::types::RuleType;
 use super::super::value::Literal;
 use super::super::words::{arithmetic, comparison};
 use super::{Compiler, Takes, Typed, optional_hint};
 
 impl<V: Variable> Compiler<'_, V> {
-    pub(super) fn conditional(&mut self, at: Place, parts: &[Expr; 3]) -> Typed<V> {
+    pub(super) fn conditional(&mut self, at: SourcePosition, parts: &[Expr; 3]) -> Typed<V> {
         let [condition, yes, no] = parts;
         let condition = self.operand(condition, Takes::Bool).node;
         let (yes, no) = (self.node(yes), self.node(no));
         match yes.of.joined(&no.of) {
-            Some(of) => Typed::new(Node::If(Box::new([condition, yes.node, no.node])), of),
+            Some(of) => Typed::new(RuleNode::If(Box::new([condition, yes.node, no.node])), of),
             None => self.wrong(
                 at,
                 format!("one branch gives {}, the other {}", yes.of, no.of),
@@ -23,11 +23,11 @@ impl<V: Variable> Compiler<'_, V> {
         }
     }
 
-    pub(super) fn list(&mut self, at: Place, items: &[Expr]) -> Typed<V> {
+    pub(super) fn list(&mut self, at: SourcePosition, items: &[Expr]) -> Typed<V> {
         let items: Vec<Typed<V>> = items.iter().map(|it| self.node(it)).collect();
         let of = items
             .iter()
-            .try_fold(Type::Unknown, |of, item| of.joined(&item.of));
+            .try_fold(RuleType::Unknown, |of, item| of.joined(&item.of));
         let Some(of) = of else {
             let mut types: Vec<String> = items.iter().map(|it| it.of.to_string()).collect();
             types.dedup();
@@ -40,18 +40,23 @@ impl<V: Variable> Compiler<'_, V> {
         let literals: Option<Vec<Literal>> = items
             .iter()
             .map(|item| match &item.node {
-                Node::Literal(literal) => Some(literal.clone()),
+                RuleNode::Literal(literal) => Some(literal.clone()),
                 _ => None,
             })
             .collect();
         let node = literals.map_or_else(
-            || Node::List(items.into_iter().map(|it| it.node).collect()),
-            |literals| Node::Literal(Literal::list(literals)),
+            || RuleNode::List(items.into_iter().map(|it| it.node).collect()),
+            |literals| RuleNode::Literal(Literal::list(literals)),
         );
-        Typed::new(node, Type::list(of))
+        Typed::new(node, RuleType::list(of))
     }
 
-    pub(super) fn binary(&mut self, at: Place, sign: &str, operands: &[Expr; 2]) -> Typed<V> {
+    pub(super) fn binary(
+        &mut self,
+        at: SourcePosition,
+        sign: &str,
+        operands: &[Expr; 2],
+    ) -> Typed<V> {
         let [left, right] = operands;
         if sign == "in" {
             return self.member(at, left, right);
@@ -66,7 +71,7 @@ impl<V: Variable> Compiler<'_, V> {
 
     pub(super) fn computed(
         &mut self,
-        at: Place,
+        at: SourcePosition,
         operator: Arithmetic,
         [left, right]: [Typed<V>; 2],
     ) -> Typed<V> {
@@ -75,26 +80,29 @@ impl<V: Variable> Compiler<'_, V> {
         let is_sum = operator == Arithmetic::Add;
         let is_shift = is_sum || operator == Arithmetic::Subtract;
         match (&one, &other) {
-            (Type::Unknown, Type::Unknown) => {
-                Typed::new(Node::Real(operator, parts), Type::Unknown)
+            (RuleType::Unknown, RuleType::Unknown) => {
+                Typed::new(RuleNode::Real(operator, parts), RuleType::Unknown)
             }
-            (Type::Int, Type::Int) if operator != Arithmetic::Divide => {
-                Typed::new(Node::Whole(operator, parts, at), Type::Int)
+            (RuleType::Int, RuleType::Int) if operator != Arithmetic::Divide => {
+                Typed::new(RuleNode::Whole(operator, parts, at), RuleType::Int)
             }
-            (Type::Text, Type::Text | Type::Unknown) | (Type::Unknown, Type::Text) if is_sum => {
-                Typed::new(Node::Join(parts), Type::Text)
+            (RuleType::Text, RuleType::Text | RuleType::Unknown)
+            | (RuleType::Unknown, RuleType::Text)
+                if is_sum =>
+            {
+                Typed::new(RuleNode::Join(parts), RuleType::Text)
             }
-            (Type::Moment, Type::Moment) if operator == Arithmetic::Subtract => {
-                Typed::new(Node::Real(operator, parts), Type::Double)
+            (RuleType::Moment, RuleType::Moment) if operator == Arithmetic::Subtract => {
+                Typed::new(RuleNode::Real(operator, parts), RuleType::Double)
             }
-            (Type::Moment, number) if is_shift && number.is_number() => {
-                Typed::new(Node::Shift(operator, parts), Type::Moment)
+            (RuleType::Moment, number) if is_shift && number.is_number() => {
+                Typed::new(RuleNode::Shift(operator, parts), RuleType::Moment)
             }
-            (number, Type::Moment) if is_sum && number.is_number() => {
-                Typed::new(Node::Shift(operator, parts), Type::Moment)
+            (number, RuleType::Moment) if is_sum && number.is_number() => {
+                Typed::new(RuleNode::Shift(operator, parts), RuleType::Moment)
             }
             (one, other) if one.is_number() && other.is_number() => {
-                Typed::new(Node::Real(operator, parts), Type::Double)
+                Typed::new(RuleNode::Real(operator, parts), RuleType::Double)
             }
             _ => {
                 let hint = either_hint(&one, &other);
@@ -108,23 +116,28 @@ impl<V: Variable> Compiler<'_, V> {
 
     fn compared(
         &mut self,
-        at: Place,
+        at: SourcePosition,
         comparison: Comparison,
         [left, right]: [Typed<V>; 2],
     ) -> Typed<V> {
         let is_equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
-        let is_ordered = |of: &Type| {
+        let is_ordered = |of: &RuleType| {
             matches!(
                 of,
-                Type::Bool | Type::Int | Type::Double | Type::Text | Type::Moment | Type::Unknown
+                RuleType::Bool
+                    | RuleType::Int
+                    | RuleType::Double
+                    | RuleType::Text
+                    | RuleType::Moment
+                    | RuleType::Unknown
             )
         };
         let joined = left.of.joined(&right.of);
         let fits = joined
-            .is_some_and(|of| is_ordered(&of) || (is_equality && matches!(of, Type::List(_))));
+            .is_some_and(|of| is_ordered(&of) || (is_equality && matches!(of, RuleType::List(_))));
         if fits {
             let parts = Box::new([left.node, right.node]);
-            return Typed::new(Node::Compare(comparison, parts), Type::Bool);
+            return Typed::new(RuleNode::Compare(comparison, parts), RuleType::Bool);
         }
         let hint = either_hint(&left.of, &right.of);
         self.wrong(
@@ -134,7 +147,7 @@ impl<V: Variable> Compiler<'_, V> {
     }
 }
 
-fn either_hint(one: &Type, other: &Type) -> &'static str {
+fn either_hint(one: &RuleType, other: &RuleType) -> &'static str {
     match optional_hint(one) {
         "" => optional_hint(other),
         hint => hint,

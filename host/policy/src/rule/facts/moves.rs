@@ -2,7 +2,7 @@
 
 use hooks::disruption::{ConsolidationRound, Context, Move, MoveKind, NEVER_SECONDS, PoolView};
 
-use super::super::evaluate::{Facts, Variable};
+use super::super::evaluate::{RowFacts, Variable};
 use super::super::value::Value;
 use super::{LabelSet, OwnersView, at, capacity_type, index, label, symbol, vocabulary};
 use crate::needs::Need;
@@ -197,7 +197,7 @@ impl MoveFacts<'_> {
     }
 }
 
-impl Facts for MoveFacts<'_> {
+impl RowFacts for MoveFacts<'_> {
     type Variable = MoveVariable;
 
     fn value(&self, variable: MoveVariable) -> Value<'_> {

@@ -1,9 +1,9 @@
 //! What a rank rule may name: an offering, and the claim it would be launched for.
 
 use hooks::disruption::Context;
-use hooks::ranking::{ClaimOperator, ClaimView, OfferingTable, Stage};
+use hooks::ranking::{ClaimOperator, ClaimView, OfferingTable, RankStage};
 
-use super::super::evaluate::{Facts, Variable};
+use super::super::evaluate::{RowFacts, Variable};
 use super::super::value::Value;
 use super::{
     LabelSet, OwnersView, UsageIndex, at, capacity_type, distinct, label, symbol, vocabulary,
@@ -121,8 +121,8 @@ impl OfferingFacts<'_> {
     /// Nodes on the offering, and those of them on their way.
     fn in_use(&self) -> (u32, u32) {
         let instance_type = at(&self.table.instance_type, self.row);
-        let offering = (instance_type, self.zone(), self.capacity_type());
-        self.usage.on(offering)
+        self.usage
+            .on(instance_type, self.zone(), self.capacity_type())
     }
 
     fn free_addresses(&self) -> Value<'_> {
@@ -143,9 +143,9 @@ impl OfferingFacts<'_> {
         let pods = &claim.pods;
         match variable {
             RankVariable::Stage => Value::text(match claim.stage {
-                Stage::Packing => "packing",
-                Stage::Launch => "launch",
-                Stage::Appraisal => "appraisal",
+                RankStage::Packing => "packing",
+                RankStage::Launch => "launch",
+                RankStage::Appraisal => "appraisal",
             }),
             RankVariable::NodePool => Value::text(symbol(&self.table.symbols, claim.nodepool)),
             RankVariable::Weight => Value::count(claim.weight),
@@ -175,7 +175,7 @@ impl OfferingFacts<'_> {
     }
 }
 
-impl Facts for OfferingFacts<'_> {
+impl RowFacts for OfferingFacts<'_> {
     type Variable = RankVariable;
 
     fn value(&self, variable: RankVariable) -> Value<'_> {

@@ -1,8 +1,8 @@
 //! What a budgets rule may name: a NodePool and one reason to disrupt its nodes, and all NodePools together.
 
-use hooks::disruption::{Activity, BudgetPool, BudgetReason, Context};
+use hooks::disruption::{BudgetPool, BudgetReason, Context, PoolActivity};
 
-use super::super::evaluate::{Facts, Variable};
+use super::super::evaluate::{RowFacts, Variable};
 use super::super::value::Value;
 use super::{LabelSet, vocabulary};
 use crate::needs::Need;
@@ -73,13 +73,13 @@ impl PoolFacts<'_> {
     }
 
     /// For the reason.
-    fn own(&self, count: fn(&Activity) -> u32) -> Value<'_> {
+    fn own(&self, count: fn(&PoolActivity) -> u32) -> Value<'_> {
         let own = self.pool.activity.get(self.reason.index());
         Value::count(own.map_or(0, count))
     }
 
     /// For any reason.
-    fn any(&self, count: fn(&Activity) -> u32) -> Value<'_> {
+    fn any(&self, count: fn(&PoolActivity) -> u32) -> Value<'_> {
         Value::count(sum(self.pool, count))
     }
 
@@ -89,11 +89,11 @@ impl PoolFacts<'_> {
     }
 }
 
-fn sum(pool: &BudgetPool, count: fn(&Activity) -> u32) -> u32 {
+fn sum(pool: &BudgetPool, count: fn(&PoolActivity) -> u32) -> u32 {
     pool.activity.iter().map(count).fold(0, u32::saturating_add)
 }
 
-impl Facts for PoolFacts<'_> {
+impl RowFacts for PoolFacts<'_> {
     type Variable = PoolVariable;
 
     fn value(&self, variable: PoolVariable) -> Value<'_> {

@@ -44,7 +44,8 @@ impl UsageIndex {
     }
 
     /// Nodes on an offering, and those of them on their way.
-    pub(super) fn on(&self, offering: (u32, u32, u8)) -> (u32, u32) {
+    pub(super) fn on(&self, instance_type: u32, zone: u32, capacity_type: u8) -> (u32, u32) {
+        let offering = (instance_type, zone, capacity_type);
         self.offerings.get(&offering).copied().unwrap_or_default()
     }
 

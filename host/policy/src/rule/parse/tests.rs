@@ -4,8 +4,8 @@ use cel::Env;
 use cel::common::ast;
 
 use super::{Expr, ExprKind, parse};
-use crate::random::Random;
-use crate::rule::place::Place;
+use crate::random::SplitMix;
+use crate::rule::place::SourcePosition;
 
 /// A tree as text; chains of `&&` and `||` flat, and numbers with their signs.
 fn ours(expression: &Expr) -> String {
@@ -111,13 +111,13 @@ fn theirs(expression: &ast::IdedExpr) -> String {
 
 fn read(text: &str) -> Result<Expr, String> {
     let mut faults = Vec::new();
-    let parsed = parse(text, Place::line("rule", 1), &mut faults);
+    let parsed = parse(text, SourcePosition::line("rule", 1), &mut faults);
     parsed.ok_or_else(|| format!("{faults:?}"))
 }
 
 /// An expression by the grammar, no deeper than asked for.
-fn made_up(random: &mut Random, depth: u32) -> String {
-    let one = |random: &mut Random, of: &[&str]| {
+fn made_up(random: &mut SplitMix, depth: u32) -> String {
+    let one = |random: &mut SplitMix, of: &[&str]| {
         let at = random.below(u32::try_from(of.len()).unwrap());
         of[usize::try_from(at).unwrap()].to_owned()
     };
@@ -174,7 +174,7 @@ fn expressions_are_read_as_the_cel_crate_reads_them() {
     let env = Env::default();
     let mut accepted = 0;
     for seed in 0..1500 {
-        let text = made_up(&mut Random::new(seed), seed % 4);
+        let text = made_up(&mut SplitMix::new(seed), seed % 4);
         match (read(&text), env.parser().parse(&text)) {
             (Ok(read), Ok(known)) => {
                 accepted += 1;
@@ -200,7 +200,7 @@ fn what_is_read_of_words_in_any_order_is_cel() {
     let env = Env::default();
     let mut accepted = 0;
     for seed in 0..20_000 {
-        let mut random = Random::new(seed);
+        let mut random = SplitMix::new(seed);
         let count = 1 + random.below(7);
         let text: String = (0..count).map(|_| random.among(&words)).collect();
         let Ok(read) = read(&text) else { continue };

@@ -14,7 +14,7 @@ use crate::problem::Pool;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::topology::{GroupId, TopologyRule};
 use crate::solve::input::vocabulary::{SetId, add_times};
-use crate::solve::input::volumes::Volumes;
+use crate::solve::input::volumes::AttachedVolumes;
 use crate::solve::solver::{Pending, Solver};
 use crate::taints;
 
@@ -106,7 +106,7 @@ impl Solver<'_> {
         let mut buyable = within.clone();
         self.retain_buyable(pool, &mut buyable);
         let mut suiting = buyable.clone();
-        self.retain_for_extras(pool, &mut suiting, pending.group, &Volumes::new());
+        self.retain_for_extras(pool, &mut suiting, pending.group, &AttachedVolumes::new());
         let steps = [by_requirements.as_ref(), &fitting, &within];
         let counts = self.counts(pool, set, steps, &requests);
         if buyable.is_empty() && !within.is_empty() {

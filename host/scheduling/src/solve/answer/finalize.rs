@@ -17,7 +17,7 @@ use crate::solve::place::claim::OpenClaim;
 use crate::solve::solver::Solver;
 
 /// What claims that may become the same rows have in common.
-struct ClaimOutcome {
+struct SharedOutcome {
     /// The rows left when types are cut to the greatest number allowed.
     rows: BitSet,
     names: TypeNames,
@@ -40,7 +40,7 @@ impl Solver<'_> {
                     .push((node.node.name.clone(), pods.collect()));
             }
         }
-        let mut outcomes: BTreeMap<(usize, BitSet), ClaimOutcome> = BTreeMap::new();
+        let mut outcomes: BTreeMap<(usize, BitSet), SharedOutcome> = BTreeMap::new();
         for mut claim in std::mem::take(&mut self.claims) {
             let outcome = outcomes
                 .entry((claim.pool, std::mem::take(&mut claim.rows)))
@@ -63,7 +63,7 @@ impl Solver<'_> {
     fn finalize_claim(
         &mut self,
         claim: &mut OpenClaim,
-        outcome: &ClaimOutcome,
+        outcome: &SharedOutcome,
     ) -> Result<NewClaim, Box<PoolFailure>> {
         claim.rows = outcome.rows.clone();
         let missed = self.missed_min_values(claim.pool, &claim.rows);
@@ -97,7 +97,7 @@ impl Solver<'_> {
     }
 
     /// The types left, cheapest first, cut to the greatest number allowed; rows of the others go.
-    fn outcome(&self, pool: usize, rows: &BitSet) -> ClaimOutcome {
+    fn outcome(&self, pool: usize, rows: &BitSet) -> SharedOutcome {
         let table = &self.pools[pool];
         let mut is_known = vec![false; table.types.len()];
         let mut types = Vec::new();
@@ -127,7 +127,7 @@ impl Solver<'_> {
         }
         let picks = types.iter().filter_map(|at| u32::try_from(*at).ok());
         let sold = sold.into_iter().flatten();
-        ClaimOutcome {
+        SharedOutcome {
             names: TypeNames::new(&table.names, picks.collect()),
             capacity_types: sold.map(|c| c.as_str().to_owned()).collect(),
             overhead: self.least_overhead(pool, &types),

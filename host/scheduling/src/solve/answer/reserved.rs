@@ -12,14 +12,11 @@ use crate::problem::{Pool, ReservedMode};
 use crate::requirements::AllowUndefined;
 use crate::solution::Solution;
 use crate::solve::input::bitset::BitSet;
-use crate::solve::input::topology::{DomainId, KeyId, NodePlace};
+use crate::solve::input::topology::{NodePlace, Pin};
 use crate::solve::input::vocabulary::SetId;
-use crate::solve::solver::{DeferredDomains, Solver};
+use crate::solve::solver::{DeferredDomains, Solver, ViewId};
 use crate::taints;
 use crate::template::requirements_of_template;
-
-/// A topology key and the domain assigned for it.
-type Pin = (KeyId, DomainId);
 
 /// What a pool means to a pod that looks for a slot.
 enum Prospect {
@@ -63,7 +60,7 @@ impl Solver<'_> {
                 continue;
             }
             for (pod, (group, pins), pool) in waiting {
-                for (key, domain) in pins {
+                for Pin { key, domain } in pins {
                     domains.insert((group, key, domain), pool.clone());
                 }
                 let key = self.problem.pods[pod].key.clone();
@@ -90,7 +87,7 @@ impl Solver<'_> {
         let keys = self.topology.keys_of(&self.view_of(group, 0).membership);
         let pins = keys.into_iter().filter_map(|key| {
             let domain = place.domains.get(key).copied().flatten()?;
-            Some((key, domain))
+            Some(Pin { key, domain })
         });
         pins.collect()
     }
@@ -111,7 +108,7 @@ impl Solver<'_> {
         });
         for view in 0..self.groups[group].views.len() {
             for pool in &order {
-                match self.prospect(pool, (group, view), pins) {
+                match self.prospect(pool, ViewId { group, view }, pins) {
                     Prospect::None => {}
                     Prospect::Serves => return None,
                     Prospect::Waits => return pool.node_pool.metadata.name.clone(),
@@ -121,16 +118,16 @@ impl Solver<'_> {
         None
     }
 
-    fn prospect(&mut self, pool: &Pool, (group, view): (usize, usize), pins: &[Pin]) -> Prospect {
+    fn prospect(&mut self, pool: &Pool, of_view: ViewId, pins: &[Pin]) -> Prospect {
         let name = pool.node_pool.metadata.name.as_deref().unwrap_or_default();
-        let Some(set) = self.pinned(self.view_of(group, view).set, pins) else {
+        let Some(set) = self.pinned(self.view_of(of_view.group, of_view.view).set, pins) else {
             return Prospect::None;
         };
         let index = self.pools.iter().position(|it| it.name == name);
-        let rows = index.and_then(|it| Some((it, self.rows_for(it, (group, view), set)?)));
+        let rows = index.and_then(|it| Some((it, self.rows_for(it, of_view, set)?)));
         match rows {
             Some((index, rows)) => self.prospect_of_rows(index, &rows),
-            None if self.has_full_reservation(pool, group, view, set) => Prospect::Waits,
+            None if self.has_full_reservation(pool, of_view, set) => Prospect::Waits,
             None => Prospect::None,
         }
     }
@@ -158,9 +155,10 @@ impl Solver<'_> {
     }
 
     /// Whether all that the pool could ever offer is a reservation that is full but sound.
-    fn has_full_reservation(&self, pool: &Pool, group: usize, view: usize, set: SetId) -> bool {
+    fn has_full_reservation(&self, pool: &Pool, of_view: ViewId, set: SetId) -> bool {
         let template = requirements_of_template(&pool.node_pool);
         let asked = self.vocabulary.get(set);
+        let ViewId { group, view } = of_view;
         let tolerations = &self.view_of(group, view).tolerations;
         let pool_taints = &pool.node_pool.spec.template.spec.taints;
         if taints::untolerated(pool_taints, tolerations).is_some()

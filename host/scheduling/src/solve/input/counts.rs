@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::nodes::{PreparedNode, Shapes, meets};
-use super::topology::{GroupId, HOSTNAME_KEY, Namespaces, Topology, TopologyRule, namespaces};
+use super::topology::{
+    GroupCounts, GroupId, HOSTNAME_KEY, Namespaces, Topology, TopologyRule, namespaces,
+};
 use super::vocabulary::Vocabulary;
 use crate::pod::{LabelSelector, PodShape, Toleration};
 use crate::problem::ExistingNode;
@@ -25,16 +27,13 @@ struct Term {
     tolerations: Option<Vec<Toleration>>,
 }
 
-/// Selected pods, and pods that declare the term.
-type PodCounts = (i64, i64);
-
 /// The running pods of one term.
 #[derive(Debug, Default)]
 pub(crate) struct TermCounts {
     /// By position of the node; nodes without any are absent.
-    pub(super) by_node: BTreeMap<usize, PodCounts>,
+    pub(super) by_node: BTreeMap<usize, GroupCounts>,
     /// By value of the key; nodes without the label count nowhere.
-    pub(crate) by_value: BTreeMap<String, PodCounts>,
+    pub(crate) by_value: BTreeMap<String, GroupCounts>,
     /// Selected pods on all nodes.
     pub(crate) selected: i64,
     /// Nodes that the term's filter leaves out.
@@ -184,24 +183,25 @@ impl TermCounts {
             {
                 *counted.open.entry(value.clone()).or_default() += 1;
             }
-            let mut count: PodCounts = (0, 0);
+            let mut count = GroupCounts::default();
             for &(shape, pods) in prepared.pods.iter() {
                 let (is_selected, declared) = by_shape[shape];
-                count.0 += if is_selected && !is_uncounted {
+                count.selected += if is_selected && !is_uncounted {
                     pods
                 } else {
                     0
                 };
-                count.1 += declared * pods;
+                count.owners += declared * pods;
             }
-            if count == (0, 0) {
+            if count == GroupCounts::default() {
                 continue;
             }
-            counted.selected += count.0;
+            counted.selected += count.selected;
             counted.by_node.insert(position, count);
             if let Some(value) = value {
                 let sum = counted.by_value.entry(value.clone()).or_default();
-                *sum = (sum.0 + count.0, sum.1 + count.1);
+                sum.selected += count.selected;
+                sum.owners += count.owners;
             }
         }
         counted
@@ -212,14 +212,15 @@ impl TermCounts {
         &self,
         topology: &mut Topology,
         id: GroupId,
-        (nodes, removed): (&[PreparedNode], &BTreeSet<usize>),
+        nodes: &[PreparedNode],
+        removed: &BTreeSet<usize>,
     ) {
         let key = topology.group(id).key;
         let lost = removed
             .iter()
             .filter_map(|position| Some((*position, *self.by_node.get(position)?)));
         if key == HOSTNAME_KEY {
-            let lost: i64 = lost.map(|(_, count)| count.0).sum();
+            let lost: i64 = lost.map(|(_, count)| count.selected).sum();
             topology.count_hosts(id, self.selected - lost);
             return;
         }
@@ -229,10 +230,14 @@ impl TermCounts {
             }
         }
         let name = topology.keys()[key].clone();
-        for (position, (selected, owners)) in lost {
+        for (position, count) in lost {
             let value = nodes[position].node.labels.get(&name);
             if let Some(domain) = value.and_then(|it| topology.domain(key, it)) {
-                topology.count_domain(id, domain, (-selected, -owners));
+                let less = GroupCounts {
+                    selected: -count.selected,
+                    owners: -count.owners,
+                };
+                topology.count_domain(id, domain, less);
             }
         }
     }

@@ -17,17 +17,17 @@ use crate::taints;
 pub(crate) fn overheads(
     pool: &Pool,
     template: &Requirements,
-    daemons: &[DaemonPod],
+    daemons: &[Arc<PodShape>],
     dims: &Dimensions,
 ) -> Vec<(Amounts, Arc<[HostPort]>)> {
     let pool_taints = &pool.node_pool.spec.template.spec.taints;
     let compatible: Vec<(&PodShape, Vec<Requirements>)> = daemons
         .iter()
-        .filter(|d| !d.shape.uses_resource_claims && tolerates(&d.shape, pool_taints))
-        .map(|d| {
-            let mut alternatives = views::strict_alternatives(&d.shape);
+        .filter(|shape| !shape.uses_resource_claims && tolerates(shape, pool_taints))
+        .map(|shape| {
+            let mut alternatives = views::strict_alternatives(shape);
             alternatives.retain(|a| template.compatible(a, AllowUndefined::WellKnown).is_ok());
-            (&*d.shape, alternatives)
+            (&**shape, alternatives)
         })
         .filter(|(_, alternatives)| !alternatives.is_empty())
         .collect();

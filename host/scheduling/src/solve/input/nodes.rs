@@ -10,7 +10,7 @@ use super::daemons;
 use super::pod_groups::PodGroup;
 use super::topology::NodePlace;
 use super::vocabulary::{Amounts, Dimensions, add_times};
-use super::volumes::Volumes;
+use super::volumes::AttachedVolumes;
 use crate::pod::{HostPort, Pod, PodShape};
 use crate::problem::{DaemonPod, ExistingNode, Problem};
 use crate::requirements::{Requirements, is_negative};
@@ -71,7 +71,7 @@ pub(crate) struct NodeCopy<'a> {
     pub(crate) available: Amounts,
     pub(crate) place: NodePlace,
     pub(crate) ports: Vec<HostPort>,
-    pub(crate) volumes: Volumes,
+    pub(crate) volumes: AttachedVolumes,
     pub(crate) added: Vec<usize>,
 }
 
@@ -115,7 +115,8 @@ impl PreparedNode {
         node: &Arc<ExistingNode>,
         daemons: &[DaemonPod],
         dims: &Dimensions,
-        (shapes, is_moving): (&mut Shapes, impl Fn(&Pod) -> bool),
+        shapes: &mut Shapes,
+        is_moving: impl Fn(&Pod) -> bool,
     ) -> Self {
         let mut available = dims.amounts(&node.allocatable);
         add_times(&mut available, &dims.amounts(&node.requests), -1);
@@ -213,7 +214,8 @@ impl<'a> Nodes<'a> {
                 continue;
             }
             let it = &self.nodes[index];
-            let is_closed = !it.node.is_schedulable || (it.node.is_settling && group.is_candidate);
+            let is_closed = !it.node.is_schedulable
+                || (it.node.is_within_consolidate_after && group.is_candidate);
             if !is_closed && fits(&it.available, &group.requests) && !self.removed.contains(&index)
             {
                 return Some(index);

@@ -1,11 +1,14 @@
-//! The offerings that a pool may buy, in order of cost, with sets of rows for every question the packer asks.
+//! The offerings that a pool may buy, in order of cost, with the rows that requests fit on.
 //!
 //! Made once for a pool, its types, the policy's scores and the daemons, and shared by all solves that see the same;
-//! what it works out later depends on nothing but the question. Answers to Karpenter's
+//! what is worked out later for labels (`by_label.rs`) depends on nothing but the question. Answers to Karpenter's
 //! `scheduling/nodeclaimtemplate.go` and the filter in `scheduling/nodeclaim.go`.
 
+mod by_label;
+mod order;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use smallvec::SmallVec;
 
@@ -15,14 +18,13 @@ use super::vocabulary::{Amounts, Dimensions, add_times};
 use crate::instance_type::{InstanceType, Offering};
 use crate::market::{CapacityType, Markets};
 use crate::pod::HostPort;
-use crate::requirements::{Requirement, is_negative};
 
-/// Answers about single requirements kept at most; hosts and other endless values must not fill the memory.
-const ANSWERS_MAX: usize = 4096;
+use by_label::Answers;
+use order::sort_rows;
 
 /// One way to buy a node.
 #[derive(Debug, Clone)]
-pub(crate) struct OfferingRow {
+pub(crate) struct BuyableRow {
     /// Position in [`PoolRows::types`].
     pub(crate) type_index: usize,
     /// Position in the type's offerings.
@@ -33,7 +35,7 @@ pub(crate) struct OfferingRow {
     market: usize,
 }
 
-impl OfferingRow {
+impl BuyableRow {
     pub(crate) fn is_reserved(&self) -> bool {
         self.capacity_type == CapacityType::Reserved
     }
@@ -67,32 +69,13 @@ struct FitColumn {
     first: Vec<usize>,
 }
 
-/// Rows by what they offer for one label.
-#[derive(Debug)]
-struct KeyColumn {
-    /// `None` stands for rows without the label.
-    offered: Vec<(Option<Requirement>, BitSet)>,
-    /// Some row has the label.
-    is_known: bool,
-    /// Every row has at most one value for the label, so that choosing a row determines it.
-    determines: bool,
-}
-
-/// What was asked before.
-#[derive(Debug, Default)]
-struct Answers {
-    columns: BTreeMap<String, Arc<KeyColumn>>,
-    /// The rows that satisfy a requirement; `None` when no row knows the label, which the pool then decides.
-    satisfying: BTreeMap<Requirement, Option<Arc<BitSet>>>,
-}
-
 /// A pool's rows.
 #[derive(Debug)]
 pub(crate) struct PoolRows {
     pub(crate) types: Vec<TypeRow>,
     /// Their names.
     pub(crate) names: Arc<[String]>,
-    pub(crate) rows: Vec<OfferingRow>,
+    pub(crate) rows: Vec<BuyableRow>,
     /// Free slots of reservations, by id.
     pub(super) reservations: BTreeMap<String, u32>,
     fit: Vec<FitColumn>,
@@ -129,7 +112,7 @@ impl PoolRows {
                 last = admitted.type_index;
                 types.push(type_row(instance_type, parts.daemons.get(last), dims));
             }
-            rows.push(OfferingRow {
+            rows.push(BuyableRow {
                 type_index: types.len() - 1,
                 offering: admitted.offering,
                 cost,
@@ -159,7 +142,7 @@ impl PoolRows {
     }
 
     fn value_rows(&mut self) {
-        let value = |row: &OfferingRow| {
+        let value = |row: &BuyableRow| {
             let has = &self.types[row.type_index].allocatable;
             let cpu = has[0].max(0);
             RowValue {
@@ -255,7 +238,8 @@ impl PoolRows {
         &'a self,
         sets: impl Iterator<Item = &'a BitSet>,
         requests: &[i64],
-        (mut from, cost_max): (usize, f64),
+        mut from: usize,
+        cost_max: f64,
     ) -> Option<usize> {
         let mut all: SmallVec<[&BitSet; 8]> = sets.collect();
         for (column, request) in self.fit.iter().zip(requests) {
@@ -280,7 +264,7 @@ impl PoolRows {
         capacities.max().unwrap_or(0)
     }
 
-    pub(crate) fn offering(&self, row: &OfferingRow) -> &Offering {
+    pub(crate) fn offering(&self, row: &BuyableRow) -> &Offering {
         &self.types[row.type_index].instance_type.offerings[row.offering]
     }
 
@@ -302,148 +286,6 @@ impl PoolRows {
             }
         }
     }
-
-    /// The rows that satisfy one requirement; `None` when no row knows the label, which the pool then decides.
-    pub(super) fn rows_satisfying(&self, requirement: &Requirement) -> Option<Arc<BitSet>> {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = answers.satisfying.get(requirement) {
-            return known.clone();
-        }
-        let column = self.column(&mut answers, requirement.key());
-        let satisfying = column.is_known.then(|| {
-            let mut satisfying = BitSet::empty(self.rows.len());
-            for (offered, rows) in &column.offered {
-                let is_met = match offered {
-                    Some(offered) => {
-                        offered.has_intersection(requirement)
-                            || (is_negative(offered.operator())
-                                && is_negative(requirement.operator()))
-                    }
-                    None => is_negative(requirement.operator()),
-                };
-                if is_met {
-                    satisfying.unite(rows);
-                }
-            }
-            Arc::new(satisfying)
-        });
-        if answers.satisfying.len() >= ANSWERS_MAX {
-            answers.satisfying.clear();
-        }
-        answers
-            .satisfying
-            .insert(requirement.clone(), satisfying.clone());
-        satisfying
-    }
-
-    fn column(&self, answers: &mut Answers, key: &str) -> Arc<KeyColumn> {
-        if let Some(known) = answers.columns.get(key) {
-            return Arc::clone(known);
-        }
-        let offered = self.offered_by_rows(key);
-        let is_known = offered.keys().any(Option::is_some);
-        let is_single = |r: &Requirement| !r.is_complement() && r.values().len() <= 1;
-        let column = Arc::new(KeyColumn {
-            is_known,
-            determines: is_known && offered.keys().all(|o| o.is_none_or(is_single)),
-            offered: offered
-                .into_iter()
-                .map(|(offered, rows)| (offered.cloned(), rows))
-                .collect(),
-        });
-        if answers.columns.len() >= ANSWERS_MAX {
-            answers.columns.clear();
-        }
-        answers.columns.insert(key.to_owned(), Arc::clone(&column));
-        column
-    }
-
-    /// What rows offer for a label: what their market says, else what their type says.
-    fn offered_by_rows(&self, key: &str) -> BTreeMap<Option<&Requirement>, BitSet> {
-        let mut known: BTreeMap<Option<&Requirement>, usize> = BTreeMap::new();
-        let mut number = |offered| {
-            let next = known.len();
-            *known.entry(offered).or_insert(next)
-        };
-        let of_market = self.markets.iter().map(|m| m.requirements.find(key));
-        let of_market: Vec<Option<usize>> = of_market.map(|r| Some(number(Some(r?)))).collect();
-        let of_type = self.types.iter();
-        let of_type = of_type.map(|t| number(t.instance_type.requirements.find(key)));
-        let of_type: Vec<usize> = of_type.collect();
-        let mut rows = vec![BitSet::default(); known.len()];
-        for (index, row) in self.rows.iter().enumerate() {
-            let at = of_market[row.market].unwrap_or(of_type[row.type_index]);
-            if rows[at] == BitSet::default() {
-                rows[at] = BitSet::empty(self.rows.len());
-            }
-            rows[at].insert(index);
-        }
-        let sets = known.into_iter();
-        sets.filter(|(_, at)| rows[*at] != BitSet::default())
-            .map(|(offered, at)| (offered, rows[at].clone()))
-            .collect()
-    }
-
-    fn offered(&self, row: usize, key: &str) -> Option<&Requirement> {
-        let row = &self.rows[row];
-        let of_type = &self.types[row.type_index].instance_type;
-        let own = self.markets.get(row.market).requirements.find(key);
-        own.or_else(|| of_type.requirements.find(key))
-    }
-
-    /// Whether every row has at most one value for the label, so that choosing a row determines it.
-    pub(crate) fn determines(&self, key: &str) -> bool {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        self.column(&mut answers, key).determines
-    }
-
-    /// The value a row has for a label.
-    pub(crate) fn value_of(&self, row: usize, key: &str) -> Option<String> {
-        let offered = self.offered(row, key)?;
-        if offered.is_complement() || offered.values().len() != 1 {
-            return None;
-        }
-        offered.values().next().map(str::to_owned)
-    }
-
-    /// The values rows offer for a label, with their rows, as far as the template allows them.
-    pub(crate) fn domains(
-        &self,
-        key: &str,
-        of_template: Option<&Requirement>,
-    ) -> BTreeMap<String, BitSet> {
-        let column = {
-            let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-            self.column(&mut answers, key)
-        };
-        let mut domains: BTreeMap<String, BitSet> = BTreeMap::new();
-        for (offered, rows) in &column.offered {
-            for value in offered
-                .iter()
-                .filter(|o| !o.is_complement())
-                .flat_map(Requirement::values)
-            {
-                match domains.get_mut(value) {
-                    Some(known) => known.unite(rows),
-                    None => {
-                        domains.insert(value.to_owned(), rows.clone());
-                    }
-                }
-            }
-        }
-        if let Some(template) = of_template {
-            if domains.is_empty() && !template.is_complement() {
-                let all = BitSet::full(self.rows.len());
-                domains.extend(
-                    template
-                        .values()
-                        .map(|value| (value.to_owned(), all.clone())),
-                );
-            }
-            domains.retain(|value, _| template.has(value));
-        }
-        domains
-    }
 }
 
 fn type_row(
@@ -464,42 +306,4 @@ fn type_row(
         daemon_overhead,
         daemon_ports,
     }
-}
-
-/// Cheapest first; ties go to the newer generation, then to the names.
-fn sort_rows(rows: &mut [OfferingRow], types: &[TypeRow]) {
-    let generations: Vec<u32> = types.iter().map(|t| t.instance_type.generation()).collect();
-    let mut by_age: Vec<usize> = (0..types.len()).collect();
-    by_age.sort_unstable_by(|a, b| {
-        let name = |at: usize| &types[at].instance_type.name;
-        generations[*b]
-            .cmp(&generations[*a])
-            .then_with(|| name(*a).cmp(name(*b)))
-            .then(a.cmp(b))
-    });
-    let mut rank = vec![0_usize; types.len()];
-    for (at, of_type) in by_age.into_iter().enumerate() {
-        rank[of_type] = at;
-    }
-    let order = |a: &OfferingRow, b: &OfferingRow| {
-        a.cost
-            .total_cmp(&b.cost)
-            .then_with(|| rank[a.type_index].cmp(&rank[b.type_index]))
-    };
-    rows.sort_unstable_by(|a, b| order(a, b).then(a.offering.cmp(&b.offering)));
-    // Words are only compared where nothing else tells rows apart.
-    for same in rows.chunk_by_mut(|a, b| order(a, b).is_eq()) {
-        if same.len() > 1 {
-            same.sort_by_cached_key(|row| sold(types, row));
-        }
-    }
-}
-
-fn sold<'a>(types: &'a [TypeRow], row: &OfferingRow) -> [&'a str; 3] {
-    let offering = &types[row.type_index].instance_type.offerings[row.offering];
-    [
-        offering.zone(),
-        offering.capacity_type(),
-        offering.reservation_id(),
-    ]
 }

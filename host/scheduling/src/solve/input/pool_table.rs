@@ -18,8 +18,19 @@ use crate::problem::Pool;
 use crate::ranking::Exclusions;
 use crate::requirements::{AllowUndefined, Incompatible, Requirements};
 
+/// A row of a pool's table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RowId {
+    pub(crate) pool: usize,
+    pub(crate) row: usize,
+}
+
 /// What the limits and the reservations of a pool still leave.
-pub(crate) type PoolCheckpoint = (Option<Resources>, BTreeMap<String, u32>);
+#[derive(Debug, Clone)]
+pub(crate) struct PoolCheckpoint {
+    remaining: Option<Resources>,
+    slots: BTreeMap<String, u32>,
+}
 
 /// A pool ready for packing.
 #[derive(Debug)]
@@ -149,7 +160,7 @@ impl PoolTable {
         };
         let within = |of_type: usize| {
             remaining.iter().enumerate().all(|(limit, (name, left))| {
-                name == labels::RESOURCE_NODES || self.counts((limit, name), of_type) <= left
+                name == labels::RESOURCE_NODES || self.counts(limit, name, of_type) <= left
             })
         };
         let allowed: Vec<bool> = (0..self.types.len()).map(within).collect();
@@ -164,7 +175,7 @@ impl PoolTable {
     }
 
     /// What a node of a type counts against a limit.
-    fn counts(&self, (limit, name): (usize, &str), of_type: usize) -> i64 {
+    fn counts(&self, limit: usize, name: &str, of_type: usize) -> i64 {
         self.counted.get(limit).map_or_else(
             || capacity_for_limit(&self.types[of_type], name),
             |of_limit| of_limit[of_type],
@@ -207,16 +218,16 @@ impl PoolTable {
         let target = self.rows[target].type_index;
         let is_tight = self.is_planned
             || remaining.iter().enumerate().any(|(limit, (name, left))| {
-                self.greatest_of(rows, (limit, name)).saturating_mul(2) > left
+                self.greatest_of(rows, limit, name).saturating_mul(2) > left
             });
         if is_tight {
             rows.intersect(&self.rows_no_greater(target, &remaining));
         }
         let left = remaining.iter().enumerate().map(|(limit, (name, left))| {
             let taken = if is_tight {
-                self.counts((limit, name), target)
+                self.counts(limit, name, target)
             } else {
-                self.greatest_of(rows, (limit, name))
+                self.greatest_of(rows, limit, name)
             };
             (name.to_owned(), left.saturating_sub(taken))
         });
@@ -224,10 +235,10 @@ impl PoolTable {
     }
 
     /// The most that a node of these rows may count against a limit.
-    fn greatest_of(&self, rows: &BitSet, limit: (usize, &str)) -> i64 {
+    fn greatest_of(&self, rows: &BitSet, limit: usize, name: &str) -> i64 {
         let counts = rows
             .iter()
-            .map(|row| self.counts(limit, self.rows[row].type_index));
+            .map(|row| self.counts(limit, name, self.rows[row].type_index));
         counts.max().unwrap_or(0)
     }
 
@@ -237,7 +248,9 @@ impl PoolTable {
         }
         let is_no_greater = |of_type: usize| {
             let mut limits = limits.iter().map(|(name, _)| name).enumerate();
-            limits.all(|limit| self.counts(limit, of_type) <= self.counts(limit, target))
+            limits.all(|(limit, name)| {
+                self.counts(limit, name, of_type) <= self.counts(limit, name, target)
+            })
         };
         let mut rows = BitSet::full(self.rows.len());
         for row in 0..self.rows.len() {
@@ -252,11 +265,15 @@ impl PoolTable {
 
     /// What limits and reservations leave, to come back to when a claim is given up.
     pub(crate) fn checkpoint(&self) -> PoolCheckpoint {
-        (self.remaining.clone(), self.slots.clone())
+        PoolCheckpoint {
+            remaining: self.remaining.clone(),
+            slots: self.slots.clone(),
+        }
     }
 
     /// Takes back what was opened since.
-    pub(crate) fn restore(&mut self, (remaining, slots): PoolCheckpoint) {
+    pub(crate) fn restore(&mut self, checkpoint: PoolCheckpoint) {
+        let PoolCheckpoint { remaining, slots } = checkpoint;
         (self.remaining, self.slots) = (remaining, slots);
     }
 

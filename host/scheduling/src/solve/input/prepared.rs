@@ -5,59 +5,27 @@
 //! earlier rounds are taken over where the types, the pool's requirements, the scores and the daemons are the same,
 //! so an answer never depends on what was kept.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+mod table_cache;
 
-use k8s_openapi::api::core::v1::Taint;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError};
 
 use super::admission::Admission;
 use super::counts::CountCache;
-use super::daemons;
 use super::nodes::{PreparedNode, Shapes, block_maxima, ordered};
-use super::pool_rows::{PoolRows, RowParts};
-use super::rank_round::{OfferingCatalogue, rank};
+use super::pool_rows::PoolRows;
+use super::rank_round::rank;
 use super::views::has_preference_taint;
 use super::vocabulary::{Amounts, Dimensions};
 use crate::instance_type::InstanceType;
 use crate::pod::{Pod, PodShape};
-use crate::problem::{DaemonPod, ExistingNode, Pool, Problem};
+use crate::problem::{ExistingNode, Pool, Problem};
 use crate::ranking::{
     Exclusions, ListPrices, PolicyUse, PremiumMax, RankHook, Ranking, premium_of_pool,
 };
-use crate::template::requirements_of_template;
 
-/// How many rounds an unused table is kept: one decision asks in several (pools of other weights, what-ifs).
-const ROUNDS_KEPT: u64 = 8;
-
-/// Tables of earlier rounds. Owned by whoever runs the rounds; dropping it costs time, never answers.
-#[derive(Debug, Default)]
-pub struct TableCache(Mutex<CachedTables>);
-
-#[derive(Debug, Default)]
-struct CachedTables {
-    round: u64,
-    admissions: Vec<CacheEntry<Arc<Admission>>>,
-    ranked: Vec<CacheEntry<Arc<RankedRows>>>,
-    catalogues: Vec<CacheEntry<Arc<OfferingCatalogue>>>,
-}
-
-#[derive(Debug)]
-struct CacheEntry<T> {
-    round: u64,
-    value: T,
-}
-
-/// Rows with all that made them what they are.
-#[derive(Debug)]
-struct RankedRows {
-    admission: Arc<Admission>,
-    costs: Vec<f64>,
-    excluded: BTreeSet<usize>,
-    taints: Vec<Taint>,
-    daemons: Vec<Arc<PodShape>>,
-    dims: Dimensions,
-    rows: Arc<PoolRows>,
-}
+use table_cache::RowsOrigin;
+pub use table_cache::TableCache;
 
 /// A pool of the round.
 #[derive(Debug, Clone)]
@@ -120,7 +88,8 @@ impl PreparedPool {
         pool: &Pool,
         admission: Arc<Admission>,
         rows: Arc<PoolRows>,
-        (ranking, premium_max): (&Ranking, PremiumMax),
+        ranking: &Ranking,
+        premium_max: PremiumMax,
     ) -> Self {
         let excluded = || ranking.excluded.iter();
         let bound = ranking.premium_max.unwrap_or(PremiumMax::OFF);
@@ -160,14 +129,23 @@ impl Prepared {
         let (costs, answer) = rank(problem, hook, &round, &catalogue);
         let mut notes = BTreeMap::new();
         let mut pools = Vec::new();
+        let daemons = problem.daemons.iter().map(|it| Arc::clone(&it.shape));
+        let daemons: Arc<[Arc<PodShape>]> = daemons.collect();
         for (((pool, admission), ranking), costs) in
             round.into_iter().zip(answer.rankings).zip(costs)
         {
             let excluded = ranking.excluded.iter().map(|it| it.0 as usize);
-            let judged = (costs, excluded.collect());
-            let rows = kept.rows(pool, &admission, judged, (&problem.daemons, &dims));
+            let origin = RowsOrigin {
+                admission: Arc::clone(&admission),
+                costs,
+                excluded: excluded.collect(),
+                taints: pool.node_pool.spec.template.spec.taints.clone(),
+                daemons: Arc::clone(&daemons),
+                dims: dims.clone(),
+            };
+            let rows = kept.rows(pool, origin);
             let own = problem.options.premium_max;
-            pools.push(PreparedPool::new(pool, admission, rows, (&ranking, own)));
+            pools.push(PreparedPool::new(pool, admission, rows, &ranking, own));
             notes.extend(ranking.note.map(|note| (name(pool), note)));
         }
         kept.forget();
@@ -245,95 +223,6 @@ impl Prepared {
     }
 }
 
-impl CachedTables {
-    fn admission(&mut self, pool: &Pool, problem: &Problem) -> Arc<Admission> {
-        let template = requirements_of_template(&pool.node_pool);
-        let reserved = problem.options.reserved;
-        if let Some(known) = self
-            .admissions
-            .iter_mut()
-            .find(|it| it.value.is_of(pool, &template, reserved))
-        {
-            known.round = self.round;
-            return Arc::clone(&known.value);
-        }
-        let value = Arc::new(Admission::new(pool, template, reserved));
-        self.admissions.push(CacheEntry {
-            round: self.round,
-            value: Arc::clone(&value),
-        });
-        value
-    }
-
-    fn catalogue(&mut self, round: &[(&Pool, Arc<Admission>)]) -> Arc<OfferingCatalogue> {
-        let admissions = || round.iter().map(|(_, admission)| admission);
-        if let Some(known) = self
-            .catalogues
-            .iter_mut()
-            .find(|it| it.value.is_of(admissions()))
-        {
-            known.round = self.round;
-            return Arc::clone(&known.value);
-        }
-        let value = Arc::new(OfferingCatalogue::new(admissions().cloned().collect()));
-        self.catalogues.push(CacheEntry {
-            round: self.round,
-            value: Arc::clone(&value),
-        });
-        value
-    }
-
-    fn rows(
-        &mut self,
-        pool: &Pool,
-        admission: &Arc<Admission>,
-        (costs, excluded): (Vec<f64>, BTreeSet<usize>),
-        (daemons, dims): (&[DaemonPod], &Dimensions),
-    ) -> Arc<PoolRows> {
-        let taints = &pool.node_pool.spec.template.spec.taints;
-        if let Some(known) = self.ranked.iter_mut().find(|it| {
-            let ranked = &it.value;
-            Arc::ptr_eq(&ranked.admission, admission)
-                && ranked.excluded == excluded
-                && ranked.dims == *dims
-                && ranked.taints == *taints
-                && ranked.daemons.iter().eq(daemons.iter().map(|d| &d.shape))
-                && ranked.costs == costs
-        }) {
-            known.round = self.round;
-            return Arc::clone(&known.value.rows);
-        }
-        let overheads = daemons::overheads(pool, &admission.template, daemons, dims);
-        let parts = RowParts {
-            admission,
-            costs: &costs,
-            excluded: &excluded,
-            daemons: &overheads,
-        };
-        let rows = Arc::new(PoolRows::new(&parts, dims));
-        self.ranked.push(CacheEntry {
-            round: self.round,
-            value: Arc::new(RankedRows {
-                admission: Arc::clone(admission),
-                costs,
-                excluded,
-                taints: taints.clone(),
-                daemons: daemons.iter().map(|d| Arc::clone(&d.shape)).collect(),
-                dims: dims.clone(),
-                rows: Arc::clone(&rows),
-            }),
-        });
-        rows
-    }
-
-    fn forget(&mut self) {
-        let oldest = self.round.saturating_sub(ROUNDS_KEPT);
-        self.admissions.retain(|it| it.round >= oldest);
-        self.ranked.retain(|it| it.round >= oldest);
-        self.catalogues.retain(|it| it.round >= oldest);
-    }
-}
-
 /// The nodes in the order in which they are tried. Pods to place that still run on one do not count there.
 fn prepared_nodes(problem: &Problem, dims: &Dimensions, shapes: &mut Shapes) -> Vec<PreparedNode> {
     let bound = problem.pods.iter().filter(|pod| pod.node_name.is_some());
@@ -346,7 +235,7 @@ fn prepared_nodes(problem: &Problem, dims: &Dimensions, shapes: &mut Shapes) -> 
     let mut prepare = |node: &Arc<ExistingNode>| {
         let is_home = homes.contains(node.name.as_str());
         let is_moving = |pod: &Pod| is_home && moving.contains(&pod.key);
-        PreparedNode::new(node, &problem.daemons, dims, (&mut *shapes, is_moving))
+        PreparedNode::new(node, &problem.daemons, dims, shapes, is_moving)
     };
     ordered(problem).into_iter().map(&mut prepare).collect()
 }

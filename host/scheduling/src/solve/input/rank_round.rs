@@ -10,8 +10,8 @@ use crate::instance_type::InstanceType;
 use crate::problem::{Pool, Problem};
 use crate::ranking::{
     ClaimView, NO_SYMBOL, Needs, OfferingTable, PodsSummary, RankAnswer, RankHook, RankRound,
-    Stage, Symbols, WorkloadTable, claim_requirements, offering_table, pods_summary,
-    push_workloads, usage_table,
+    RankStage, Symbols, WorkloadContext, WorkloadTable, claim_requirements, offering_table,
+    pods_summary, push_workloads, usage_table,
 };
 
 /// The types of all pools, each once, as the table that policies see.
@@ -118,7 +118,7 @@ pub(crate) fn rank(
         .zip(&catalogue.candidates)
         .map(|((pool, admission), candidates)| ClaimView {
             candidates: candidates.clone(),
-            ..pool_view(pool, admission, (summary, needs), &mut symbols)
+            ..pool_view(pool, admission, summary, needs, &mut symbols)
         })
         .collect();
     let rank_round = RankRound {
@@ -149,8 +149,11 @@ pub(crate) fn rank(
 fn workloads(problem: &Problem, needs: Needs, symbols: &mut Symbols) -> WorkloadTable {
     let mut table = WorkloadTable::default();
     if needs.workloads {
-        let facts = (&problem.owners, problem.options.now);
-        push_workloads(&mut table, NO_SYMBOL, &problem.pods, facts, symbols);
+        let context = WorkloadContext {
+            owners: &problem.owners,
+            now: problem.options.now,
+        };
+        push_workloads(&mut table, NO_SYMBOL, &problem.pods, context, symbols);
     }
     table
 }
@@ -158,7 +161,8 @@ fn workloads(problem: &Problem, needs: Needs, symbols: &mut Symbols) -> Workload
 fn pool_view(
     pool: &Pool,
     admission: &Admission,
-    (pods, needs): (PodsSummary, Needs),
+    pods: PodsSummary,
+    needs: Needs,
     symbols: &mut Symbols,
 ) -> ClaimView {
     let node_pool = &pool.node_pool;
@@ -168,7 +172,7 @@ fn pool_view(
     ClaimView {
         nodepool: symbols.intern(node_pool.metadata.name.as_deref().unwrap_or("")),
         weight: u32::try_from(node_pool.weight()).unwrap_or(0),
-        stage: Stage::Packing,
+        stage: RankStage::Packing,
         candidates: Vec::new(),
         requirements: claim_requirements(&admission.template, symbols),
         pods,

@@ -64,10 +64,10 @@ impl<'a> Solver<'a> {
         };
         let groups = grouper.group(&pods);
         let pools = pool_tables(problem, prepared, &mut vocabulary);
-        set_domains((prepared, removed), &mut topology);
-        let term_counts = count(problem, (prepared, removed), &mut topology, &vocabulary);
+        set_domains(prepared, removed, &mut topology);
+        let term_counts = count(problem, prepared, removed, &mut topology, &vocabulary);
         Self {
-            reachable: reachable(problem, (prepared, removed), &topology, &term_counts),
+            reachable: reachable(problem, prepared, removed, &topology, &term_counts),
             problem,
             vocabulary,
             dims,
@@ -111,9 +111,9 @@ impl<'a> Solver<'a> {
                 place.uncounted.push(id);
             }
             if self.topology.group(id).key == HOSTNAME_KEY
-                && let Some(&(selected, owners)) = term_counts.by_node.get(&index)
+                && let Some(counts) = term_counts.by_node.get(&index)
             {
-                place.host(id, selected, owners);
+                place.host(id, *counts);
             }
         }
         place
@@ -123,7 +123,8 @@ impl<'a> Solver<'a> {
 /// Counts the pods that already run.
 fn count(
     problem: &Problem,
-    (prepared, removed): (&Prepared, &BTreeSet<usize>),
+    prepared: &Prepared,
+    removed: &BTreeSet<usize>,
     topology: &mut Topology,
     vocabulary: &Vocabulary,
 ) -> Vec<Arc<TermCounts>> {
@@ -136,7 +137,7 @@ fn count(
     groups
         .map(|id| {
             let term_counts = prepared.counts.of_group(id, topology, vocabulary, running);
-            term_counts.add_to(topology, id, (&prepared.nodes, removed));
+            term_counts.add_to(topology, id, &prepared.nodes, removed);
             term_counts
         })
         .collect()
@@ -151,7 +152,7 @@ fn register_terms(problem: &Problem, shape: &crate::pod::PodShape, topology: &mu
 }
 
 /// The domains of every key: what pools could offer, available now or not, and what nodes have.
-fn set_domains((prepared, removed): (&Prepared, &BTreeSet<usize>), topology: &mut Topology) {
+fn set_domains(prepared: &Prepared, removed: &BTreeSet<usize>, topology: &mut Topology) {
     for key in 1..topology.keys().len() {
         let name = topology.keys()[key].clone();
         let counts = prepared.counts.values(&name, &prepared.nodes);
@@ -168,7 +169,8 @@ fn set_domains((prepared, removed): (&Prepared, &BTreeSet<usize>), topology: &mu
 /// For each spread that honours taints, which domains a tolerated pool or node has.
 fn reachable(
     problem: &Problem,
-    (prepared, removed): (&Prepared, &BTreeSet<usize>),
+    prepared: &Prepared,
+    removed: &BTreeSet<usize>,
     topology: &Topology,
     term_counts: &[Arc<TermCounts>],
 ) -> BTreeMap<GroupId, Vec<bool>> {

@@ -1,17 +1,19 @@
 //! Topology groups and their counts: spread, affinity, anti-affinity in both directions.
 //!
-//! A group is shared by all pods that declare the same term. Once running pods are counted, counts
-//! change only through [`Topology::record_host`] and [`Topology::record_domain`]. Answers to Karpenter's
-//! `scheduling/topology.go`, `topologygroup.go` and `topologynodefilter.go`.
+//! A group is shared by all pods that declare the same term. What its counts allow and how they change is in
+//! `counting.rs`. Answers to Karpenter's `scheduling/topology.go`, `topologygroup.go` and `topologynodefilter.go`.
+
+mod counting;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use apis::labels;
-use smallvec::SmallVec;
 
 use super::vocabulary::SetId;
 use crate::error::TopologyKind;
 use crate::pod::{AffinityTerm, LabelSelector, SelectorOperator, Toleration, TopologySpread};
+
+pub(crate) use counting::{GroupCounts, NodePlace};
 
 /// Number of a topology group.
 pub(crate) type GroupId = usize;
@@ -21,6 +23,13 @@ pub(crate) type KeyId = usize;
 pub(crate) type DomainId = usize;
 
 pub(crate) const HOSTNAME_KEY: KeyId = 0;
+
+/// A topology key with the domain assigned to a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Pin {
+    pub(crate) key: KeyId,
+    pub(crate) domain: DomainId,
+}
 
 /// What a group does with its counts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -91,38 +100,6 @@ pub(crate) struct Membership {
     pub(crate) owned: Vec<OwnedTerm>,
     /// Groups that count the pod.
     pub(crate) selected: Vec<GroupId>,
-}
-
-/// Where a node is in the topology, and whom it hosts.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct NodePlace {
-    /// Domain of each key, where assigned.
-    pub(crate) domains: Vec<Option<DomainId>>,
-    /// Keys that terms of pods here look at though no domain is known: none may be assigned later, which would leave
-    /// those pods uncounted.
-    pub(crate) unknown: SmallVec<[KeyId; 2]>,
-    /// Per group with the host name as key: selected pods and owners on this node.
-    pub(crate) hosted: SmallVec<[(GroupId, i64, i64); 4]>,
-    /// Spreads whose filter leaves this node out.
-    pub(crate) uncounted: Vec<GroupId>,
-}
-
-impl NodePlace {
-    pub(crate) fn hosted(&self, group: GroupId) -> (i64, i64) {
-        self.hosted
-            .iter()
-            .find(|(id, ..)| *id == group)
-            .map_or((0, 0), |(_, selected, owners)| (*selected, *owners))
-    }
-
-    pub(crate) fn host(&mut self, group: GroupId, selected: i64, owners: i64) {
-        if let Some(entry) = self.hosted.iter_mut().find(|(id, ..)| *id == group) {
-            entry.1 += selected;
-            entry.2 += owners;
-        } else {
-            self.hosted.push((group, selected, owners));
-        }
-    }
 }
 
 /// All groups of a solve.
@@ -302,146 +279,6 @@ impl Topology {
         }
     }
 
-    /// Counts running pods in a domain of a group, or takes them off with negative numbers.
-    pub(super) fn count_domain(
-        &mut self,
-        id: GroupId,
-        domain: DomainId,
-        (selected, owners): (i64, i64),
-    ) {
-        let group = &mut self.groups[id];
-        group.selected[domain] += selected;
-        group.owners[domain] += owners;
-        group.total += selected;
-    }
-
-    /// Counts running pods of a group whose domains are hosts.
-    pub(super) fn count_hosts(&mut self, id: GroupId, selected: i64) {
-        self.groups[id].total += selected;
-    }
-
-    /// The domains in which one more pod with this term may go, as the group alone sees it. `allowed` are the
-    /// domains of the pod's strict requirements.
-    pub(crate) fn admits(&self, owned: &OwnedTerm, domain: DomainId, allowed: &[bool]) -> bool {
-        let group = &self.groups[owned.group];
-        let count = group.selected[domain];
-        match &group.rule {
-            TopologyRule::Spread { max_skew } => {
-                let own = i64::from(owned.is_self_selecting);
-                count + own - self.least(owned, allowed) <= *max_skew
-            }
-            TopologyRule::Affinity => count > 0 || self.may_bootstrap(owned, allowed),
-            TopologyRule::AntiAffinity { .. } => count == 0,
-        }
-    }
-
-    /// Whether a self-selecting affinity may open its first domain.
-    fn may_bootstrap(&self, owned: &OwnedTerm, allowed: &[bool]) -> bool {
-        let group = &self.groups[owned.group];
-        owned.is_self_selecting
-            && !group
-                .selected
-                .iter()
-                .zip(allowed)
-                .any(|(count, ok)| *ok && *count > 0)
-    }
-
-    /// The emptiest allowed domain's count.
-    pub(crate) fn least(&self, owned: &OwnedTerm, allowed: &[bool]) -> i64 {
-        let group = &self.groups[owned.group];
-        let counts = || {
-            group
-                .selected
-                .iter()
-                .zip(allowed)
-                .filter(|(_, ok)| **ok)
-                .map(|(c, _)| *c)
-        };
-        let too_few = owned
-            .min_domains
-            .is_some_and(|min| (counts().count() as i64) < min);
-        if too_few {
-            0
-        } else {
-            counts().min().unwrap_or(0)
-        }
-    }
-
-    /// Whether owners of a required anti-affinity term keep the pod out of a domain.
-    pub(crate) fn is_kept_out(&self, selected: GroupId, domain: DomainId) -> bool {
-        let group = &self.groups[selected];
-        group.rule == TopologyRule::AntiAffinity { is_required: true } && group.owners[domain] > 0
-    }
-
-    /// How many pods with these terms may join a node at once, as far as the host name goes.
-    pub(crate) fn host_pods_max(&self, membership: &Membership, place: &NodePlace) -> usize {
-        let mut pods_max = i64::MAX;
-        for owned in &membership.owned {
-            let group = &self.groups[owned.group];
-            if group.key != HOSTNAME_KEY {
-                continue;
-            }
-            let (selected, owners) = place.hosted(owned.group);
-            pods_max = pods_max.min(owner_pods_max(group, owned, selected));
-            if owned.is_self_selecting {
-                pods_max = pods_max.min(guest_pods_max(group, selected, owners));
-            }
-        }
-        for id in &membership.selected {
-            let group = &self.groups[*id];
-            if group.key != HOSTNAME_KEY || membership.owned.iter().any(|o| o.group == *id) {
-                continue;
-            }
-            let (selected, owners) = place.hosted(*id);
-            pods_max = pods_max.min(guest_pods_max(group, selected, owners));
-        }
-        usize::try_from(pods_max.max(0)).unwrap_or(usize::MAX)
-    }
-
-    /// Counts pods on a node, or takes them off with a negative number.
-    pub(crate) fn record_host(
-        &mut self,
-        membership: &Membership,
-        place: &mut NodePlace,
-        pods: i64,
-    ) {
-        for id in &membership.selected {
-            if self.groups[*id].key == HOSTNAME_KEY && !place.uncounted.contains(id) {
-                place.host(*id, pods, 0);
-                self.groups[*id].total += pods;
-            }
-        }
-        for owned in &membership.owned {
-            if self.groups[owned.group].key == HOSTNAME_KEY {
-                place.host(owned.group, 0, pods);
-            }
-        }
-    }
-
-    /// Counts pods in a domain of a key, or takes them off with a negative number. `uncounted` are the spreads whose
-    /// filter leaves the node out.
-    pub(crate) fn record_domain(
-        &mut self,
-        membership: &Membership,
-        (key, domain): (KeyId, DomainId),
-        uncounted: &[GroupId],
-        pods: i64,
-    ) {
-        for id in &membership.selected {
-            let group = &mut self.groups[*id];
-            if group.key == key && !uncounted.contains(id) {
-                group.selected[domain] += pods;
-                group.total += pods;
-            }
-        }
-        for owned in &membership.owned {
-            let group = &mut self.groups[owned.group];
-            if group.key == key {
-                group.owners[domain] += pods;
-            }
-        }
-    }
-
     /// The keys other than the host name that a pod's terms look at.
     pub(crate) fn keys_of(&self, membership: &Membership) -> Vec<KeyId> {
         let owned = membership.owned.iter().map(|o| o.group);
@@ -478,33 +315,6 @@ impl Topology {
             pairs.join(", ")
         };
         (kind, self.keys[group.key].clone(), counts)
-    }
-}
-
-fn owner_pods_max(group: &TopologyGroup, owned: &OwnedTerm, selected: i64) -> i64 {
-    match &group.rule {
-        // A new node can always be made, so the emptiest host counts zero.
-        TopologyRule::Spread { max_skew } if owned.is_self_selecting => max_skew - selected,
-        TopologyRule::Spread { max_skew } if selected > *max_skew => 0,
-        TopologyRule::AntiAffinity { .. } if selected > 0 => 0,
-        TopologyRule::AntiAffinity { .. } if owned.is_self_selecting => 1,
-        TopologyRule::Spread { .. } | TopologyRule::AntiAffinity { .. } => i64::MAX,
-        TopologyRule::Affinity if selected > 0 || (owned.is_self_selecting && group.total == 0) => {
-            i64::MAX
-        }
-        TopologyRule::Affinity => 0,
-    }
-}
-
-/// How many pods may come that others' terms select. Kubernetes does not guard a spread against later guests; we do, so
-/// that the end state satisfies the owners too.
-fn guest_pods_max(group: &TopologyGroup, selected: i64, owners: i64) -> i64 {
-    match &group.rule {
-        TopologyRule::Spread { max_skew } if owners > 0 => max_skew - selected,
-        TopologyRule::AntiAffinity { is_required: true } if owners > 0 => 0,
-        TopologyRule::Spread { .. }
-        | TopologyRule::AntiAffinity { .. }
-        | TopologyRule::Affinity => i64::MAX,
     }
 }
 

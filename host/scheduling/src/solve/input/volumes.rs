@@ -5,10 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Volumes by driver; the same one is attached once, however many pods use it.
-pub(crate) type Volumes = BTreeMap<String, BTreeSet<String>>;
+pub(crate) type AttachedVolumes = BTreeMap<String, BTreeSet<String>>;
 
 /// Whether a node that has some volumes takes the wanted ones, too. A driver without a limit takes any number.
-pub(crate) fn attaches(limits: &BTreeMap<String, u32>, there: &Volumes, wanted: &Volumes) -> bool {
+pub(crate) fn attaches(
+    limits: &BTreeMap<String, u32>,
+    there: &AttachedVolumes,
+    wanted: &AttachedVolumes,
+) -> bool {
     wanted.iter().all(|(driver, wanted)| {
         let Some(limit) = limits.get(driver) else {
             return true;
@@ -21,7 +25,7 @@ pub(crate) fn attaches(limits: &BTreeMap<String, u32>, there: &Volumes, wanted: 
 }
 
 /// Adds the wanted volumes to those of a node.
-pub(crate) fn attach(there: &mut Volumes, wanted: &Volumes) {
+pub(crate) fn attach(there: &mut AttachedVolumes, wanted: &AttachedVolumes) {
     for (driver, volumes) in wanted {
         let of_driver = there.entry(driver.clone()).or_default();
         of_driver.extend(volumes.iter().cloned());

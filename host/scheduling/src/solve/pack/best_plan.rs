@@ -10,6 +10,7 @@ use super::plan::{Heuristic, Planner};
 use super::planned_node::PlannedNode;
 use crate::interrupt::Interrupt;
 use crate::problem::Options;
+use crate::solve::input::pool_table::RowId;
 
 /// The heuristic of a first plan: what a node costs beyond its price is told in cores.
 const FIRST: (f64, f64) = (0.1, 2.0);
@@ -43,7 +44,7 @@ impl Planner<'_> {
         let heuristic = self.first_heuristic();
         let mut plans = vec![self.plan(unpacked, heuristic, interrupt)];
         let unplaced = unpacked.remaining.clone();
-        let average = self.bill(&plans[0]) / plans[0].len().max(1) as f64;
+        let average = self.average_cost(&plans[0]);
         let mut times = vec![1.0; self.columns.kinds.len()];
         let others = FURTHER.iter();
         for (share, size_weight) in others.take(options.plans_max.saturating_sub(1)) {
@@ -68,8 +69,7 @@ impl Planner<'_> {
         }
         if plans.len() > 1 && !interrupt.is_tripped() {
             unpacked.clone_from(&all);
-            let by_patterns =
-                self.plan_by_patterns(unpacked, &plans, (average, &mut times), interrupt);
+            let by_patterns = self.plan_by_patterns(unpacked, &plans, &mut times, interrupt);
             plans.extend(by_patterns.filter(|_| unpacked.remaining == unplaced));
         }
         for plan in &mut plans {
@@ -99,8 +99,12 @@ impl Planner<'_> {
         let mut all = (0.0, 0.0);
         for node in plan {
             let picks = node.contents.picks.iter();
-            let worths =
-                picks.map(|(item, count)| (*item, context.items[*item].worth * *count as f64));
+            let worths = picks.map(|pick| {
+                (
+                    pick.item,
+                    context.items[pick.item].worth * pick.count as f64,
+                )
+            });
             let worths: SmallVec<[(usize, f64); 8]> = worths.collect();
             let worth: f64 = worths.iter().map(|(_, worth)| worth).sum();
             let cost = context.cost(node);
@@ -137,8 +141,7 @@ impl Planner<'_> {
         let mut last: Option<(PlannedNode, usize)> = None;
         for node in plan {
             let is_same = |known: &PlannedNode| {
-                (known.pool, known.row) == (node.pool, node.row)
-                    && known.contents.picks == node.contents.picks
+                known.row_id() == node.row_id() && known.contents.picks == node.contents.picks
             };
             if let Some((_, row)) = last.as_ref().filter(|(known, _)| is_same(known)) {
                 node.row = *row;
@@ -150,11 +153,18 @@ impl Planner<'_> {
             if let Some(buyable) = &context.buyable[node.pool] {
                 rows.intersect(buyable);
             }
-            if let Some(first) = rows.first()
-                && first < node.row
-                && context.is_flexible((node.pool, first), picks, &rows)
+            if let Some(row) = rows.first()
+                && row < node.row
+                && context.is_flexible(
+                    RowId {
+                        row,
+                        ..node.row_id()
+                    },
+                    picks,
+                    &rows,
+                )
             {
-                node.row = first;
+                node.row = row;
             }
             last = Some((planned, node.row));
         }
@@ -174,6 +184,11 @@ impl Planner<'_> {
             charge: charge * worth / cores.max(0.001),
             is_careful: false,
         }
+    }
+
+    /// What a node of a plan costs on average.
+    pub(super) fn average_cost(&self, plan: &[PlannedNode]) -> f64 {
+        self.bill(plan) / plan.len().max(1) as f64
     }
 
     fn bill(&self, plan: &[PlannedNode]) -> f64 {

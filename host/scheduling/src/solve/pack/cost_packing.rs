@@ -8,17 +8,17 @@ use std::sync::Arc;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::host_terms::{HostTerm, HostTermKind};
-use super::item_columns::{ItemColumns, Unpacked};
+use super::item_columns::ItemColumns;
 use super::items::{Item, PackItems};
 use super::plan::Planner;
 use super::plan_context::{PlanContext, seed_order};
-use super::planned_node::PlannedNode;
+use super::planned_node::{ItemCount, PlannedNode};
 use crate::interrupt::Interrupt;
 use crate::problem::MinValuesPolicy;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::topology::NodePlace;
 use crate::solve::input::vocabulary::add_times;
-use crate::solve::input::volumes::{Volumes, attach, attaches};
+use crate::solve::input::volumes::{AttachedVolumes, attach, attaches};
 use crate::solve::place::claim::{OpenClaim, record_domains};
 use crate::solve::solver::{PodBatch, Solver};
 
@@ -54,7 +54,9 @@ impl Solver<'_> {
         let columns = ItemColumns::new(&items, (0..items.items.len()).collect());
         let mut unpacked = columns.unpacked(&items);
         for node in &self.planned(&items, &order, interrupt) {
-            self.open(node, &items, (&columns, &mut unpacked), &mut batches);
+            if self.open(node, &items, &mut batches) {
+                columns.take_picks(&mut unpacked, &node.contents.picks);
+            }
         }
         // What was not planned, node by node: limits and reservations may change with every one.
         for item in order.iter().copied() {
@@ -69,9 +71,9 @@ impl Solver<'_> {
                 let Some(node) = next else {
                     break;
                 };
-                if !self.open(&node, &items, (&columns, &mut unpacked), &mut batches)
-                    && !closed.insert(node.pool)
-                {
+                if self.open(&node, &items, &mut batches) {
+                    columns.take_picks(&mut unpacked, &node.contents.picks);
+                } else if !closed.insert(node.pool) {
                     break;
                 }
             }
@@ -119,12 +121,17 @@ impl Solver<'_> {
 
     fn plan_context<'a>(&'a self, items: &'a PackItems, order: &Arc<[usize]>) -> PlanContext<'a> {
         let is_strict = self.problem.options.min_values_policy == MinValuesPolicy::Strict;
-        let known = (self.pools.as_slice(), &self.vocabulary);
         PlanContext {
             buyable: (0..self.pools.len())
                 .map(|pool| self.buyable(pool))
                 .collect(),
-            ..PlanContext::new(known, items, Arc::clone(order), is_strict)
+            ..PlanContext::new(
+                &self.pools,
+                &self.vocabulary,
+                items,
+                Arc::clone(order),
+                is_strict,
+            )
         }
     }
 
@@ -140,13 +147,7 @@ impl Solver<'_> {
     }
 
     /// Opens the claim of a choice, if what remains still allows it.
-    fn open(
-        &mut self,
-        node: &PlannedNode,
-        items: &PackItems,
-        (columns, unpacked): (&ItemColumns, &mut Unpacked),
-        batches: &mut [PodBatch],
-    ) -> bool {
+    fn open(&mut self, node: &PlannedNode, items: &PackItems, batches: &mut [PodBatch]) -> bool {
         let PlannedNode {
             pool,
             row,
@@ -161,8 +162,8 @@ impl Solver<'_> {
         let mut rows = BitSet::full(self.pools[pool].rows.len());
         let mut requests = self.dims.zero();
         let mut taken: Vec<(usize, usize)> = Vec::new();
-        for (index, count) in &contents.picks {
-            let item = &items.items[*index];
+        for ItemCount { item, count } in &contents.picks {
+            let item = &items.items[*item];
             if let Some(of_class) = &items.classes[item.class].rows[pool] {
                 rows.intersect(of_class);
             }
@@ -197,15 +198,12 @@ impl Solver<'_> {
             members: Vec::new(),
             place: NodePlace::default(),
             ports: Vec::new(),
-            volumes: Volumes::new(),
+            volumes: AttachedVolumes::new(),
             reservation,
             are_min_values_relaxed: relaxed,
         });
         for (batch, count) in taken {
             self.move_members(&mut batches[batch], count);
-        }
-        for (item, count) in &contents.picks {
-            columns.take(unpacked, *item, *count);
         }
         self.retain_attaching();
         self.charge_limits(pool, *row);
@@ -220,7 +218,7 @@ impl Solver<'_> {
         let table = &self.pools[claim.pool];
         let exceeds = |row: &usize| {
             let limits = &table.type_of(*row).instance_type.volume_attachment_limits;
-            !attaches(limits, &Volumes::new(), &claim.volumes)
+            !attaches(limits, &AttachedVolumes::new(), &claim.volumes)
         };
         let exceeding: Vec<usize> = claim.rows.iter().filter(exceeds).collect();
         for row in exceeding {

@@ -10,18 +10,18 @@ use super::item_columns::{ItemColumns, Unpacked};
 use super::items::Item;
 use super::open_sets::OpenSets;
 use super::plan_context::PlanContext;
-use super::planned_node::Contents;
+use super::planned_node::{Contents, ItemCount};
 use crate::pod::HostPort;
 use crate::solve::input::pool_rows::TypeRow;
-use crate::solve::input::topology::GroupId;
+use crate::solve::input::pool_table::RowId;
+use crate::solve::input::topology::{GroupCounts, GroupId};
 use crate::solve::input::vocabulary::{Amounts, SetId, add_times, times_fitting};
-use crate::solve::input::volumes::{Volumes, attach, attaches};
+use crate::solve::input::volumes::{AttachedVolumes, attach, attaches};
 
 /// What to fill.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FillTarget {
-    pub(super) pool: usize,
-    pub(super) row: usize,
+    pub(super) row: RowId,
     /// The item that must be on the node.
     pub(super) seed: usize,
     /// How much of the node may be used, for nodes that must stay flexible.
@@ -38,10 +38,10 @@ pub(super) struct Filler<'a> {
     of_type: &'a TypeRow,
     target: FillTarget,
     available: Amounts,
-    hosted: SmallVec<[(GroupId, i64, i64); 8]>,
+    hosted: SmallVec<[(GroupId, GroupCounts); 8]>,
     ports: Vec<HostPort>,
     open: SetId,
-    volumes: Volumes,
+    volumes: AttachedVolumes,
     contents: Contents,
 }
 
@@ -78,7 +78,7 @@ pub(super) fn fill(
     let mut contents = filler.contents;
     let picks = contents.picks.iter();
     contents.worth = picks
-        .map(|(item, count)| unpacked.worths[*item] * *count as f64)
+        .map(|pick| unpacked.worths[pick.item] * pick.count as f64)
         .sum();
     Some(contents)
 }
@@ -86,17 +86,16 @@ pub(super) fn fill(
 /// Whether these pods may all share a node of the row.
 pub(super) fn holds(
     context: &PlanContext<'_>,
-    (pool, row): (usize, usize),
-    picks: &[(usize, usize)],
+    row: RowId,
+    picks: &[ItemCount],
     sets: &mut OpenSets,
 ) -> bool {
-    let Some((seed, _)) = picks.first() else {
+    let Some(ItemCount { item: seed, .. }) = picks.first() else {
         return true;
     };
     let mut filler = Filler::new(
         context,
         FillTarget {
-            pool,
             row,
             seed: *seed,
             share: 1.0,
@@ -104,8 +103,8 @@ pub(super) fn holds(
             is_careful: false,
         },
     );
-    picks.iter().all(|(item, count)| {
-        let open = context.classes[context.items[*item].class].open[pool];
+    picks.iter().all(|ItemCount { item, count }| {
+        let open = context.classes[context.items[*item].class].open[row.pool];
         let Some(open) = sets.merge(context.vocabulary, filler.open, open) else {
             return false;
         };
@@ -118,7 +117,8 @@ pub(super) fn holds(
 
 impl<'a> Filler<'a> {
     fn new(context: &'a PlanContext<'a>, target: FillTarget) -> Self {
-        let of_type = context.pools[target.pool].type_of(target.row);
+        let RowId { pool, row } = target.row;
+        let of_type = context.pools[pool].type_of(row);
         Self {
             context,
             of_type,
@@ -126,25 +126,25 @@ impl<'a> Filler<'a> {
             available: of_type.allocatable.clone(),
             hosted: SmallVec::new(),
             ports: Vec::new(),
-            open: context.classes[context.items[target.seed].class].open[target.pool],
-            volumes: Volumes::new(),
+            open: context.classes[context.items[target.seed].class].open[pool],
+            volumes: AttachedVolumes::new(),
             contents: Contents::default(),
         }
     }
 
     fn run(&mut self, columns: &ItemColumns, unpacked: &mut Unpacked, sets: &mut OpenSets) {
-        let (pool, row) = (self.target.pool, self.target.row);
-        columns.start(self.context, unpacked, (pool, row));
+        let row = self.target.row;
+        columns.start(self.context, unpacked, row);
         self.add(columns, unpacked, sets);
         if self.target.is_careful && self.exchange(columns, unpacked, sets) {
-            columns.start(self.context, unpacked, (pool, row));
+            columns.start(self.context, unpacked, row);
             self.add(columns, unpacked, sets);
         }
     }
 
     /// Adds pods as long as any fits.
     fn add(&mut self, columns: &ItemColumns, unpacked: &mut Unpacked, sets: &mut OpenSets) {
-        let pool = self.target.pool;
+        let pool = self.target.row.pool;
         while let Some(kind) = columns.best(unpacked, &self.available, self.target.size_weight) {
             let of_kind = &columns.kinds[kind];
             let open = self.context.classes[of_kind.class].open[pool];
@@ -174,11 +174,11 @@ impl<'a> Filler<'a> {
         unpacked: &mut Unpacked,
         sets: &mut OpenSets,
     ) -> bool {
-        let (pool, row) = (self.target.pool, self.target.row);
-        columns.start(self.context, unpacked, (pool, row));
+        let pool = self.target.row.pool;
+        columns.start(self.context, unpacked, self.target.row);
         let mut has_changed = false;
         for at in 0..self.contents.picks.len() {
-            let (out, count) = self.contents.picks[at];
+            let ItemCount { item: out, count } = self.contents.picks[at];
             let item = &self.context.items[out];
             let is_free =
                 item.host_terms.is_empty() && item.ports.is_empty() && item.volumes.is_none();
@@ -209,15 +209,15 @@ impl<'a> Filler<'a> {
                 has_changed = true;
             }
         }
-        self.contents.picks.retain(|(_, count)| *count > 0);
+        self.contents.picks.retain(|pick| pick.count > 0);
         has_changed
     }
 
     /// Takes one pod of a pick off again; only for pods that leave no other trace than the resources they take.
     fn put_back(&mut self, at: usize) {
-        let (item, count) = &mut self.contents.picks[at];
-        let item = &self.context.items[*item];
-        *count -= 1;
+        let pick = &mut self.contents.picks[at];
+        let item = &self.context.items[pick.item];
+        pick.count -= 1;
         add_times(&mut self.available, &item.requests, 1);
     }
 
@@ -228,8 +228,8 @@ impl<'a> Filler<'a> {
             return 0;
         }
         let picks = &self.contents.picks;
-        let picked = picks.iter().find(|(known, _)| *known == item);
-        let remaining = remaining - picked.map_or(0, |(_, count)| *count).min(remaining);
+        let picked = picks.iter().find(|pick| pick.item == item);
+        let remaining = remaining - picked.map_or(0, |pick| pick.count).min(remaining);
         self.pods_max(item).min(remaining)
     }
 
@@ -255,15 +255,16 @@ impl<'a> Filler<'a> {
         times
     }
 
-    fn hosted(&self, group: GroupId) -> (i64, i64) {
-        self.hosted
-            .iter()
-            .find(|(id, ..)| *id == group)
-            .map_or((0, 0), |(_, counted, owners)| (*counted, *owners))
+    fn hosted(&self, group: GroupId) -> GroupCounts {
+        let known = self.hosted.iter().find(|(id, _)| *id == group);
+        known.map_or(GroupCounts::default(), |(_, counts)| *counts)
     }
 
     fn host_pods_max(&self, term: &HostTerm) -> i64 {
-        let (counted, owners) = self.hosted(term.group);
+        let GroupCounts {
+            selected: counted,
+            owners,
+        } = self.hosted(term.group);
         match &term.kind {
             HostTermKind::Spread(max_skew) => match (term.is_owner, term.is_counted) {
                 (true, true) => max_skew - counted,
@@ -295,13 +296,15 @@ impl<'a> Filler<'a> {
         let count = i64::try_from(times).unwrap_or(0);
         add_times(&mut self.available, &item.requests, -count);
         for term in &item.host_terms {
-            let counted = if term.is_counted { count } else { 0 };
-            let owners = if term.is_owner { count } else { 0 };
-            if let Some(entry) = self.hosted.iter_mut().find(|(id, ..)| *id == term.group) {
-                entry.1 += counted;
-                entry.2 += owners;
+            let more = GroupCounts {
+                selected: if term.is_counted { count } else { 0 },
+                owners: if term.is_owner { count } else { 0 },
+            };
+            if let Some((_, counts)) = self.hosted.iter_mut().find(|(id, _)| *id == term.group) {
+                counts.selected += more.selected;
+                counts.owners += more.owners;
             } else {
-                self.hosted.push((term.group, counted, owners));
+                self.hosted.push((term.group, more));
             }
         }
         self.ports.extend(item.ports.iter().cloned());
@@ -309,10 +312,13 @@ impl<'a> Filler<'a> {
             attach(&mut self.volumes, &volumes.attachments);
         }
         let picks = &mut self.contents.picks;
-        if let Some(pick) = picks.iter_mut().find(|(known, _)| *known == index) {
-            pick.1 += times;
+        if let Some(pick) = picks.iter_mut().find(|pick| pick.item == index) {
+            pick.count += times;
         } else {
-            picks.push((index, times));
+            picks.push(ItemCount {
+                item: index,
+                count: times,
+            });
         }
     }
 }

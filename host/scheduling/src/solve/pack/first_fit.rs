@@ -6,7 +6,7 @@ use crate::interrupt::Interrupt;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::pool_table::PoolTable;
 use crate::solve::input::topology::NodePlace;
-use crate::solve::input::volumes::Volumes;
+use crate::solve::input::volumes::AttachedVolumes;
 use crate::solve::place::claim::OpenClaim;
 use crate::solve::place::open_claims::Assigned;
 use crate::solve::solver::{Pending, PodBatch, Solver};
@@ -104,8 +104,7 @@ impl Solver<'_> {
 
     /// Opens a claim without pods for a batch, where the pool suits.
     fn open_empty(&mut self, pool: usize, batch: &PodBatch) -> bool {
-        let of_view = (batch.group, batch.view);
-        let Some(rows) = self.rows_to_buy(pool, of_view, batch.set) else {
+        let Some(rows) = self.rows_to_buy(pool, batch.view_id(), batch.set) else {
             return false;
         };
         let template = self.pools[pool].template;
@@ -131,7 +130,7 @@ impl Solver<'_> {
             members: Vec::new(),
             place: NodePlace::default(),
             ports: Vec::new(),
-            volumes: Volumes::new(),
+            volumes: AttachedVolumes::new(),
             reservation,
             are_min_values_relaxed: relaxed,
         });

@@ -3,11 +3,17 @@
 //! A kind is what items of equal class and requests have in common. Columns hold rounded numbers and only propose; what
 //! fits is decided in whole units by the filler.
 
+mod scorer;
+
 use std::ops::Range;
 
-use super::items::{COMMON_DIMENSIONS, PackItems};
+use super::items::PackItems;
 use super::plan_context::PlanContext;
+use super::planned_node::ItemCount;
+use crate::solve::input::pool_table::RowId;
 use crate::solve::input::vocabulary::Amounts;
+
+use scorer::{BestSlot, BlockSlots, Scorer};
 
 /// Kinds that are scored together.
 const LANES: usize = 16;
@@ -24,7 +30,7 @@ pub(super) struct ItemKind {
 
 /// The kinds of a class, side by side in the columns.
 #[derive(Debug)]
-struct Block {
+struct ClassBlock {
     class: usize,
     is_special: bool,
     slots: Range<usize>,
@@ -36,7 +42,7 @@ pub(super) struct ItemColumns {
     /// Positions among all items.
     pub(super) items: Vec<usize>,
     pub(super) kinds: Vec<ItemKind>,
-    blocks: Vec<Block>,
+    blocks: Vec<ClassBlock>,
     cpu: Vec<f32>,
     memory: Vec<f32>,
     kind_at: Vec<usize>,
@@ -72,7 +78,7 @@ impl ItemColumns {
             if columns.blocks.last().is_none_or(|b| b.class != class) {
                 columns.pad();
                 let start = columns.cpu.len();
-                columns.blocks.push(Block {
+                columns.blocks.push(ClassBlock {
                     class,
                     is_special: all.classes[class].is_special,
                     slots: start..start,
@@ -179,12 +185,19 @@ impl ItemColumns {
         }
     }
 
+    /// All pods of these picks have a place.
+    pub(super) fn take_picks(&self, unpacked: &mut Unpacked, picks: &[ItemCount]) {
+        for ItemCount { item, count } in picks {
+            self.take(unpacked, *item, *count);
+        }
+    }
+
     /// Gets ready to fill a node of a row.
     pub(super) fn start(
         &self,
         context: &PlanContext<'_>,
         unpacked: &mut Unpacked,
-        (pool, row): (usize, usize),
+        RowId { pool, row }: RowId,
     ) {
         unpacked.open.clear();
         for (index, block) in self.blocks.iter().enumerate() {
@@ -213,22 +226,16 @@ impl ItemColumns {
             return None;
         }
         let scorer = Scorer::new(available, size_weight);
-        let mut best = (0.0_f32, usize::MAX);
+        let mut best = BestSlot::none_above(0.0);
         for index in &unpacked.open {
             let block = &self.blocks[*index];
             if block.is_special {
-                self.best_special(unpacked, available, (block, scorer.size_weight), &mut best);
+                self.scan_special(block, unpacked, &scorer, &mut best);
             } else {
-                let slots = block.slots.clone();
-                let slices = (
-                    &self.cpu[slots.clone()],
-                    &self.memory[slots.clone()],
-                    &unpacked.value[slots.clone()],
-                );
-                scorer.scan(slices, slots.start, &mut best);
+                scorer.scan(&self.slots_of(block, unpacked), &mut best);
             }
         }
-        self.kind_at.get(best.1).copied()
+        self.kind_at.get(best.slot).copied()
     }
 
     /// The kind of greatest worth that fits, if it is worth more than `than`; special ones aside.
@@ -246,30 +253,34 @@ impl ItemColumns {
             clippy::cast_possible_truncation,
             reason = "worths are compared, not summed"
         )]
-        let mut best = (than as f32 * 1.000_1, usize::MAX);
+        let mut best = BestSlot::none_above(than as f32 * 1.000_1);
         for index in &unpacked.open {
             let block = &self.blocks[*index];
-            if block.is_special {
-                continue;
+            if !block.is_special {
+                scorer.scan_worth(&self.slots_of(block, unpacked), &mut best);
             }
-            let slots = block.slots.clone();
-            let slices = (
-                &self.cpu[slots.clone()],
-                &self.memory[slots.clone()],
-                &unpacked.value[slots.clone()],
-            );
-            scorer.scan_worth(slices, slots.start, &mut best);
         }
-        self.kind_at.get(best.1).copied()
+        self.kind_at.get(best.slot).copied()
     }
 
-    fn best_special(
+    fn slots_of<'a>(&'a self, block: &ClassBlock, unpacked: &'a Unpacked) -> BlockSlots<'a> {
+        let slots = block.slots.clone();
+        BlockSlots {
+            start: slots.start,
+            cpu: &self.cpu[slots.clone()],
+            memory: &self.memory[slots.clone()],
+            value: &unpacked.value[slots],
+        }
+    }
+
+    fn scan_special(
         &self,
+        block: &ClassBlock,
         unpacked: &Unpacked,
-        available: &[i64],
-        (block, size_weight): (&Block, f32),
-        best: &mut (f32, usize),
+        scorer: &Scorer<'_>,
+        best: &mut BestSlot,
     ) {
+        let available = scorer.available;
         for slot in block.slots.clone() {
             let value = unpacked.value[slot];
             let Some(kind) = self.kinds.get(self.kind_at[slot]) else {
@@ -289,9 +300,9 @@ impl ItemColumns {
             let (taken, greatest) = shares.fold((0.0_f32, 0.0_f32), |(sum, most), share| {
                 (sum + share, most.max(share))
             });
-            let score = value / taken.max(1e-12) * (1.0 + size_weight * greatest);
-            if score > best.0 {
-                *best = (score, slot);
+            let score = value / taken.max(1e-12) * (1.0 + scorer.size_weight * greatest);
+            if score > best.score {
+                *best = BestSlot { score, slot };
             }
         }
     }
@@ -305,91 +316,4 @@ fn rounded(worth: f64) -> f32 {
     )]
     let worth = worth as f32;
     worth.max(f32::MIN_POSITIVE)
-}
-
-/// Scores pods by what a node has available.
-struct Scorer {
-    cpu: f32,
-    memory: f32,
-    per_cpu: f32,
-    per_memory: f32,
-    /// The share that a pod takes of the places left.
-    place: f32,
-    size_weight: f32,
-}
-
-impl Scorer {
-    fn new(available: &[i64], size_weight: f64) -> Self {
-        let [cpu, memory, places] = [0, 1, COMMON_DIMENSIONS - 1].map(|at| available[at] as f32);
-        let place = 1000.0 / places.max(1.0);
-        #[expect(clippy::cast_possible_truncation, reason = "a small factor")]
-        let size_weight = size_weight as f32;
-        Self {
-            // Nothing is small enough for a node without a place.
-            cpu: if place > 1.0 { -1.0 } else { cpu },
-            memory,
-            per_cpu: 1.0 / cpu.max(1.0),
-            per_memory: 1.0 / memory.max(1.0),
-            place: place.min(1.0),
-            size_weight,
-        }
-    }
-
-    #[inline]
-    fn scan_worth(
-        &self,
-        (cpu, memory, value): (&[f32], &[f32], &[f32]),
-        start: usize,
-        best: &mut (f32, usize),
-    ) {
-        for (slot, ((cpu, memory), value)) in cpu.iter().zip(memory).zip(value).enumerate() {
-            if *value > best.0 && *cpu <= self.cpu && *memory <= self.memory {
-                *best = (*value, start + slot);
-            }
-        }
-    }
-
-    #[inline]
-    fn scan(
-        &self,
-        (cpu, memory, value): (&[f32], &[f32], &[f32]),
-        start: usize,
-        best: &mut (f32, usize),
-    ) {
-        let chunks = cpu
-            .as_chunks::<LANES>()
-            .0
-            .iter()
-            .zip(memory.as_chunks::<LANES>().0)
-            .zip(value.as_chunks::<LANES>().0);
-        for (chunk, ((cpu, memory), value)) in chunks.enumerate() {
-            let mut scores = [0.0_f32; LANES];
-            for lane in 0..LANES {
-                let of_cpu = cpu[lane] * self.per_cpu;
-                let of_memory = memory[lane] * self.per_memory;
-                let greatest = if of_cpu > of_memory {
-                    of_cpu
-                } else {
-                    of_memory
-                };
-                let taken = of_cpu + of_memory + self.place;
-                let score = value[lane] * (1.0 + self.size_weight * greatest) / taken;
-                let score = if cpu[lane] <= self.cpu { score } else { 0.0 };
-                scores[lane] = if memory[lane] <= self.memory {
-                    score
-                } else {
-                    0.0
-                };
-            }
-            let mut greatest = 0.0_f32;
-            for score in scores {
-                greatest = if score > greatest { score } else { greatest };
-            }
-            if greatest > best.0
-                && let Some(lane) = scores.iter().position(|score| *score >= greatest)
-            {
-                *best = (greatest, start + chunk * LANES + lane);
-            }
-        }
-    }
 }

@@ -19,7 +19,7 @@ use crate::solve::input::pod_groups::{most_per_host, shares_one_host};
 use crate::solve::input::pool_table::PoolTable;
 use crate::solve::input::unit_price::{UnitPrice, unit_price};
 use crate::solve::input::vocabulary::{Amounts, EMPTY_SET, SetId, add_times};
-use crate::solve::input::volumes::Volumes;
+use crate::solve::input::volumes::AttachedVolumes;
 use crate::solve::solver::{PodBatch, Solver};
 use crate::taints;
 
@@ -227,7 +227,7 @@ impl Solver<'_> {
                     return Some(rows);
                 }
                 let mut rows = rows.as_ref().clone();
-                self.retain_for_extras(pool, &mut rows, batch.group, &Volumes::new());
+                self.retain_for_extras(pool, &mut rows, batch.group, &AttachedVolumes::new());
                 (!rows.is_empty()).then(|| Arc::new(rows))
             })
             .collect();

@@ -10,7 +10,7 @@ use super::best_plan::WORTH_FACTORS;
 use super::item_columns::{ItemColumns, Unpacked};
 use super::plan::{Heuristic, Planner};
 use super::plan_context::PlanContext;
-use super::planned_node::{PatternKey, PlannedNode};
+use super::planned_node::{ItemCount, PatternKey, PlannedNode};
 use crate::interrupt::Interrupt;
 
 /// Cells of a table at most: greater ones cost more time than they save money.
@@ -73,7 +73,7 @@ impl LinearProgram {
             *table.cell(height, columns.kind_of(*item)?) -= of_item.worth * of_item.count as f64;
         }
         for (row, node) in self.patterns.iter().enumerate() {
-            for (item, count) in &node.contents.picks {
+            for ItemCount { item, count } in &node.contents.picks {
                 let worth = context.items[*item].worth * *count as f64;
                 *table.cell(row, columns.kind_of(*item)?) += worth;
             }
@@ -89,7 +89,7 @@ impl Planner<'_> {
         &mut self,
         unpacked: &mut Unpacked,
         plans: &[Vec<PlannedNode>],
-        (average, times): (f64, &mut [f64]),
+        times: &mut [f64],
         interrupt: &Interrupt,
     ) -> Option<Vec<PlannedNode>> {
         // An optimum takes about as many patterns as there are kinds.
@@ -115,9 +115,9 @@ impl Planner<'_> {
             let picks = &chosen.contents.picks;
             let most = picks
                 .iter()
-                .map(|(item, count)| unpacked.remaining[*item] / count);
+                .map(|pick| unpacked.remaining[pick.item] / pick.count);
             let times = whole(optimum.counts[at] + 1e-6).min(most.min().unwrap_or(0));
-            for (item, count) in picks {
+            for ItemCount { item, count } in picks {
                 self.columns.take(unpacked, *item, count * times);
             }
             plan.extend(std::iter::repeat_n(chosen.clone(), times));
@@ -125,7 +125,7 @@ impl Planner<'_> {
         let (share, size_weight) = REST;
         let heuristic = Heuristic {
             size_weight,
-            charge: average * share,
+            charge: plans.first().map_or(0.0, |plan| self.average_cost(plan)) * share,
             is_careful: true,
         };
         plan.extend(self.plan(unpacked, heuristic, interrupt));

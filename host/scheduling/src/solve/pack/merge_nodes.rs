@@ -6,8 +6,9 @@ use super::fill::holds;
 use super::linear_program::whole;
 use super::plan::Planner;
 use super::plan_context::PlanContext;
-use super::planned_node::{Contents, PatternKey, PlannedNode};
+use super::planned_node::{Contents, ItemCount, PatternKey, PlannedNode};
 use crate::solve::input::bitset::BitSet;
+use crate::solve::input::pool_table::RowId;
 use crate::solve::input::vocabulary::{Amounts, add_times};
 
 /// What a merge that is tried costs, in kinds scored.
@@ -117,23 +118,27 @@ impl Planner<'_> {
         let known = [&a.rows, &b.rows].into_iter();
         let known = known.chain(&context.buyable[pool]);
         self.effort += SCORED_PER_MERGE;
-        let row = table.first_fitting(known, &requests, (start, most))?;
+        let row = table.first_fitting(known, &requests, start, most)?;
         let cost = table.rows[row].cost;
         let gain = before - cost;
         let (of_a, of_b) = (&a.node.contents, &b.node.contents);
         let mut picks: BTreeMap<usize, usize> = BTreeMap::new();
-        for (index, count) in of_a.picks.iter().chain(&of_b.picks) {
-            *picks.entry(*index).or_insert(0) += count;
+        for ItemCount { item, count } in of_a.picks.iter().chain(&of_b.picks) {
+            *picks.entry(*item).or_insert(0) += count;
         }
-        let picks: Vec<(usize, usize)> = picks.into_iter().collect();
+        let picks = picks.into_iter();
+        let picks: Vec<ItemCount> = picks
+            .map(|(item, count)| ItemCount { item, count })
+            .collect();
         let mut rows = a.rows.clone();
         rows.intersect(&b.rows);
         table.retain_fitting(&mut rows, &requests);
         if let Some(buyable) = &context.buyable[pool] {
             rows.intersect(buyable);
         }
-        if !context.is_flexible((pool, row), &picks, &rows)
-            || !holds(context, (pool, row), &picks, self.sets())
+        let row_id = RowId { pool, row };
+        if !context.is_flexible(row_id, &picks, &rows)
+            || !holds(context, row_id, &picks, self.sets())
         {
             return None;
         }

@@ -3,6 +3,8 @@
 //! Hard pods come first, each time as the seed of a node; the candidates for the node are the offerings that are cheap
 //! for that seed's class, in all sizes. A plan changes nothing, so that plans can be compared and made side by side.
 
+mod candidates;
+
 use std::collections::BTreeSet;
 
 use smallvec::SmallVec;
@@ -11,15 +13,11 @@ use super::fill::{FillTarget, fill};
 use super::item_columns::{ItemColumns, Unpacked};
 use super::open_sets::OpenSets;
 use super::plan_context::PlanContext;
-use super::planned_node::PlannedNode;
+use super::planned_node::{ItemCount, PlannedNode};
 use crate::interrupt::Interrupt;
 use crate::solve::input::bitset::BitSet;
-use crate::solve::input::pool_table::PoolTable;
+use crate::solve::input::pool_table::RowId;
 
-/// Offerings tried for one node, at most.
-const CANDIDATES_MAX: usize = 40;
-/// Of these, how many of each size (by powers of two of CPU).
-const CANDIDATES_PER_SIZE: usize = 4;
 /// How many offerings are kept in mind for a seed's next node.
 const SHORTLIST_MAX: usize = 4;
 /// How much worse than the first the next node may be before all offerings are tried again.
@@ -42,11 +40,17 @@ pub(super) struct Heuristic {
     pub(super) is_careful: bool,
 }
 
+/// The item that a node is planned for, and how.
+#[derive(Debug, Clone, Copy)]
+struct NodeSeed {
+    item: usize,
+    heuristic: Heuristic,
+}
+
 /// The offerings that did well for a seed, so that its next node need not try all of them again.
 #[derive(Debug, Default)]
 struct Shortlist {
-    pool: usize,
-    rows: SmallVec<[usize; SHORTLIST_MAX]>,
+    rows: SmallVec<[RowId; SHORTLIST_MAX]>,
     ratio: f64,
 }
 
@@ -58,7 +62,7 @@ pub(super) struct Planner<'a> {
     /// Work done so far, in kinds scored for a node.
     pub(super) effort: usize,
     /// Rows that full nodes of leave too little choice.
-    rigid: BTreeSet<(usize, usize)>,
+    rigid: BTreeSet<RowId>,
     /// The worth that a row's node can have at most, by pool and row; negative when not known yet.
     most_worth: Vec<Vec<f64>>,
 }
@@ -93,18 +97,19 @@ impl<'a> Planner<'a> {
         let mut plan = Vec::new();
         let context = self.context;
         let mine = context.order.iter().copied();
-        for seed in mine.filter(|item| self.columns.items.binary_search(item).is_ok()) {
+        for item in mine.filter(|item| self.columns.items.binary_search(item).is_ok()) {
+            let seed = NodeSeed { item, heuristic };
             let mut shortlist = Shortlist::default();
-            while unpacked.remaining[seed] > 0 && !interrupt.is_tripped() {
-                let Some(node) = self.choose(unpacked, (seed, heuristic), &mut shortlist) else {
+            while unpacked.remaining[item] > 0 && !interrupt.is_tripped() {
+                let Some(node) = self.choose(unpacked, seed, &mut shortlist) else {
                     break;
                 };
                 let picks = &node.contents.picks;
                 let repeats = picks
                     .iter()
-                    .map(|(item, count)| unpacked.remaining[*item] / count);
+                    .map(|pick| unpacked.remaining[pick.item] / pick.count);
                 let repeats = (repeats.min().unwrap_or(0) / 2).max(1);
-                for (item, count) in picks {
+                for ItemCount { item, count } in picks {
                     self.columns.take(unpacked, *item, count * repeats);
                 }
                 plan.extend(std::iter::repeat_n(node, repeats));
@@ -114,21 +119,24 @@ impl<'a> Planner<'a> {
     }
 
     /// The best node for one pod of an item, with what goes along.
-    pub(super) fn next(&mut self, unpacked: &mut Unpacked, seed: usize) -> Option<PlannedNode> {
-        let heuristic = self.first_heuristic();
-        self.choose(unpacked, (seed, heuristic), &mut Shortlist::default())
+    pub(super) fn next(&mut self, unpacked: &mut Unpacked, item: usize) -> Option<PlannedNode> {
+        let seed = NodeSeed {
+            item,
+            heuristic: self.first_heuristic(),
+        };
+        self.choose(unpacked, seed, &mut Shortlist::default())
     }
 
     /// The best node for a seed, in the first pool that has one.
     fn choose(
         &mut self,
         unpacked: &mut Unpacked,
-        seed: (usize, Heuristic),
+        seed: NodeSeed,
         shortlist: &mut Shortlist,
     ) -> Option<PlannedNode> {
         if !shortlist.rows.is_empty() {
             let rows = shortlist.rows.clone();
-            let tried = self.best_of(unpacked, seed, (shortlist.pool, &rows));
+            let tried = self.best_of(unpacked, seed, &rows);
             if let Some((node, _)) = tried
                 && node.ratio <= shortlist.ratio * SHORTLIST_TOLERANCE
             {
@@ -139,11 +147,11 @@ impl<'a> Planner<'a> {
             if self.context.pools[pool].is_out_of_nodes() {
                 continue;
             }
-            let candidates = self.candidates(pool, seed.0);
-            if let Some((node, ratios)) = self.best_of(unpacked, seed, (pool, &candidates)) {
+            let candidates = self.candidates(pool, seed.item).into_iter();
+            let candidates: Vec<RowId> = candidates.map(|row| RowId { pool, row }).collect();
+            if let Some((node, ratios)) = self.best_of(unpacked, seed, &candidates) {
                 let rows = ratios.into_iter().take(SHORTLIST_MAX);
                 *shortlist = Shortlist {
-                    pool,
                     rows: rows.map(|(_, row)| row).collect(),
                     ratio: node.ratio,
                 };
@@ -153,25 +161,25 @@ impl<'a> Planner<'a> {
         None
     }
 
-    /// The best node among these rows, and the ratios of all that were tried, best first.
+    /// The best node among these rows of a pool, and the ratios of all that were tried, best first.
     fn best_of(
         &mut self,
         unpacked: &mut Unpacked,
-        seed: (usize, Heuristic),
-        (pool, rows): (usize, &[usize]),
-    ) -> Option<(PlannedNode, Vec<(f64, usize)>)> {
+        seed: NodeSeed,
+        rows: &[RowId],
+    ) -> Option<(PlannedNode, Vec<(f64, RowId)>)> {
         loop {
             let mut best: Option<PlannedNode> = None;
             let mut ratios = Vec::new();
-            let is_free = |row: &&usize| !self.rigid.contains(&(pool, **row));
-            let free: Vec<usize> = rows.iter().filter(is_free).copied().collect();
+            let is_free = |row: &&RowId| !self.rigid.contains(row);
+            let free: Vec<RowId> = rows.iter().filter(is_free).copied().collect();
             for row in &free {
                 if let Some(known) = &best
-                    && self.least_ratio((pool, *row), seed.1) >= known.ratio
+                    && self.least_ratio(*row, seed.heuristic) >= known.ratio
                 {
                     continue;
                 }
-                let Some(node) = self.evaluate(unpacked, seed, (pool, *row), 1.0) else {
+                let Some(node) = self.evaluate(unpacked, seed, *row, 1.0) else {
                     continue;
                 };
                 ratios.push((node.ratio, *row));
@@ -182,13 +190,13 @@ impl<'a> Planner<'a> {
             let Some(node) = best else {
                 return rows
                     .iter()
-                    .find_map(|row| self.rigid_node(unpacked, seed, (pool, *row)))
+                    .find_map(|row| self.rigid_node(unpacked, seed, *row))
                     .map(|node| (node, Vec::new()));
             };
             let node = self.refilled(unpacked, seed, node);
-            let (rows_left, _) = self.context.rows_left(pool, &node.contents.picks);
+            let (rows_left, _) = self.context.rows_left(node.pool, &node.contents.picks);
             if !self.is_flexible(&node, &rows_left) {
-                self.rigid.insert((pool, node.row));
+                self.rigid.insert(node.row_id());
                 continue;
             }
             ratios.sort_by(|(a, row_a), (b, row_b)| a.total_cmp(b).then(row_a.cmp(row_b)));
@@ -197,26 +205,26 @@ impl<'a> Planner<'a> {
     }
 
     fn is_flexible(&self, node: &PlannedNode, rows: &BitSet) -> bool {
-        let at = (node.pool, node.row);
-        self.context.is_flexible(at, &node.contents.picks, rows)
+        self.context
+            .is_flexible(node.row_id(), &node.contents.picks, rows)
     }
 
     /// The same node filled in the best of several ways.
     fn refilled(
         &mut self,
         unpacked: &mut Unpacked,
-        seed: (usize, Heuristic),
+        seed: NodeSeed,
         node: PlannedNode,
     ) -> PlannedNode {
         let mut best = node;
-        if seed.1.is_careful {
+        if seed.heuristic.is_careful {
             for size_weight in OTHER_SIZE_WEIGHTS {
                 let heuristic = Heuristic {
                     size_weight,
-                    ..seed.1
+                    ..seed.heuristic
                 };
-                let at = (best.pool, best.row);
-                if let Some(other) = self.evaluate(unpacked, (seed.0, heuristic), at, 1.0)
+                let seed = NodeSeed { heuristic, ..seed };
+                if let Some(other) = self.evaluate(unpacked, seed, best.row_id(), 1.0)
                     && other.ratio < best.ratio
                 {
                     best = other;
@@ -230,15 +238,15 @@ impl<'a> Planner<'a> {
     fn rigid_node(
         &mut self,
         unpacked: &mut Unpacked,
-        seed: (usize, Heuristic),
-        (pool, row): (usize, usize),
+        seed: NodeSeed,
+        row: RowId,
     ) -> Option<PlannedNode> {
         let mut last = None;
         for share in SHARES {
-            let Some(node) = self.evaluate(unpacked, seed, (pool, row), share) else {
+            let Some(node) = self.evaluate(unpacked, seed, row, share) else {
                 break;
             };
-            let (rows, _) = self.context.rows_left(pool, &node.contents.picks);
+            let (rows, _) = self.context.rows_left(row.pool, &node.contents.picks);
             if self.is_flexible(&node, &rows) {
                 return Some(node);
             }
@@ -246,7 +254,7 @@ impl<'a> Planner<'a> {
         }
         let (node, rows) = last?;
         // Few Spot types are better than none; minValues of a strict pool are not.
-        let table = &self.context.pools[pool];
+        let table = &self.context.pools[row.pool];
         let is_allowed = !self.context.keeps_min_values
             || table
                 .missed_min_values(&rows, self.context.vocabulary)
@@ -256,7 +264,7 @@ impl<'a> Planner<'a> {
 
     /// No node of the row can do better than this by what pods are worth at first; by what a plan has learned since,
     /// hardly any does.
-    fn least_ratio(&mut self, (pool, row): (usize, usize), heuristic: Heuristic) -> f64 {
+    fn least_ratio(&mut self, RowId { pool, row }: RowId, heuristic: Heuristic) -> f64 {
         let value = self.context.pools[pool].value_of_row(row);
         if self.most_worth[pool][row] < 0.0 {
             let mut last = usize::MAX;
@@ -290,20 +298,20 @@ impl<'a> Planner<'a> {
     fn evaluate(
         &mut self,
         unpacked: &mut Unpacked,
-        (seed, heuristic): (usize, Heuristic),
-        (pool, row): (usize, usize),
+        NodeSeed { item, heuristic }: NodeSeed,
+        row: RowId,
         share: f64,
     ) -> Option<PlannedNode> {
         let target = FillTarget {
-            pool,
             row,
-            seed,
+            seed: item,
             share,
             size_weight: heuristic.size_weight,
             is_careful: heuristic.is_careful,
         };
         self.effort += SCORED_MIN + self.columns.kinds.len();
         let contents = fill(self.context, self.columns, unpacked, target, &mut self.sets)?;
+        let RowId { pool, row } = row;
         let cost = self.context.pools[pool].rows[row].cost + heuristic.charge;
         let ratio = cost.max(1e-9) / contents.worth.max(1e-12);
         Some(PlannedNode {
@@ -313,50 +321,4 @@ impl<'a> Planner<'a> {
             ratio,
         })
     }
-
-    /// The rows worth trying: those that give the seed's class most for the money, some of every size.
-    fn candidates(&self, pool: usize, seed: usize) -> Vec<usize> {
-        let item = &self.context.items[seed];
-        let class = &self.context.classes[item.class];
-        let Some(rows) = &class.rows[pool] else {
-            return Vec::new();
-        };
-        let table = &self.context.pools[pool];
-        let buyable = self.context.buyable[pool].as_ref();
-        let suits = |row: usize| {
-            let has = &table.type_of(row).allocatable;
-            item.requests.iter().zip(has).all(|(ask, has)| ask <= has)
-                && buyable.is_none_or(|buyable| buyable.contains(row))
-        };
-        let shortlist = class.by_value[pool].iter().copied();
-        let candidates = some_of_every_size(table, shortlist.filter(|row| suits(*row)));
-        if !candidates.is_empty() {
-            return candidates;
-        }
-        let mut all: Vec<usize> = rows.iter().filter(|row| suits(*row)).collect();
-        all.sort_by(|a, b| {
-            let ratio = |row: usize| {
-                let value = table.value_of_row(row);
-                value.cost / class.price.of_value(value).max(1e-12)
-            };
-            ratio(*a).total_cmp(&ratio(*b)).then(a.cmp(b))
-        });
-        some_of_every_size(table, all.into_iter())
-    }
-}
-
-fn some_of_every_size(table: &PoolTable, rows: impl Iterator<Item = usize>) -> Vec<usize> {
-    let mut per_size = [0_usize; 64];
-    let mut candidates = Vec::new();
-    for row in rows {
-        let taken = &mut per_size[table.value_of_row(row).size];
-        if *taken < CANDIDATES_PER_SIZE {
-            *taken += 1;
-            candidates.push(row);
-        }
-        if candidates.len() >= CANDIDATES_MAX {
-            break;
-        }
-    }
-    candidates
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::items::{Item, ItemClass, PackItems};
-use super::planned_node::PlannedNode;
+use super::planned_node::{ItemCount, PlannedNode};
 use crate::market::CapacityType;
 use crate::solve::input::bitset::BitSet;
-use crate::solve::input::pool_table::PoolTable;
+use crate::solve::input::pool_table::{PoolTable, RowId};
 use crate::solve::input::vocabulary::{Amounts, Vocabulary, add_times};
 
 /// Fewest types that a Spot claim is left with, where its pods allow as many.
@@ -33,7 +33,8 @@ pub(super) struct PlanContext<'a> {
 
 impl<'a> PlanContext<'a> {
     pub(super) fn new(
-        (pools, vocabulary): (&'a [PoolTable], &'a Vocabulary),
+        pools: &'a [PoolTable],
+        vocabulary: &'a Vocabulary,
         items: &'a PackItems,
         order: Arc<[usize]>,
         keeps_min_values: bool,
@@ -55,12 +56,12 @@ impl<'a> PlanContext<'a> {
     }
 
     /// The rows on which all picks of a node fit, and what they ask for.
-    pub(super) fn rows_left(&self, pool: usize, picks: &[(usize, usize)]) -> (BitSet, Amounts) {
+    pub(super) fn rows_left(&self, pool: usize, picks: &[ItemCount]) -> (BitSet, Amounts) {
         let mut rows = BitSet::full(self.pools[pool].rows.len());
         let mut requests: Amounts = SmallVec::from_elem(0, self.dimensions);
         let mut classes: SmallVec<[usize; 8]> = SmallVec::new();
-        for (index, count) in picks {
-            let item = &self.items[*index];
+        for ItemCount { item, count } in picks {
+            let item = &self.items[*item];
             if !classes.contains(&item.class) {
                 classes.push(item.class);
                 if let Some(of_class) = &self.classes[item.class].rows[pool] {
@@ -77,8 +78,8 @@ impl<'a> PlanContext<'a> {
     /// Whether the types left satisfy `minValues`, and for Spot are enough to choose from.
     pub(super) fn is_flexible(
         &self,
-        (pool, row): (usize, usize),
-        picks: &[(usize, usize)],
+        RowId { pool, row }: RowId,
+        picks: &[ItemCount],
         rows: &BitSet,
     ) -> bool {
         let table = &self.pools[pool];
@@ -89,7 +90,7 @@ impl<'a> PlanContext<'a> {
         table.rows[row].capacity_type != CapacityType::Spot
             || picks
                 .iter()
-                .any(|(item, _)| !class(*item).has_many_types[pool])
+                .any(|pick| !class(pick.item).has_many_types[pool])
             || self.has_spot_types(pool, rows)
     }
 

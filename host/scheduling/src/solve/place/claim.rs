@@ -5,9 +5,9 @@
 
 use crate::pod::HostPort;
 use crate::solve::input::bitset::BitSet;
-use crate::solve::input::topology::{DomainId, HOSTNAME_KEY, KeyId, NodePlace};
+use crate::solve::input::topology::{HOSTNAME_KEY, KeyId, NodePlace, Pin};
 use crate::solve::input::vocabulary::{Amounts, SetId};
-use crate::solve::input::volumes::Volumes;
+use crate::solve::input::volumes::AttachedVolumes;
 
 /// A node to be, while pods are being added.
 #[derive(Debug, Clone)]
@@ -21,15 +21,15 @@ pub(crate) struct OpenClaim {
     pub(crate) members: Vec<usize>,
     pub(crate) place: NodePlace,
     pub(crate) ports: Vec<HostPort>,
-    pub(crate) volumes: Volumes,
+    pub(crate) volumes: AttachedVolumes,
     /// The reservation it holds a slot of.
     pub(crate) reservation: Option<String>,
     pub(crate) are_min_values_relaxed: bool,
 }
 
 /// Notes the domains of a place that are assigned to pods whose terms look at these keys.
-pub(crate) fn record_domains(place: &mut NodePlace, keys: &[KeyId], pins: &[(KeyId, DomainId)]) {
-    for (key, domain) in pins {
+pub(crate) fn record_domains(place: &mut NodePlace, keys: &[KeyId], pins: &[Pin]) {
+    for Pin { key, domain } in pins {
         debug_assert_ne!(*key, HOSTNAME_KEY, "host names are not assigned as domains");
         if place.domains.len() <= *key {
             place.domains.resize(key + 1, None);
@@ -37,7 +37,7 @@ pub(crate) fn record_domains(place: &mut NodePlace, keys: &[KeyId], pins: &[(Key
         place.domains[*key] = Some(*domain);
     }
     for key in keys {
-        let is_assigned = pins.iter().any(|(assigned, _)| assigned == key);
+        let is_assigned = pins.iter().any(|pin| pin.key == *key);
         if !is_assigned && !place.unknown.contains(key) {
             place.unknown.push(*key);
         }

@@ -4,7 +4,7 @@
 
 use std::cell::RefCell;
 
-use crate::device::{Found, Site};
+use crate::device::{FoundDevices, Site};
 use crate::requirements::Requirements;
 use crate::solve::solver::{Pending, Solver};
 use crate::taints::untolerated;
@@ -71,7 +71,7 @@ impl Solver<'_> {
         true
     }
 
-    fn devices_of_new_node(&mut self, group: usize, view: usize) -> Option<Found> {
+    fn devices_of_new_node(&mut self, group: usize, view: usize) -> Option<FoundDevices> {
         let claimant = self.groups[group].claimant.clone()?;
         let devices = self.devices.take()?;
         let found = {

@@ -3,29 +3,17 @@
 //! Opening nodes one by one would let a spread take only `maxSkew` pods of a service on each; deciding the shares
 //! first lets every node be filled with all of them. Answers to `getNextDomain` of Karpenter's `topologygroup.go`.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+mod key_terms;
 
-use crate::requirements::Operator;
+use std::collections::BTreeMap;
+
 use crate::solve::input::pod_groups::shares_one_host;
-use crate::solve::input::topology::{
-    DomainId, GroupId, HOSTNAME_KEY, KeyId, Membership, OwnedTerm, TopologyRule,
-};
+use crate::solve::input::topology::{GroupId, HOSTNAME_KEY, Membership, Pin, TopologyRule};
 use crate::solve::input::views::exactly;
 use crate::solve::input::vocabulary::SetId;
-use crate::solve::solver::{FeasibleDomains, Pending, PodBatch, Solver};
+use crate::solve::solver::{Pending, PodBatch, Solver};
 
-/// What decides the domain of one key for the pods of a group.
-struct KeyTerms {
-    group: usize,
-    key: KeyId,
-    /// Whether the pods declare a term over the key, rather than only being looked at.
-    is_owner: bool,
-    /// Terms of the pods themselves, with the domains that strict requirements allow.
-    owned: Vec<(OwnedTerm, Arc<[bool]>)>,
-    /// Groups that count the pods.
-    selecting: Vec<GroupId>,
-}
+use key_terms::KeyTerms;
 
 impl Solver<'_> {
     /// Splits pending pods into batches of assigned domains; returns those for which no domain is left.
@@ -85,7 +73,7 @@ impl Solver<'_> {
         if bases.len() < 2 {
             return bases;
         }
-        let of_view = (pending.group, pending.view);
+        let of_view = pending.view_id();
         let is_served = |set: &SetId| {
             (0..self.pools.len()).any(|pool| self.rows_to_buy(pool, of_view, *set).is_some())
         };
@@ -176,7 +164,7 @@ impl Solver<'_> {
             .collect();
         let are_together = shares_one_host(&self.topology, &membership);
         let uncounted = self.uncounted(base, &membership);
-        let mut shares: BTreeMap<Vec<(KeyId, DomainId)>, Vec<usize>> = BTreeMap::new();
+        let mut shares: BTreeMap<Vec<Pin>, Vec<usize>> = BTreeMap::new();
         let mut members = pending.members.iter();
         let mut rest = Vec::new();
         for member in members.by_ref() {
@@ -192,7 +180,10 @@ impl Solver<'_> {
             for pin in &pins {
                 self.topology
                     .record_domain(&membership, *pin, &uncounted, 1);
-                if let Some(left) = self.domain_caps.get_mut(&(pending.group, pin.0, pin.1)) {
+                if let Some(left) = self
+                    .domain_caps
+                    .get_mut(&(pending.group, pin.key, pin.domain))
+                {
                     *left = left.saturating_sub(1);
                 }
             }
@@ -223,9 +214,9 @@ impl Solver<'_> {
         (batches, rest)
     }
 
-    pub(crate) fn pinned(&mut self, base: SetId, pins: &[(KeyId, DomainId)]) -> Option<SetId> {
+    pub(crate) fn pinned(&mut self, base: SetId, pins: &[Pin]) -> Option<SetId> {
         let mut set = base;
-        for (key, domain) in pins {
+        for Pin { key, domain } in pins {
             let name = &self.topology.keys()[*key];
             let value = &self.topology.domains(*key)[*domain];
             set = self.vocabulary.with(set, exactly(name, value))?;
@@ -259,109 +250,5 @@ impl Solver<'_> {
             .copied()
             .filter(is_outside)
             .collect()
-    }
-
-    fn terms(&self, pending: &Pending, membership: &Membership, key: KeyId) -> KeyTerms {
-        let strict = self.view_of(pending.group, pending.view).strict;
-        let of_key = |id: &GroupId| self.topology.group(*id).key == key;
-        let owned = membership.owned.iter().filter(|o| of_key(&o.group));
-        let selecting = membership.selected.iter().copied().filter(of_key);
-        KeyTerms {
-            group: pending.group,
-            key,
-            is_owner: self.topology.owns(membership, key),
-            owned: owned
-                .map(|o| (o.clone(), self.allowed_domains(strict, o.group)))
-                .collect(),
-            selecting: selecting.collect(),
-        }
-    }
-
-    /// A domain for each key, such that some node has them all.
-    fn pins(
-        &mut self,
-        pending: &Pending,
-        terms: &[KeyTerms],
-        base: SetId,
-    ) -> Option<Vec<(KeyId, DomainId)>> {
-        let Some((first, others)) = terms.split_first() else {
-            return Some(Vec::new());
-        };
-        let feasible = self.feasible(base, first.key, pending);
-        // Others' terms over a label that none of its nodes has say nothing about a pod.
-        if feasible.is_empty() && !first.is_owner {
-            return self.pins(pending, others, base);
-        }
-        self.open_domains(first, &feasible)
-            .into_iter()
-            .find_map(|domain| {
-                let pin = (first.key, domain);
-                let mut pins = vec![pin];
-                if !others.is_empty() {
-                    let set = self.pinned(base, &pins)?;
-                    pins.extend(self.pins(pending, others, set)?);
-                }
-                Some(pins)
-            })
-    }
-
-    /// Whether the terms admit one more pod where others of its group went.
-    fn are_open(&self, terms: &[KeyTerms], pins: &[(KeyId, DomainId)]) -> bool {
-        pins.iter().all(|(key, domain)| {
-            let mut of_key = terms.iter().filter(|it| it.key == *key);
-            of_key.all(|it| self.is_open(it, *domain))
-        })
-    }
-
-    fn is_open(&self, terms: &KeyTerms, domain: DomainId) -> bool {
-        let mut owned = terms.owned.iter();
-        let mut selecting = terms.selecting.iter();
-        self.domain_caps.get(&(terms.group, terms.key, domain)) != Some(&0)
-            && owned.all(|(it, allowed)| self.topology.admits(it, domain, allowed))
-            && !selecting.any(|id| self.topology.is_kept_out(*id, domain))
-    }
-
-    /// The domains that every term admits, those with the fewest pods first; of equal ones the cheaper.
-    fn open_domains(&self, terms: &KeyTerms, feasible: &FeasibleDomains) -> Vec<DomainId> {
-        let count = |id: GroupId, domain: DomainId| match self.topology.group(id).rule {
-            TopologyRule::Spread { .. } => self.topology.group(id).selected[domain],
-            TopologyRule::Affinity | TopologyRule::AntiAffinity { .. } => 0,
-        };
-        let crowd = |domain: DomainId| -> (i64, i64) {
-            let owned = terms.owned.iter().map(|(it, _)| count(it.group, domain));
-            let selecting = terms.selecting.iter().map(|id| count(*id, domain));
-            (owned.sum(), selecting.sum())
-        };
-        let open = feasible.iter().filter(|(it, _)| self.is_open(terms, *it));
-        let mut open: Vec<_> = open
-            .map(|(domain, price)| (crowd(*domain), *price, *domain))
-            .collect();
-        open.sort_by(|a, b| {
-            let by_price = || a.1.total_cmp(&b.1);
-            a.0.cmp(&b.0).then_with(by_price).then(a.2.cmp(&b.2))
-        });
-        open.into_iter().map(|(.., domain)| domain).collect()
-    }
-
-    /// The domains of a group's key that strict requirements (and taints, if the group honours them) allow.
-    pub(crate) fn allowed_domains(&self, strict: SetId, id: GroupId) -> Arc<[bool]> {
-        let group = self.topology.group(id);
-        let name = &self.topology.keys()[group.key];
-        let requirement = self.vocabulary.get(strict).find(name);
-        let is_allowed = |value: &String| {
-            requirement.is_none_or(|r| r.operator() != Operator::DoesNotExist && r.has(value))
-        };
-        let mut allowed: Vec<bool> = self
-            .topology
-            .domains(group.key)
-            .iter()
-            .map(is_allowed)
-            .collect();
-        if let Some(reachable) = self.reachable.get(&id) {
-            for (allowed, reachable) in allowed.iter_mut().zip(reachable) {
-                *allowed &= reachable;
-            }
-        }
-        Arc::from(allowed)
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::pod::HostPort;
 use crate::solve::input::nodes::meets;
-use crate::solve::input::topology::{HOSTNAME_KEY, Membership, NodePlace, TopologyRule};
+use crate::solve::input::topology::{HOSTNAME_KEY, Membership, NodePlace, Pin, TopologyRule};
 use crate::solve::input::vocabulary::{add_times, times_fitting};
 use crate::solve::input::volumes::{attach, attaches};
 use crate::solve::solver::{Pending, Solver};
@@ -168,9 +168,12 @@ impl Solver<'_> {
             .record_host(membership, &mut node.place, count);
         for (key, domain) in node.place.domains.iter().enumerate() {
             if let Some(domain) = domain {
-                let at = (key, *domain);
+                let pin = Pin {
+                    key,
+                    domain: *domain,
+                };
                 self.topology
-                    .record_domain(membership, at, &node.place.uncounted, count);
+                    .record_domain(membership, pin, &node.place.uncounted, count);
             }
         }
         self.placed += members.len();

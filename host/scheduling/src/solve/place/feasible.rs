@@ -37,7 +37,7 @@ impl Solver<'_> {
         let name = self.topology.keys()[key].clone();
         let mut best: BTreeMap<DomainId, f64> = BTreeMap::new();
         for pool in 0..self.pools.len() {
-            let Some(rows) = self.rows_to_buy(pool, (group, pending.view), base) else {
+            let Some(rows) = self.rows_to_buy(pool, pending.view_id(), base) else {
                 continue;
             };
             let required = self.vocabulary.get(base).get(&name);

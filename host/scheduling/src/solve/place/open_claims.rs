@@ -5,7 +5,7 @@
 use super::claim::{OpenClaim, record_domains};
 use crate::pod::HostPort;
 use crate::solve::input::bitset::BitSet;
-use crate::solve::input::topology::{DomainId, KeyId};
+use crate::solve::input::topology::{DomainId, KeyId, Pin};
 use crate::solve::input::vocabulary::{EMPTY_SET, SetId, add_times, times_fitting};
 use crate::solve::input::volumes::attach;
 use crate::solve::solver::{Pending, Solver};
@@ -17,7 +17,7 @@ pub(super) struct Addition {
     set: SetId,
     /// Keys that the pods' terms look at.
     keys: Vec<KeyId>,
-    pins: Vec<(KeyId, DomainId)>,
+    pins: Vec<Pin>,
 }
 
 /// What was assigned to pods before a claim is looked for; by default nothing is.
@@ -25,7 +25,7 @@ pub(super) struct Addition {
 pub(crate) struct Assigned<'a> {
     /// Requirements, volume alternative and pins merged.
     pub(crate) set: Option<SetId>,
-    pub(crate) pins: &'a [(KeyId, DomainId)],
+    pub(crate) pins: &'a [Pin],
 }
 
 impl Solver<'_> {
@@ -118,7 +118,7 @@ impl Solver<'_> {
             .min(pending.members.len())
             .min(self.free_pods_max(pool, &rows, index, pending))
             .max(1);
-        let count = self.count_within_min_values(index, pending.group, (&rows, pods_max));
+        let count = self.count_within_min_values(index, pending.group, &rows, pods_max);
         let addition = Addition {
             rows,
             set,
@@ -133,7 +133,8 @@ impl Solver<'_> {
         &mut self,
         index: usize,
         group: usize,
-        (rows, pods_max): (&BitSet, usize),
+        rows: &BitSet,
+        pods_max: usize,
     ) -> usize {
         let pool = self.claims[index].pool;
         if self.pools[pool].min_values.is_empty() {
@@ -188,15 +189,18 @@ impl Solver<'_> {
         index: usize,
         pending: &Pending,
         keys: &[KeyId],
-        assigned: &[(KeyId, DomainId)],
-    ) -> Option<Vec<(KeyId, DomainId)>> {
+        assigned: &[Pin],
+    ) -> Option<Vec<Pin>> {
         let claim = &self.claims[index];
         let membership = &self.view_of(pending.group, pending.view).membership;
         let strict = self.view_of(pending.group, pending.view).strict;
         let mut pins = Vec::new();
         for key in keys {
             let of_key = |group: usize| self.topology.group(group).key == *key;
-            let wanted = assigned.iter().find(|(k, _)| k == key).map(|(_, d)| *d);
+            let wanted = assigned
+                .iter()
+                .find(|pin| pin.key == *key)
+                .map(|pin| pin.domain);
             let there = claim.place.domains.get(*key).copied().flatten();
             if wanted.is_some() && there.is_some() && wanted != there {
                 return None;
@@ -235,7 +239,7 @@ impl Solver<'_> {
             {
                 return None;
             }
-            pins.push((*key, domain));
+            pins.push(Pin { key: *key, domain });
         }
         Some(pins)
     }

@@ -6,8 +6,8 @@ use crate::pod::HostPort;
 use crate::problem::MinValuesPolicy;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::vocabulary::SetId;
-use crate::solve::input::volumes::{Volumes, attaches};
-use crate::solve::solver::Solver;
+use crate::solve::input::volumes::{AttachedVolumes, attaches};
+use crate::solve::solver::{Solver, ViewId};
 use crate::taints;
 
 impl Solver<'_> {
@@ -15,7 +15,7 @@ impl Solver<'_> {
     pub(crate) fn rows_for(
         &mut self,
         pool: usize,
-        (group, view): (usize, usize),
+        ViewId { group, view }: ViewId,
         set: SetId,
     ) -> Option<BitSet> {
         let view = self.view_of(group, view);
@@ -30,7 +30,7 @@ impl Solver<'_> {
             .as_ref()
             .clone();
         self.pools[pool].retain_fitting(&mut rows, &self.groups[group].requests);
-        self.retain_for_extras(pool, &mut rows, group, &Volumes::new());
+        self.retain_for_extras(pool, &mut rows, group, &AttachedVolumes::new());
         (!rows.is_empty()).then_some(rows)
     }
 
@@ -38,7 +38,7 @@ impl Solver<'_> {
     pub(crate) fn rows_to_buy(
         &mut self,
         pool: usize,
-        of_view: (usize, usize),
+        of_view: ViewId,
         set: SetId,
     ) -> Option<BitSet> {
         if self.pools[pool].is_out_of_nodes() {
@@ -76,11 +76,11 @@ impl Solver<'_> {
         pool: usize,
         rows: &mut BitSet,
         group: usize,
-        attached: &Volumes,
+        attached: &AttachedVolumes,
     ) {
         let group = &self.groups[group];
         let wanted = group.volumes.as_ref().map(|v| &v.attachments);
-        if group.host_ports.is_empty() && wanted.is_none_or(Volumes::is_empty) {
+        if group.host_ports.is_empty() && wanted.is_none_or(AttachedVolumes::is_empty) {
             return;
         }
         let table = &self.pools[pool];

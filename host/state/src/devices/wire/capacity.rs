@@ -21,7 +21,7 @@ pub(in crate::devices) enum Capacity {
         #[serde(default)]
         request_policy: Option<RequestPolicy>,
     },
-    Bare(Amount),
+    Plain(Amount),
 }
 
 /// Which parts of a capacity a claim may have.
@@ -50,7 +50,7 @@ impl Capacity {
     /// All of it, in thousandths.
     pub(in crate::devices) fn millis(&self) -> i64 {
         match self {
-            Self::Ruled { value, .. } | Self::Bare(value) => value.millis(),
+            Self::Ruled { value, .. } | Self::Plain(value) => value.millis(),
         }
     }
 
@@ -58,7 +58,7 @@ impl Capacity {
     pub(in crate::devices) fn part_of(&self, asked: Option<&Amount>) -> Option<i64> {
         let policy = match self {
             Self::Ruled { request_policy, .. } => request_policy.as_ref(),
-            Self::Bare(_) => None,
+            Self::Plain(_) => None,
         };
         let default = policy
             .and_then(|it| it.default.as_ref())

@@ -38,14 +38,14 @@ pub(in crate::devices) struct ClaimSpec {
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(in crate::devices) struct ClaimDevices {
     #[serde(default)]
-    pub(in crate::devices) requests: Vec<Request>,
+    pub(in crate::devices) requests: Vec<WireRequest>,
     #[serde(default)]
-    pub(in crate::devices) constraints: Vec<Constraint>,
+    pub(in crate::devices) constraints: Vec<WireConstraint>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::devices) struct Request {
+pub(in crate::devices) struct WireRequest {
     pub(in crate::devices) name: String,
     #[serde(default)]
     pub(in crate::devices) exactly: Option<ExactRequest>,
@@ -84,7 +84,7 @@ struct CapacityRequests {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::devices) struct Constraint {
+pub(in crate::devices) struct WireConstraint {
     #[serde(default)]
     pub(in crate::devices) requests: Vec<String>,
     #[serde(default)]

@@ -2,18 +2,18 @@
 
 use scheduling::ranking::PolicyUse;
 
-use super::Step;
+use super::WhyStep;
 use super::words::join;
-use crate::ledger::Entry;
+use crate::ledger::LedgerEntry;
 use crate::ledger::outcome::OutcomeId;
 use crate::ledger::record::{DisruptionRound, NodeOutcome, ProvisioningRound, Record};
 use crate::ledger::subject::Subject;
 
 /// What is told of one entry before it is known which entry.
-type Told<'a> = (String, OutcomeId, String, &'a [PolicyUse]);
+type StepOutline<'a> = (String, OutcomeId, String, &'a [PolicyUse]);
 
-pub(super) fn steps_of(entry: &Entry, subject: &Subject) -> Vec<Step> {
-    let told = match &entry.record {
+pub(super) fn steps_of(entry: &LedgerEntry, subject: &Subject) -> Vec<WhyStep> {
+    let outline = match &entry.record {
         Record::ProvisioningRound(it) => of_provisioning(it, subject),
         Record::DisruptionRound(it) => of_disruption(it, subject),
         Record::Launch(it) => {
@@ -30,7 +30,7 @@ pub(super) fn steps_of(entry: &Entry, subject: &Subject) -> Vec<Step> {
             } else {
                 format!(", {before:.4} to {after:.4} as the ranking policy reckons")
             };
-            let told = format!(
+            let outline = format!(
                 "{} {}: {} go, {} come; {:.4} to {:.4} USD an hour{reckoned}",
                 it.decision,
                 it.reason,
@@ -39,7 +39,7 @@ pub(super) fn steps_of(entry: &Entry, subject: &Subject) -> Vec<Step> {
                 it.cost_before_per_hour,
                 it.cost_after_per_hour
             );
-            let reason = join(&told, &it.detail);
+            let reason = join(&outline, &it.detail);
             vec![(it.command_id.clone(), it.outcome, reason, [].as_slice())]
         }
         Record::Termination(it) => {
@@ -58,7 +58,7 @@ pub(super) fn steps_of(entry: &Entry, subject: &Subject) -> Vec<Step> {
         Record::Launch(it) => it.claim.as_str(),
         Record::Command(_) | Record::Termination(_) | Record::Placement(_) => "",
     };
-    let step = |(about, outcome, reason, policies): Told<'_>| Step {
+    let step = |(about, outcome, reason, policies): StepOutline<'_>| WhyStep {
         at: entry.record.at(),
         last_at: entry.last_at,
         times: entry.times,
@@ -72,10 +72,10 @@ pub(super) fn steps_of(entry: &Entry, subject: &Subject) -> Vec<Step> {
         decision_id: decision_id.to_owned(),
         parts: Vec::new(),
     };
-    told.into_iter().map(step).collect()
+    outline.into_iter().map(step).collect()
 }
 
-fn of_provisioning<'a>(it: &'a ProvisioningRound, subject: &Subject) -> Vec<Told<'a>> {
+fn of_provisioning<'a>(it: &'a ProvisioningRound, subject: &Subject) -> Vec<StepOutline<'a>> {
     let (_, name) = subject.words();
     let policies = it.policies.as_slice();
     let concerned = it.pods.iter().filter(|group| match subject {
@@ -112,12 +112,12 @@ fn of_provisioning<'a>(it: &'a ProvisioningRound, subject: &Subject) -> Vec<Told
     groups.chain(pools).chain(claims).collect()
 }
 
-fn of_disruption<'a>(it: &'a DisruptionRound, subject: &Subject) -> Vec<Told<'a>> {
+fn of_disruption<'a>(it: &'a DisruptionRound, subject: &Subject) -> Vec<StepOutline<'a>> {
     let policies = it.policies.as_slice();
     match subject {
         Subject::Pool(pool) => summary(&it.nodes, pool)
             .into_iter()
-            .map(|(outcome, told)| (pool.clone(), outcome, told, policies))
+            .map(|(outcome, outline)| (pool.clone(), outcome, outline, policies))
             .collect(),
         Subject::Node(_) | Subject::Claim(_) | Subject::Pod(_) => it
             .nodes
@@ -141,14 +141,14 @@ fn summary(nodes: &[NodeOutcome], pool: &str) -> Vec<(OutcomeId, String)> {
     for node in nodes.iter().filter(|it| it.pool == pool) {
         by_outcome.entry(node.outcome).or_default().push(node);
     }
-    let tell = |(outcome, nodes): (OutcomeId, Vec<&NodeOutcome>)| {
+    let outline_of = |(outcome, nodes): (OutcomeId, Vec<&NodeOutcome>)| {
         let example = nodes.first().map(|it| join(&it.node, &it.reason));
-        let told = format!(
+        let outline = format!(
             "{} nodes, such as {}",
             nodes.len(),
             example.unwrap_or_default()
         );
-        (outcome, told)
+        (outcome, outline)
     };
-    by_outcome.into_iter().map(tell).collect()
+    by_outcome.into_iter().map(outline_of).collect()
 }

@@ -60,11 +60,11 @@ impl Display for Why {
         for gate in funnel {
             writeln!(f, "  {:<12} {}", gate.result, gate.gate)?;
         }
-        let told = |it: &&PolicyUse| {
+        let decided = |it: &&PolicyUse| {
             let mut parts = last.parts.iter();
             !parts.any(|part| (&part.kind, &part.name) == (&it.kind, &it.name))
         };
-        for policy in last.policies.iter().filter(told) {
+        for policy in last.policies.iter().filter(decided) {
             let PolicyUse {
                 kind,
                 name,
@@ -82,8 +82,8 @@ impl Display for Why {
             } else {
                 String::new()
             };
-            let told = join(step.outcome.name(), &step.reason);
-            writeln!(f, "  {} {} {}{times}", step.at, step.code, told)?;
+            let text = join(step.outcome.name(), &step.reason);
+            writeln!(f, "  {} {} {}{times}", step.at, step.code, text)?;
         }
         Ok(())
     }

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use hooks::disruption::{BudgetRound, Civil, ConsolidationRound, Context};
 use hooks::ranking::RankRound;
 
-use super::{Told, moment};
+use super::{CallContext, moment};
 use crate::active_policy::ActivePolicy;
 use crate::needs::Need;
 
-impl<'a> Told<'a> {
+impl<'a> CallContext<'a> {
     /// Beside the tables of a rank round.
     pub(crate) fn rank(policy: &'a ActivePolicy, round: &'a RankRound, memory: &'a [u8]) -> Self {
         let context = Cow::Owned(rank_context(round));

@@ -17,7 +17,7 @@ use crate::template::requirements_of_template;
 impl NewClaim {
     /// A claim with the pool's own requirements and nothing else; the offering it is expected to become is the
     /// cheapest that can be launched.
-    pub fn bare(node_pool: &NodePool, instance_types: &[Arc<InstanceType>]) -> Self {
+    pub fn of_template(node_pool: &NodePool, instance_types: &[Arc<InstanceType>]) -> Self {
         let cheapest = admitted_by_template(node_pool, instance_types)
             .into_iter()
             .filter(|(_, offering)| offering.is_launchable())
@@ -50,7 +50,7 @@ impl NewClaim {
     }
 
     /// Whether it is one of these: it names no instance types, as the pool's own requirements do.
-    pub fn is_bare(&self) -> bool {
+    pub fn is_of_template(&self) -> bool {
         self.instance_types.is_empty()
     }
 }

@@ -11,7 +11,7 @@ use hooks::disruption::Context;
 use crate::needs::{Need, PolicyNeeds};
 
 /// Beside the tables.
-pub(crate) struct Told<'a> {
+pub(crate) struct CallContext<'a> {
     pub(crate) context: Cow<'a, Context>,
     pub(crate) memory: &'a [u8],
     pub(crate) needs: &'a PolicyNeeds,
@@ -23,7 +23,7 @@ pub(crate) struct Told<'a> {
     pub(crate) rates: Option<Vec<f64>>,
 }
 
-impl Told<'_> {
+impl CallContext<'_> {
     pub(crate) fn needs(&self, need: Need) -> bool {
         self.needs.has(need)
     }

@@ -5,7 +5,7 @@
 
 mod report;
 
-pub use report::{Report, ReportedCommand, ReportedNode, ReportedOutcome};
+pub use report::{DisruptionReport, ReportedCommand, ReportedNode, ReportedOutcome};
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,11 +28,11 @@ use crate::command::Command;
 use crate::decide::decide;
 use crate::decision::Decision;
 use crate::history::History;
-use crate::input::{Gates, Hooks, Input};
+use crate::input::{DisruptionInput, Gates, PolicyHooks};
 use crate::memory::Memory;
 use crate::method::Method;
 use crate::repair::policies::RepairPolicies;
-use crate::simulation::{Purpose, Simulator, World};
+use crate::simulation::{Purpose, SimulationInput, Simulator};
 
 /// How far the clock moves on between two loops.
 const LOOP_SECONDS: i64 = 30;
@@ -46,7 +46,7 @@ const DONE: [&str; 4] = [
 
 /// What loops work with.
 #[derive(Clone, Copy)]
-pub struct Stage<'a> {
+pub struct EndStateInput<'a> {
     /// Instance types of every pool that has nodes.
     pub types: &'a TypesByPool,
     /// Pools that may open nodes.
@@ -58,17 +58,17 @@ pub struct Stage<'a> {
     /// What counts as sick; `None` while repair is switched off.
     pub repair: Option<&'a RepairPolicies>,
     /// The policies.
-    pub hooks: Hooks<'a>,
+    pub hooks: PolicyHooks<'a>,
 }
 
 /// What came of it.
 #[derive(Debug, Clone, Default)]
-pub struct Settled {
+pub struct EndState {
     /// Every loop, the last one without a command unless loops ran out.
     pub loops: Vec<Decision>,
 }
 
-impl Settled {
+impl EndState {
     /// All commands, in order.
     pub fn commands(&self) -> impl Iterator<Item = &Command> {
         self.loops.iter().flat_map(|it| &it.commands)
@@ -78,21 +78,22 @@ impl Settled {
 /// One loop on the model as it is.
 pub fn look(
     cluster: &Cluster,
-    stage: &Stage<'_>,
-    memory: (&Memory, &History),
+    stage: &EndStateInput<'_>,
+    memory: &Memory,
+    history: &History,
     interrupt: &Interrupt,
 ) -> Decision {
     let snapshot = cluster.snapshot();
     let (none, tables) = (BTreeSet::new(), TableCache::default());
     let buffer_nodes = buffer_nodes(&snapshot, stage, &tables, interrupt);
-    let input = Input {
+    let input = DisruptionInput {
         snapshot: &snapshot,
         types: stage.types,
         pools: stage.pools,
         queued: &none,
         buffer_nodes: &buffer_nodes,
-        history: memory.1,
-        memory: memory.0,
+        history,
+        memory,
         options: stage.options,
         gates: stage.gates,
         repair: stage.repair,
@@ -104,7 +105,7 @@ pub fn look(
 /// Nodes that hold the room of CapacityBuffers, as a provisioning pass would find them.
 fn buffer_nodes(
     snapshot: &Snapshot,
-    stage: &Stage<'_>,
+    stage: &EndStateInput<'_>,
     tables: &TableCache,
     interrupt: &Interrupt,
 ) -> BTreeSet<String> {
@@ -115,26 +116,26 @@ fn buffer_nodes(
     let problem = problem_for_provisioning(snapshot, stage.pools, options, now).problem;
     let prepared = Prepared::new(&problem, stage.hooks.rank, tables);
     let solution = solve_prepared(&problem, &prepared, interrupt);
-    capacity_buffer::rooms(snapshot, &solution).1
+    capacity_buffer::headrooms(snapshot, &solution).1
 }
 
 /// Looks and acts until there is nothing left to do, or for so many loops.
 pub fn until_stable(
     cluster: &mut Cluster,
-    stage: &Stage<'_>,
+    stage: &EndStateInput<'_>,
     loops_max: usize,
     interrupt: &Interrupt,
-) -> Settled {
+) -> EndState {
     let (mut memory, mut history) = (Memory::default(), History::default());
-    let mut settled = Settled::default();
+    let mut settled = EndState::default();
     let mut options = stage.options.clone();
     let mut serial = 0;
     for _ in 0..loops_max {
-        let stage = Stage {
+        let stage = EndStateInput {
             options: &options,
             ..*stage
         };
-        let decision = look(cluster, &stage, (&memory, &history), interrupt);
+        let decision = look(cluster, &stage, &memory, &history, interrupt);
         memory = decision.memory.clone();
         let is_done = decision.commands.is_empty();
         for command in &decision.commands {
@@ -163,7 +164,7 @@ pub fn price_per_hour(snapshot: &Snapshot, types: &TypesByPool) -> f64 {
 /// Applies a command to the model; the names of the claims that come.
 fn carry_out(
     cluster: &mut Cluster,
-    stage: &Stage<'_>,
+    stage: &EndStateInput<'_>,
     command: &Command,
     serial: &mut u32,
 ) -> Vec<String> {
@@ -223,12 +224,12 @@ fn carry_out(
 /// Where pods go that an existing node takes over.
 fn placements(
     snapshot: &Snapshot,
-    stage: &Stage<'_>,
+    stage: &EndStateInput<'_>,
     command: &Command,
     removed: &[&Candidate],
 ) -> Vec<(PodKey, String)> {
     let (tables, never) = (TableCache::default(), Interrupt::never());
-    let world = World {
+    let world = SimulationInput {
         snapshot,
         pools: stage.pools,
         options: stage.options,
@@ -252,7 +253,7 @@ fn placements(
 
 /// The node that a replacement becomes, ready to use.
 fn node(
-    stage: &Stage<'_>,
+    stage: &EndStateInput<'_>,
     replacement: &NewClaim,
     name: &str,
     now: Timestamp,

@@ -13,7 +13,7 @@ use crate::decision::Decision;
 /// What one loop, or all loops until nothing was left to do, came to.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
+pub struct DisruptionReport {
     /// Nodes before.
     pub nodes: usize,
     /// USD an hour before.
@@ -81,17 +81,22 @@ pub struct ReportedOutcome {
     pub nearest_miss: Option<String>,
 }
 
-impl Report {
-    /// The report of some loops; `prices` are before and after.
-    pub fn of(loops: &[Decision], prices: (f64, f64), is_repeated: bool) -> Self {
+impl DisruptionReport {
+    /// The report of some loops.
+    pub fn of(
+        loops: &[Decision],
+        price_per_hour_before: f64,
+        price_per_hour_after: f64,
+        is_repeated: bool,
+    ) -> Self {
         let first = loops.first();
         // Later loops overwrite what earlier ones said.
         let outcomes = loops.iter().flat_map(|it| &it.outcomes);
         let uses = first.into_iter().flat_map(|it| &it.uses);
         Self {
             nodes: first.map_or(0, |it| it.outcomes.len()),
-            price_per_hour_before: prices.0,
-            price_per_hour_after: prices.1,
+            price_per_hour_before,
+            price_per_hour_after,
             commands: loops
                 .iter()
                 .flat_map(|it| &it.commands)

@@ -1,0 +1,207 @@
+//! The hook through which policies say how many nodes of a pool may be disrupted.
+//!
+//! Mirrors the interface `budgets` of `mortise:policy`; judges nothing.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Context, PolicyUse};
+
+/// Judges how many nodes may be disrupted at this moment. One call a disruption loop.
+pub trait BudgetsHook: Send + Sync {
+    /// Allowances per pool and reason.
+    fn allow(&self, round: &BudgetRound) -> AllowAnswer;
+}
+
+/// Input of [`BudgetsHook::allow`].
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BudgetRound {
+    /// What every call carries.
+    pub context: Context,
+    /// The pools that have nodes.
+    pub pools: Vec<BudgetPool>,
+}
+
+/// The reasons a budget distinguishes, in the order of the WIT enum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum BudgetReason {
+    /// Consolidation.
+    Underutilized,
+    /// Emptiness.
+    Empty,
+    /// Drift.
+    Drifted,
+    /// Repair.
+    Unhealthy,
+}
+
+impl BudgetReason {
+    /// In the order of the WIT enum.
+    pub const ALL: [Self; 4] = [
+        Self::Underutilized,
+        Self::Empty,
+        Self::Drifted,
+        Self::Unhealthy,
+    ];
+
+    /// Those that policies are asked about; repair they may hold back too, but need not speak of.
+    pub const JUDGED: [Self; 3] = [Self::Underutilized, Self::Empty, Self::Drifted];
+
+    /// The word of the NodePool API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Underutilized => "Underutilized",
+            Self::Empty => "Empty",
+            Self::Drifted => "Drifted",
+            Self::Unhealthy => "Unhealthy",
+        }
+    }
+
+    /// Position in [`BudgetPool::activity`].
+    pub fn index(self) -> usize {
+        match self {
+            Self::Underutilized => 0,
+            Self::Empty => 1,
+            Self::Drifted => 2,
+            Self::Unhealthy => 3,
+        }
+    }
+}
+
+/// A set of [`BudgetReason`]: the WIT flags `reasons`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BudgetReasons {
+    /// Applies to consolidation.
+    pub underutilized: bool,
+    /// Applies to emptiness.
+    pub empty: bool,
+    /// Applies to drift.
+    pub drifted: bool,
+    /// Applies to repair.
+    pub unhealthy: bool,
+}
+
+impl BudgetReasons {
+    /// Every reason.
+    pub const ALL: Self = Self {
+        underutilized: true,
+        empty: true,
+        drifted: true,
+        unhealthy: true,
+    };
+
+    /// Whether the set holds the reason.
+    pub fn contains(self, reason: BudgetReason) -> bool {
+        match reason {
+            BudgetReason::Underutilized => self.underutilized,
+            BudgetReason::Empty => self.empty,
+            BudgetReason::Drifted => self.drifted,
+            BudgetReason::Unhealthy => self.unhealthy,
+        }
+    }
+}
+
+/// One declared budget of a pool, already resolved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeclaredBudget {
+    /// As written: `10%` or `5`.
+    pub nodes: String,
+    /// Resolved against the node count; 0 when the budget is invalid, which closes the pool.
+    pub resolved: u32,
+    /// Whether its window is open.
+    pub active: bool,
+    /// Seconds to the next start or end of its window, 0 without a schedule.
+    pub next_change_seconds: u32,
+    /// The reasons it applies to.
+    pub reasons: BudgetReasons,
+}
+
+/// What was and is done for one reason in a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolActivity {
+    /// Nodes being disrupted now.
+    pub disrupting: u32,
+    /// Disruptions finished in the last hour.
+    pub recent_hour: u32,
+    /// Disruptions finished in the last day.
+    pub recent_day: u32,
+    /// Replacements that did not come in the last day.
+    pub failed_day: u32,
+}
+
+/// A pool as budget policies see it: the WIT record `pool` of the interface `budgets`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BudgetPool {
+    /// Name of the NodePool.
+    pub name: String,
+    /// Labels of the NodePool object.
+    pub labels: Vec<(String, String)>,
+    /// Initialized nodes.
+    pub total: u32,
+    /// Those of them that are not Ready.
+    pub not_ready: u32,
+    /// Those of them that are marked for deletion.
+    pub deleting: u32,
+    /// Those of them that drifted.
+    pub drifted: u32,
+    /// What nodes made now would be, as a hash of the pool's template and its class.
+    pub drift_target: String,
+    /// Drifted nodes renewed since `drift_target` is what it is.
+    pub renewed: u32,
+    /// Seconds since it changed; [`NEVER_SECONDS`] when it was not seen to change.
+    pub target_age_seconds: u32,
+    /// USD an hour of all its nodes.
+    pub price: f64,
+    /// By [`BudgetReason::index`].
+    pub activity: [PoolActivity; 4],
+    /// Pending pods of the cluster.
+    pub pending_pods: u32,
+    /// Declared budgets in the order of the spec.
+    pub declared: Vec<DeclaredBudget>,
+}
+
+impl BudgetPool {
+    /// The smallest active declared budget for the reason; `u32::MAX` when none applies.
+    pub fn declared_allowed(&self, reason: BudgetReason) -> u32 {
+        self.declared
+            .iter()
+            .filter(|budget| budget.active && budget.reasons.contains(reason))
+            .map(|budget| budget.resolved)
+            .min()
+            .unwrap_or(u32::MAX)
+    }
+}
+
+/// How many nodes of one pool may be under disruption for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Allowance {
+    /// Index into the pools of the call.
+    pub pool: u32,
+    /// For what.
+    pub reason: BudgetReason,
+    /// Nodes at once, those already under way included.
+    pub allowed: u32,
+    /// For the record.
+    pub why: String,
+    /// Set by the host, never by a guest: the binding carries `mortise.dev/authority: replace`, so the
+    /// declared budgets do not cap this allowance.
+    pub replaces_declared: bool,
+}
+
+/// Answer of [`BudgetsHook::allow`].
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AllowAnswer {
+    /// At most one per pool and reason; a missing pair falls back to the declared budgets.
+    pub items: Vec<Allowance>,
+    /// Ask again no later than this (0: at the next loop).
+    pub valid_for_seconds: u32,
+    /// The policies that took part.
+    pub uses: Vec<PolicyUse>,
+}
