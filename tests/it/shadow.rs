@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 use tests::served::{Served, WEB};
-use tests::wire::Wire;
+use tests::wire::{Asked, Wire};
 use tests::{has_program, mortise};
 
 use crate::kubectl::workload_free;
@@ -52,11 +52,7 @@ fn a_shadow_follows_the_load_counts_both_and_writes_nothing() {
     served.eventually("more pods run", || served.running("web-") == 80);
     let report = report(child);
 
-    let changes: Vec<_> = wire
-        .asked()
-        .into_iter()
-        .filter(|it| it.is_change())
-        .collect();
+    let changes: Vec<_> = wire.asked().into_iter().filter(Asked::is_change).collect();
     assert!(changes.is_empty(), "{changes:?}");
     assert_eq!(report["requests"]["refused"], 0, "{report:#}");
     assert_eq!(report["unread"], serde_json::json!([]), "{report:#}");
@@ -66,13 +62,10 @@ fn a_shadow_follows_the_load_counts_both_and_writes_nothing() {
         let number = |field: &str| sum[field].as_f64().unwrap();
         let launched = number("launches");
         assert!(launched >= 1.0, "{side}: {report:#}");
-        assert_eq!(
-            number("nodes"),
-            start as f64 + launched - number("terminations"),
-            "{side}: {report:#}"
-        );
+        let left = start as f64 + launched - number("terminations");
+        assert!((number("nodes") - left).abs() < 0.5, "{side}: {report:#}");
         assert!(number("usdPerHour") > 0.0, "{side}: {report:#}");
-        assert_eq!(number("pendingPods"), 0.0, "{side}: {report:#}");
+        assert!(number("pendingPods") < 0.5, "{side}: {report:#}");
         assert!(
             number("pendingPodSeconds") > 74.0,
             "pods waited for their nodes, {side}: {report:#}"

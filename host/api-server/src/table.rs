@@ -34,14 +34,13 @@ impl TableView<'_> {
     pub(super) fn render(&self, objects: &[&Value], metadata: &Value) -> Value {
         let custom = self.kind.custom.get(self.version);
         let printer = printer(&self.kind.group, &self.kind.kind);
-        let columns: Vec<Value> = match custom {
-            Some(version) => custom::definitions(&version.columns),
-            None => {
-                let columns = printer.columns.iter();
-                columns
-                    .map(|(name, kind, priority)| definition(name, kind, *priority))
-                    .collect()
-            }
+        let columns: Vec<Value> = if let Some(version) = custom {
+            custom::definitions(&version.columns)
+        } else {
+            let columns = printer.columns.iter();
+            columns
+                .map(|(name, kind, priority)| definition(name, kind, *priority))
+                .collect()
         };
         let rows: Vec<Value> = objects
             .iter()

@@ -49,6 +49,10 @@ pub(crate) trait NodeClaimExt {
     /// By when the node must be gone, once that is decided.
     fn termination_deadline(&self) -> Option<Timestamp>;
     /// A copy with the condition set.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of a condition, and when"
+    )]
     fn with_condition(
         &self,
         condition_type: &str,

@@ -57,9 +57,8 @@ pub(crate) fn run(arguments: &ControllerArguments) -> anyhow::Result<ExitCode> {
 
 async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow::Result<()> {
     let ControllerOptions {
-        // Taken apart where the cloud is known.
+        // Taken over once the cloud and the cluster are known.
         cloud: _,
-        // Taken over once the cluster is known.
         settings: _,
         process,
         policies,
@@ -79,13 +78,9 @@ async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow
     let client = client(arguments.kubeconfig.as_deref(), &guard).await?;
     let version = client.apiserver_version().await;
     let version = version.context("the Kubernetes API server does not answer")?;
-    let is_simulated = match arguments.cloud {
-        Cloud::Simulated => true,
-        Cloud::Aws => false,
-        Cloud::Auto => version.git_version.contains(SIMULATED_MARK),
-    };
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let is_simulated = is_simulated(arguments.cloud, &version);
     let cluster_name = cluster_name(arguments, is_simulated)?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let settings = Settings {
         policy_namespace: process.policy_namespace().to_owned(),
         cluster_name: cluster_name.clone(),
@@ -108,12 +103,7 @@ async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow
             ..policy::Limits::default()
         },
     })?;
-    let file = policy_records.as_deref();
-    let recorder = file.map(|file| FileRecorder::resume(file, *policy_records_size));
-    let recorder = recorder.transpose()?.map(Arc::new);
-    if let Some(recorder) = &recorder {
-        stack.record_policies(recorder);
-    }
+    let recorder = record_policies(&stack, policy_records.as_deref(), *policy_records_size)?;
     let process_metrics = ProcessMetrics {
         fence: fence.clone(),
         lease_name: process.leader_election_name.clone(),
@@ -136,6 +126,28 @@ async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow
         served = async { serving.await?; std::future::pending().await } => served,
         ended = live(election.as_ref(), &stack, &cloud.beside) => ended,
     }
+}
+
+fn is_simulated(cloud: Cloud, version: &Info) -> bool {
+    match cloud {
+        Cloud::Simulated => true,
+        Cloud::Aws => false,
+        Cloud::Auto => version.git_version.contains(SIMULATED_MARK),
+    }
+}
+
+/// Writes calls of policies to the file, if one is named.
+fn record_policies(
+    stack: &Stack,
+    file: Option<&Path>,
+    bytes_max: u64,
+) -> anyhow::Result<Option<Arc<FileRecorder>>> {
+    let recorder = file.map(|file| FileRecorder::resume(file, bytes_max));
+    let recorder = recorder.transpose()?.map(Arc::new);
+    if let Some(recorder) = &recorder {
+        stack.record_policies(recorder);
+    }
+    Ok(recorder)
 }
 
 /// Leads when it is its turn, until it is asked to stop: then what was begun is done and told, and the lease given back.
@@ -255,7 +267,7 @@ enum SideTask {
     /// Makes nodes of instances where no kubelet will.
     Nodes(Box<SimulatedNodes>),
     /// Tells the provider what becomes of its cluster.
-    Cluster(ClusterWatch),
+    Cluster(Box<ClusterWatch>),
 }
 
 impl SideTask {
@@ -341,7 +353,7 @@ async fn aws_cloud(
     });
     Ok(CloudParts {
         provider,
-        beside: SideTask::Cluster(watch),
+        beside: SideTask::Cluster(Box::new(watch)),
         interruptions,
         clients: Some(clients),
     })

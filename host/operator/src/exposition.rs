@@ -103,7 +103,9 @@ fn push_series(exposed: &mut String, line: &str, format: ExpositionFormat) {
 }
 
 fn push(exposed: &mut String, parts: &[&str]) {
-    parts.iter().for_each(|it| exposed.push_str(it));
+    for part in parts {
+        exposed.push_str(part);
+    }
     exposed.push('\n');
 }
 

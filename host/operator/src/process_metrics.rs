@@ -108,6 +108,23 @@ fn network_bytes(text: &str) -> (f64, f64) {
 
 impl Collector for ProcessMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        self.encode_identity(&mut encoder)?;
+        ProcessFacts::read().map_or(Ok(()), |process| process.encode(&mut encoder))
+    }
+}
+
+/// A family without labels of its own.
+fn series<'a>(name: &'a str, help: &'a str) -> ProcessSeries<'a> {
+    ProcessSeries {
+        name,
+        help,
+        labels: &[],
+    }
+}
+
+impl ProcessMetrics {
+    /// What was built, and whether it leads.
+    fn encode_identity(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let arch = match std::env::consts::ARCH {
             "x86_64" => "amd64",
             "aarch64" => "arm64",
@@ -119,16 +136,11 @@ impl Collector for ProcessMetrics {
             ("goarch", arch),
             ("commit", COMMIT.unwrap_or_default()),
         ];
-        let series = |name, help| ProcessSeries {
-            name,
-            help,
-            labels: &[],
-        };
         let build = ProcessSeries {
             labels: &build,
             ..series("karpenter_build_info", "What was built, as labels.")
         };
-        build.encode(&mut encoder, &ConstGauge::new(1.0))?;
+        build.encode(encoder, &ConstGauge::new(1.0))?;
         let lease = ProcessSeries {
             labels: &[("name", self.lease_name.as_str())],
             ..series(
@@ -137,10 +149,13 @@ impl Collector for ProcessMetrics {
             )
         };
         let leads = f64::from(u8::from(self.fence.is_open()));
-        lease.encode(&mut encoder, &ConstGauge::new(leads))?;
-        let Some(process) = ProcessFacts::read() else {
-            return Ok(());
-        };
+        lease.encode(encoder, &ConstGauge::new(leads))
+    }
+}
+
+impl ProcessFacts {
+    fn encode(self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let process = self;
         for (series, value) in [
             (
                 series("process_cpu_seconds", "CPU time."),
@@ -155,7 +170,7 @@ impl Collector for ProcessMetrics {
                 process.transmitted_bytes,
             ),
         ] {
-            series.encode(&mut encoder, &ConstCounter::new(value))?;
+            series.encode(encoder, &ConstCounter::new(value))?;
         }
         for (series, value) in [
             (series("process_open_fds", "Open files."), process.open_fds),
@@ -183,7 +198,7 @@ impl Collector for ProcessMetrics {
                 process.started_at,
             ),
         ] {
-            series.encode(&mut encoder, &ConstGauge::new(value))?;
+            series.encode(encoder, &ConstGauge::new(value))?;
         }
         Ok(())
     }

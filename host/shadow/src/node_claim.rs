@@ -138,7 +138,7 @@ mod tests {
                 kind,
                 object,
                 is_gone: false,
-            })
+            });
         };
         add(
             ReadKind::Ec2NodeClasses,

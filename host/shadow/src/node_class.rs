@@ -159,8 +159,8 @@ impl StandIn {
 
 /// The family of a class, as its alias or its field says it, in lower case.
 fn family(spec: &Value) -> String {
-    let terms = spec["amiSelectorTerms"].as_array().into_iter().flatten();
-    let alias = terms.filter_map(|it| it["alias"].as_str()).next();
+    let mut terms = spec["amiSelectorTerms"].as_array().into_iter().flatten();
+    let alias = terms.find_map(|it| it["alias"].as_str());
     let of_alias = alias.and_then(|alias| alias.split('@').next());
     let family = of_alias.or_else(|| spec["amiFamily"].as_str());
     family.unwrap_or("custom").to_lowercase()

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use aws_sdk_ec2::types::{AttachmentLimitType, InstanceTypeInfo};
+use aws_sdk_ec2::types::{AttachmentLimitType, DiskInfo, EbsInfo, InstanceTypeInfo};
 
 use super::shape::ClassShape;
 
@@ -18,7 +18,7 @@ pub(super) fn attachment_limits(
     shape: &ClassShape,
 ) -> BTreeMap<String, u32> {
     let ebs = info.ebs_info();
-    let Some(most) = ebs.and_then(|ebs| ebs.maximum_ebs_attachments()) else {
+    let Some(most) = ebs.and_then(EbsInfo::maximum_ebs_attachments) else {
         return BTreeMap::new();
     };
     let of_node = shape.block_device_mappings.len().max(1);
@@ -38,7 +38,7 @@ pub(super) fn attachment_limits(
 fn local_disks(info: &InstanceTypeInfo) -> usize {
     let storage = info.instance_storage_info();
     let disks = storage.iter().flat_map(|it| it.disks());
-    let counts = disks.filter_map(|disk| disk.count());
+    let counts = disks.filter_map(DiskInfo::count);
     counts.filter_map(|it| usize::try_from(it).ok()).sum()
 }
 

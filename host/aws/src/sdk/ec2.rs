@@ -204,7 +204,7 @@ impl Ec2Api for SdkClients {
                 ]
             )
         };
-        self.change_fence.fence(is_change, call).await
+        Box::pin(self.change_fence.fence(is_change, call)).await
     }
 
     async fn delete_launch_template(
@@ -309,7 +309,7 @@ impl Ec2Api for SdkClients {
                 ]
             )
         };
-        self.change_fence.fence(is_change, call).await
+        Box::pin(self.change_fence.fence(is_change, call)).await
     }
 
     async fn describe_instances(

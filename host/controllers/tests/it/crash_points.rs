@@ -18,7 +18,7 @@ use disruption::hooks::{DeclaredBudgets, DefaultConsolidation};
 use scheduling::ranking::PriceRank;
 use serde_json::{Value, json};
 use sim::api_server::{Resource, Selection};
-use sim::ec2::{Ec2Config, Ec2Faults, InstanceState};
+use sim::ec2::{Ec2Config, Ec2Faults, InstanceState, SimulatedInstance};
 use sim::random::SplitMix64;
 use sim::{SimulatedWorld, WorldConfig};
 use tokio::task::JoinHandle;
@@ -165,7 +165,7 @@ impl Region {
                     InstanceState::Pending | InstanceState::Running
                 )
             })
-            .map(|it| it.provider_id())
+            .map(SimulatedInstance::provider_id)
             .collect();
         let owned: Vec<&str> = claims
             .iter()

@@ -312,7 +312,7 @@ impl World {
             let (told, value) = line.rsplit_once(' ')?;
             let (told, of) = told.split_once('{').unwrap_or((told, "}"));
             let of = format!(",{},", of.strip_suffix('}')?);
-            let bears = |label: &&str| of.contains(&format!(",{label},"));
+            let bears = |label: &str| of.contains(&format!(",{label},"));
             (told == name && labels.iter().all(|it| bears(it))).then(|| value.parse().unwrap())
         });
         series.collect()

@@ -190,7 +190,7 @@ pub fn balanced_scores(round: &ConsolidationRound, it: &Move) -> Vec<(u32, Balan
             0.0
         };
         let view = round.pools.iter().find(|it| it.name == pool);
-        let totals = view.map_or(PoolTotals::default(), |it| PoolTotals {
+        let totals = view.map_or_else(PoolTotals::default, |it| PoolTotals {
             cost: it.effective_price,
             disruption: it.disruption_cost,
         });

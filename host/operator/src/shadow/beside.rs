@@ -93,9 +93,9 @@ impl Beside {
             beside.mirror.note(fault);
         }
         let (resolved, faults) = classes::resolved(&beside.world).await;
-        faults
-            .into_iter()
-            .for_each(|fault| beside.mirror.note(fault));
+        for fault in faults {
+            beside.mirror.note(fault);
+        }
         beside.start(gathered, &resolved);
         Ok(beside)
     }

@@ -21,13 +21,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The class that stands in: that of the file, or the demo's.
 pub(super) fn given(file: Option<&Path>) -> anyhow::Result<Value> {
     let variables = variables(CLUSTER_NAME);
-    let manifests = match file {
-        Some(file) => Manifests::read(&[file.to_path_buf()], &variables),
-        None => {
-            let mut manifests = Manifests::default();
-            manifests.read_text("the demo's capacity", CAPACITY, &variables);
-            manifests
-        }
+    let manifests = if let Some(file) = file {
+        Manifests::read(&[file.to_path_buf()], &variables)
+    } else {
+        let mut manifests = Manifests::default();
+        manifests.read_text("the demo's capacity", CAPACITY, &variables);
+        manifests
     };
     if let Some(fault) = manifests.faults.first() {
         bail!("--nodeclass: {fault}");

@@ -19,7 +19,7 @@ const PAGE_SIZE: u32 = 100;
 /// An API server that ends a watch is asked again after this long.
 const WATCH_TIMEOUT_SECONDS: u32 = 290;
 /// How long first lists may take, all together.
-const FIRST_LISTS: Duration = Duration::from_secs(60);
+const FIRST_LISTS: Duration = Duration::from_mins(1);
 
 /// What a watch told.
 enum ReadMessage {
@@ -265,8 +265,8 @@ fn failure(error: &watcher::Error) -> Option<ReadFailure> {
     let api = match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status),
-        watcher::Error::WatchError(status) => Some(status),
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => Some(status),
         _ => None,
     };
     match api.map(|status| status.code) {

@@ -42,7 +42,7 @@ fn pod(name: &str, node: &str, owner: &str) -> Value {
 }
 
 fn node(name: &str, node_pool: Option<&str>) -> Value {
-    let labels = node_pool.map_or(json!({}), |it| json!({"karpenter.sh/nodepool": it}));
+    let labels = node_pool.map_or_else(|| json!({}), |it| json!({"karpenter.sh/nodepool": it}));
     json!({"metadata": {"name": name, "labels": labels}, "spec": {"providerID": format!("aws:///z/{name}")}})
 }
 
@@ -53,7 +53,9 @@ fn begun(changes: Vec<ObjectChange>, claims: Vec<Value>) -> (Mirror, Vec<MirrorW
         ReadKind::Namespaces,
         json!({"metadata": {"name": "a"}}),
     ));
-    changes.into_iter().for_each(|it| gathered.apply(it));
+    for change in changes {
+        gathered.apply(change);
+    }
     let market = ZoneMarket {
         is_sold_in: &|_| true,
         zone_id: &|_, _| String::new(),

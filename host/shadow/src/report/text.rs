@@ -26,41 +26,9 @@ impl fmt::Display for Report {
         } = self;
         writeln!(f, "watched for {} from {since:.0}", span(*seconds))?;
         writeln!(f)?;
-        let names = node_pools.iter().map(|it| it.node_pool.chars().count());
-        let width = names.chain(["NodePool".len()]).max().unwrap_or_default();
-        write!(f, "{:width$}  {:9}", "NodePool", "")?;
-        for head in HEADS {
-            write!(f, " {head:>9}")?;
-        }
+        write_table(f, node_pools, karpenter, mortise)?;
         writeln!(f)?;
-        for pool in node_pools {
-            let PoolReport {
-                node_pool,
-                karpenter,
-                mortise,
-            } = pool;
-            row(
-                f,
-                width,
-                node_pool,
-                ["Karpenter", "Mortise"],
-                [karpenter, mortise],
-            )?;
-        }
-        let sums = [&karpenter.figures, &mortise.figures];
-        row(f, width, "all", ["Karpenter", "Mortise"], sums)?;
-        writeln!(f)?;
-        for (name, sum) in [("Karpenter", karpenter), ("Mortise", mortise)] {
-            let Sum {
-                figures: _,
-                waiting,
-            } = sum;
-            let (pods, seconds) = (waiting.pending_pods, waiting.pending_pod_seconds);
-            writeln!(
-                f,
-                "pods that waited for a node, {name}: {seconds:.0} pod seconds, {pods} wait now"
-            )?;
-        }
+        write_waits(f, karpenter, mortise)?;
         if *bare_nodes > 0 {
             writeln!(
                 f,
@@ -87,6 +55,53 @@ impl fmt::Display for Report {
             "asked of the cluster: {reads} GET, nothing else ({refused} refused before they were sent)"
         )
     }
+}
+
+/// A row for each NodePool and side, and the sums.
+fn write_table(
+    f: &mut fmt::Formatter<'_>,
+    node_pools: &[PoolReport],
+    karpenter: &Sum,
+    mortise: &Sum,
+) -> fmt::Result {
+    let names = node_pools.iter().map(|it| it.node_pool.chars().count());
+    let width = names.chain(["NodePool".len()]).max().unwrap_or_default();
+    write!(f, "{:width$}  {:9}", "NodePool", "")?;
+    for head in HEADS {
+        write!(f, " {head:>9}")?;
+    }
+    writeln!(f)?;
+    for pool in node_pools {
+        let PoolReport {
+            node_pool,
+            karpenter,
+            mortise,
+        } = pool;
+        row(
+            f,
+            width,
+            node_pool,
+            ["Karpenter", "Mortise"],
+            [karpenter, mortise],
+        )?;
+    }
+    let sums = [&karpenter.figures, &mortise.figures];
+    row(f, width, "all", ["Karpenter", "Mortise"], sums)
+}
+
+fn write_waits(f: &mut fmt::Formatter<'_>, karpenter: &Sum, mortise: &Sum) -> fmt::Result {
+    for (name, sum) in [("Karpenter", karpenter), ("Mortise", mortise)] {
+        let Sum {
+            figures: _,
+            waiting,
+        } = sum;
+        let (pods, seconds) = (waiting.pending_pods, waiting.pending_pod_seconds);
+        writeln!(
+            f,
+            "pods that waited for a node, {name}: {seconds:.0} pod seconds, {pods} wait now"
+        )?;
+    }
+    Ok(())
 }
 
 impl Report {

@@ -25,6 +25,10 @@ fn gone(kind: ReadKind, object: Value) -> ObjectChange {
     }
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "a change is made where it is told"
+)]
 fn told(tally: &mut FleetTally, change: ObjectChange, now: Timestamp) -> Option<Happening> {
     tally.apply(change.told(), now)
 }

@@ -67,6 +67,15 @@ impl SimulatedEc2 {
 }
 
 impl AccountState {
+    /// Gives an address to nobody else. Whichever subnet it would be of here: names of nodes are made of addresses.
+    fn keep_address(&mut self, address: Option<&str>) {
+        for subnet in &mut self.subnets {
+            if let Some(address) = address {
+                subnet.skip_to(address);
+            }
+        }
+    }
+
     fn take_up(&mut self, known: KnownInstance) -> Option<()> {
         let KnownInstance {
             id,
@@ -91,12 +100,7 @@ impl AccountState {
         };
         let spot_request_id = (capacity_type == PurchaseOption::Spot).then(|| self.new_id("sir"));
         let fleet_id = self.new_id("fleet");
-        if let Some(address) = &private_ip {
-            // Whichever subnet it would be of here: names of nodes are made of addresses.
-            for subnet in &mut self.subnets {
-                subnet.skip_to(address);
-            }
-        }
+        self.keep_address(private_ip.as_deref());
         let subnet = self.subnets.iter_mut().find(|it| it.zone == zone)?;
         subnet.free -= addresses(t);
         let private_ip = private_ip.unwrap_or_else(|| subnet.next_address());

@@ -257,7 +257,7 @@ impl<'a> Filler<'a> {
 
     fn hosted(&self, group: GroupId) -> GroupCounts {
         let known = self.hosted.iter().find(|(id, _)| *id == group);
-        known.map_or(GroupCounts::default(), |(_, counts)| *counts)
+        known.map_or_else(GroupCounts::default, |(_, counts)| *counts)
     }
 
     fn host_pods_max(&self, term: &HostTerm) -> i64 {

@@ -36,7 +36,7 @@ pub(crate) struct NodePlace {
 impl NodePlace {
     pub(crate) fn hosted(&self, group: GroupId) -> GroupCounts {
         let known = self.hosted.iter().find(|(id, _)| *id == group);
-        known.map_or(GroupCounts::default(), |(_, counts)| *counts)
+        known.map_or_else(GroupCounts::default, |(_, counts)| *counts)
     }
 
     pub(crate) fn host(&mut self, group: GroupId, more: GroupCounts) {
