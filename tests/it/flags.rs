@@ -134,8 +134,10 @@ fn every_flag_changes_the_configuration_of_the_binary() {
 
 /// Fields that are flags, in the source of a struct.
 fn flag_fields(source: &str) -> Vec<String> {
+    let source: Vec<&str> = source.split_whitespace().collect();
+    let source = source.join(" ").replace("#[arg( long", "#[arg(long");
     let rows = source.split("#[arg(long").skip(1);
-    let fields = rows.filter_map(|row| row.split("    pub ").nth(1)?.split(':').next());
+    let fields = rows.filter_map(|row| row.split(" pub ").nth(1)?.split(':').next());
     fields.map(str::to_owned).collect()
 }
 

@@ -180,6 +180,7 @@ fn every_outcome_comes_of_something() {
     let names: BTreeSet<&str> = rows
         .filter_map(|it| it.trim().split_once(" = "))
         .filter(|(_, rest)| rest.starts_with(|it: char| it.is_ascii_digit()))
+        .filter(|(name, _)| name.starts_with(|it: char| it.is_ascii_uppercase()))
         .map(|(name, _)| name)
         .collect();
     assert!(names.len() > 100, "{}", names.len());

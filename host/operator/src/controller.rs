@@ -69,11 +69,7 @@ async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow
         policy_records,
         policy_records_size,
     } = policies;
-    let fence = if process.disable_leader_election {
-        Fence::open()
-    } else {
-        Fence::closed()
-    };
+    let fence = fence(process);
     let guard = guard(process, &fence);
     let client = client(arguments.kubeconfig.as_deref(), &guard).await?;
     let version = client.apiserver_version().await;
@@ -125,6 +121,15 @@ async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow
         biased;
         served = async { serving.await?; std::future::pending().await } => served,
         ended = live(election.as_ref(), &stack, &cloud.beside) => ended,
+    }
+}
+
+/// Without an election nobody closes it.
+fn fence(process: &ProcessOptions) -> Fence {
+    if process.disable_leader_election {
+        Fence::open()
+    } else {
+        Fence::closed()
     }
 }
 

@@ -27,6 +27,6 @@ pub use node_claim::claims_at_start;
 pub use node_class::{STAND_IN, StandIn};
 pub use object::key_of;
 pub use rbac::cluster_role;
-pub use report::{Figures, Observed, Report, Requests};
+pub use report::{BothSides, Figures, Report, Requests};
 pub use slim::slim;
 pub use tally::{BoughtOffering, FleetTally, Happening};

@@ -27,7 +27,7 @@ use crate::pods::{self, is_finished, owner_kind, owner_uid};
 use crate::runs::{Run, Runs};
 use known::{Known, Novelty};
 use loners::Loners;
-use missing::{Namespaces, priority_classes};
+use missing::{MirroredNamespaces, priority_classes};
 use workloads::MirroredWorkloads;
 
 pub use updates::update;
@@ -39,7 +39,7 @@ pub struct Mirror {
     account: Account,
     stand_in: StandIn,
     known: Known,
-    namespaces: Namespaces,
+    namespaces: MirroredNamespaces,
     /// Nodes of the cluster that the shadow has.
     nodes: BTreeSet<String>,
     workloads: MirroredWorkloads,
@@ -56,7 +56,7 @@ impl Mirror {
             account,
             stand_in,
             known: Known::default(),
-            namespaces: Namespaces::default(),
+            namespaces: MirroredNamespaces::default(),
             nodes: BTreeSet::new(),
             workloads: MirroredWorkloads::default(),
             loners: Loners::default(),

@@ -13,7 +13,7 @@ use crate::tally::{BoughtOffering, FleetTally};
 const HOURS_A_MONTH: f64 = 730.0;
 
 /// What the report is made of.
-pub struct Observed<'a> {
+pub struct BothSides<'a> {
     pub karpenter: &'a FleetTally,
     pub mortise: &'a FleetTally,
     /// What an instance costs an hour; nothing where nobody knows.
@@ -116,8 +116,8 @@ struct Side {
 }
 
 impl Report {
-    pub fn of(observed: Observed<'_>) -> Self {
-        let Observed {
+    pub fn of(observed: BothSides<'_>) -> Self {
+        let BothSides {
             karpenter,
             mortise,
             price,

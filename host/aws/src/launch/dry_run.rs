@@ -51,20 +51,20 @@ pub(crate) enum DryRun {
 }
 
 /// What a call is refused for, and the permission that it takes.
-struct Step {
+struct DryRunStep {
     reason: &'static str,
     permission: &'static str,
 }
 
-const TEMPLATE: Step = Step {
+const TEMPLATE: DryRunStep = DryRunStep {
     reason: "CreateLaunchTemplateAuthCheckFailed",
     permission: "ec2:CreateLaunchTemplate",
 };
-const FLEET: Step = Step {
+const FLEET: DryRunStep = DryRunStep {
     reason: "CreateFleetAuthCheckFailed",
     permission: "ec2:CreateFleet",
 };
-const INSTANCES: Step = Step {
+const INSTANCES: DryRunStep = DryRunStep {
     reason: "RunInstancesAuthCheckFailed",
     permission: "ec2:RunInstances",
 };
@@ -290,8 +290,8 @@ fn interfaces(
 }
 
 /// What an error says that is not the one of a dry run that would have been done.
-fn verdict(error: &ApiError, step: &Step) -> DryRun {
-    let Step { reason, permission } = step;
+fn verdict(error: &ApiError, step: &DryRunStep) -> DryRun {
+    let DryRunStep { reason, permission } = step;
     if is_profile_unknown(error) {
         return DryRun::ProfileUnknown;
     }

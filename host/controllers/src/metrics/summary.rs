@@ -29,10 +29,10 @@ const QUANTILES: [(&str, f64); 5] = [
 
 /// One series of a summary. Clones share what was observed.
 #[derive(Debug, Clone, Default)]
-pub struct QuantileSummary(Arc<Mutex<Observed>>);
+pub struct QuantileSummary(Arc<Mutex<RecentValues>>);
 
 #[derive(Debug, Default)]
-struct Observed {
+struct RecentValues {
     recent: VecDeque<(Instant, f64)>,
     sum: f64,
     count: u64,
@@ -63,7 +63,7 @@ impl QuantileSummary {
     }
 }
 
-impl Observed {
+impl RecentValues {
     fn forget(&mut self, now: Instant) {
         let is_old = |it: &(Instant, f64)| now.duration_since(it.0) > AGE_MAX;
         while self.recent.front().is_some_and(is_old) {

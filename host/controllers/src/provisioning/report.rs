@@ -172,8 +172,11 @@ impl<'a> Pass<'a> {
             let failures = failures.iter().filter(|it| it.pool == pool);
             failures.map(|it| &it.cause)
         });
-        let is_limit =
-            |it: &&PoolCause| matches!(it, PoolCause::Limit { .. } | PoolCause::NodeLimit);
+        // Types that would do but for the limits are left out by them.
+        let is_limit = |it: &&PoolCause| {
+            matches!(it, PoolCause::Limit { .. } | PoolCause::NodeLimit)
+                || matches!(it, PoolCause::NoInstanceType(counts) if counts.by_limits > 0)
+        };
         let first = causes.next().filter(is_limit)?;
         causes.all(|it| is_limit(&it)).then(|| first.to_string())
     }

@@ -8,9 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use aws::seam::Ec2Api as _;
 use aws::{AwsApis, AwsOptions, AwsProvider};
-use aws_sdk_ec2::operation::describe_launch_templates::DescribeLaunchTemplatesInput;
 use controllers::{
     Controllers, ControllersConfig, ControllersHooks, Metrics, Settings, SharedLedger,
 };
@@ -37,7 +35,7 @@ const CALLS_OF_A_START: u64 = 40;
 
 const CLASS_IS_READY_SECONDS: u64 = 8;
 const SETTLES_SECONDS_MAX: u64 = 900;
-/// Longer than two passes of garbage collection, the sweep of launch templates and what EC2 lists late.
+/// Longer than two passes of garbage collection and what EC2 lists late.
 const REST_SECONDS: u64 = 260;
 
 /// What one world is like.
@@ -151,7 +149,7 @@ impl Region {
     }
 
     /// What is not as it must be once all is at rest.
-    async fn faults(&self) -> Vec<String> {
+    fn faults(&self) -> Vec<String> {
         let mut faults = self.judged.found.lock().unwrap().clone();
         let ec2 = self.world.ec2();
         let claims = self.list(&Resource::NODE_CLAIMS);
@@ -171,14 +169,6 @@ impl Region {
             .iter()
             .filter_map(|it| it["status"]["providerID"].as_str())
             .collect();
-        let templates = DescribeLaunchTemplatesInput::builder().build().unwrap();
-        let templates = loop {
-            // The account may fail or be out of breath for us, too.
-            match ec2.describe_launch_templates(templates.clone()).await {
-                Ok(answer) => break answer.launch_templates().len(),
-                Err(_) => tokio::time::sleep(Duration::from_secs(1)).await,
-            }
-        };
         let counts = BTreeMap::from([
             ("claims ever created", self.created.len()),
             ("claims", claims.len()),
@@ -197,13 +187,8 @@ impl Region {
         if counts.values().collect::<BTreeSet<_>>().len() != 1 {
             faults.push(format!("not equal: {counts:?}"));
         }
-        for (what, count) in [
-            ("terminations", size(ec2.terminations())),
-            ("launch templates", templates),
-        ] {
-            if count != 0 {
-                faults.push(format!("{what}: {count}"));
-            }
+        if ec2.terminations() != 0 {
+            faults.push(format!("terminations: {}", ec2.terminations()));
         }
         faults
     }
@@ -369,7 +354,7 @@ fn play(case: &Case, deaths: &[Death]) -> Played {
         }
         played.calls = region.process.calls();
         region.pass(REST_SECONDS).await;
-        played.faults.extend(region.faults().await);
+        played.faults.extend(region.faults());
         played
     })
 }

@@ -324,7 +324,7 @@ async fn a_panic_while_ranking_a_launch_costs_no_claim() {
 #[tokio::test(start_paused = true)]
 async fn a_panic_of_the_solver_is_not_an_answer() {
     let unschedulable = |world: &World| {
-        let series = "karpenter_scheduler_unschedulable_pods_count";
+        let series = "karpenter_scheduler_unschedulable_pods_count{controller=\"provisioner\"}";
         world.series(series)
     };
     let (world, hook) = Panics::world(RankStage::Packing);

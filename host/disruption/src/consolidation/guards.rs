@@ -29,10 +29,10 @@ pub(crate) fn passed<'s>(
 }
 
 /// What stands in a move's way.
-type Guard = fn(&mut Scan<'_, '_>, &Proposal<'_>) -> Result<(), Obstacle>;
+type MoveGuard = fn(&mut Scan<'_, '_>, &Proposal<'_>) -> Result<(), Obstacle>;
 
 /// Every rule that a move has to pass, whatever method found it, in the order in which they are asked.
-const GUARDS: [Guard; 5] = [
+const GUARDS: [MoveGuard; 5] = [
     rested,
     pays_for_moving_itself,
     leaves_what_came,

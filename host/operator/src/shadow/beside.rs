@@ -9,8 +9,8 @@ use controllers::Settings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use shadow::{
-    Account, BoughtOffering, FleetTally, Gathered, Happening, Mirror, MirrorWrite, ObjectChange,
-    Observed, ReadKind, Report, StandIn, ToldObject, ZoneMarket, claims_at_start, update,
+    Account, BothSides, BoughtOffering, FleetTally, Gathered, Happening, Mirror, MirrorWrite,
+    ObjectChange, ReadKind, Report, StandIn, ToldObject, ZoneMarket, claims_at_start, update,
 };
 use sim::api_server::{self, DeleteOptions, NamespacedName, Resource, Selection, Watch};
 use sim::catalogue::Catalogue;
@@ -281,7 +281,7 @@ impl Beside {
             let known = ec2.price_per_hour_of(instance_type, zone, how);
             known.or_else(|| self.prices.of(instance_type, capacity_type))
         };
-        Report::of(Observed {
+        Report::of(BothSides {
             karpenter: &self.karpenter,
             mortise: &self.mortise,
             price: &price,

@@ -9,13 +9,13 @@ use crate::gathered::Gathered;
 use crate::kinds::ReadKind;
 use crate::object::key_of;
 
-/// Namespaces that are in the shadow.
+/// MirroredNamespaces that are in the shadow.
 #[derive(Debug, Default)]
-pub(super) struct Namespaces {
+pub(super) struct MirroredNamespaces {
     there: BTreeSet<String>,
 }
 
-impl Namespaces {
+impl MirroredNamespaces {
     /// The namespace of an object, where it is not there yet.
     pub(super) fn of(&mut self, object: &Value) -> Option<MirrorWrite> {
         let namespace = key_of(object).namespace;

@@ -52,7 +52,7 @@ fn price(bought: &BoughtOffering) -> Option<f64> {
 }
 
 fn report(karpenter: &FleetTally, mortise: &FleetTally) -> Report {
-    Report::of(Observed {
+    Report::of(BothSides {
         karpenter,
         mortise,
         price: &price,
