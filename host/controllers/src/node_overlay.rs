@@ -1,10 +1,9 @@
 //! NodeOverlays: judges them all together, says in their status what came of it, and lays them on what pools may buy.
 //!
-//! The controller asks the provider as it is; every other controller asks through [`OverlaidProvider`]. What overlays
-//! change is worked out by `scheduling::node_overlay`. Answers to `pkg/controllers/nodeoverlay` and
-//! `pkg/cloudprovider/overlay`.
+//! The controller asks the provider as it is; every other controller hears of types with the overlays on them
+//! (`MeasuredProvider`). What overlays change is worked out by `scheduling::node_overlay`. Answers to
+//! `pkg/controllers/nodeoverlay`.
 
-pub(crate) mod overlaid_provider;
 pub(crate) mod overlays;
 
 use std::collections::BTreeMap;

@@ -30,7 +30,7 @@ pub(super) struct Latest {
 
 impl Overlays {
     /// The pool's types under the overlays in force; nothing as long as the pool was not part of a judgement.
-    pub(super) fn overlay(
+    pub(crate) fn overlay(
         &self,
         pool: &NodePool,
         told: &Arc<[Arc<InstanceType>]>,
