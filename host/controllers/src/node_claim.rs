@@ -27,7 +27,7 @@ use apis::{NodeClaim, labels};
 use jiff::Timestamp;
 use kube::ResourceExt;
 
-use crate::metrics::{Metrics, snake_case};
+use crate::shell::metrics::{Metrics, snake_case};
 
 /// A claim that did not launch within this time is deleted.
 pub(crate) const LAUNCH_TIMEOUT: Duration = Duration::from_mins(5);

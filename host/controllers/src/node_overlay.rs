@@ -4,10 +4,8 @@
 //! (`MeasuredProvider`). What overlays change is worked out by `scheduling::node_overlay`. Answers to
 //! `pkg/controllers/nodeoverlay`.
 
-pub(crate) mod overlays;
-
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use apis::conditions::{self, Conditioned, reason};
@@ -19,11 +17,11 @@ use scheduling::node_overlay::{self, OverlayVerdict, PoolCatalogue};
 use state::Event;
 use tracing::debug;
 
-use crate::error::ReconcileError;
-use crate::node_overlay::overlays::JudgedOverlays;
-use crate::patching::{PatchTarget, patch};
-use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
+use crate::shell::error::ReconcileError;
+use crate::shell::notes::overlays::JudgedOverlays;
+use crate::shell::patching::{PatchTarget, patch};
+use crate::shell::runtime::{Action, Reconciler};
 
 /// Types and prices change without an event, so overlays are judged again now and then.
 const AGAIN: Action = Action::RequeueAfter(Duration::from_hours(6));
@@ -105,8 +103,7 @@ impl NodeOverlayController {
         for (pool, error) in &observed.untold {
             debug!(NodePool = %pool, %error, "overlays not evaluated");
         }
-        let store = &self.shell.overlays;
-        *store.judged.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(judged));
+        self.shell.overlays.set(judged);
         self.shell.model.note(Event::OfferingsChanged);
         let api = self.shell.writer.api();
         for (before, after) in observed.overlays.iter().zip(&after) {

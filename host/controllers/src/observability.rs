@@ -20,7 +20,7 @@ use prometheus_client::metrics::MetricType;
 use state::Snapshot;
 
 use crate::shell::Shell;
-use crate::turn::TurnStage;
+use crate::shell::turn::TurnStage;
 
 /// Registers with a registry as one collector.
 pub struct StateMetrics {

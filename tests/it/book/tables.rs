@@ -148,7 +148,7 @@ type Metric = (String, Vec<String>);
 
 /// Metrics of the tables in the source, each behind a comment with its labels; the encoder adds `_total` to counters.
 fn metrics_of_controllers() -> BTreeSet<Metric> {
-    let counted = source("host/controllers/src/metrics.rs");
+    let counted = source("host/controllers/src/shell/metrics.rs");
     let observed = source("host/controllers/src/observability.rs");
     let counted = counted.split("\nmetrics! {").nth(1).unwrap();
     let tables = [counted.split("\n}").next().unwrap(), &observed];
@@ -201,7 +201,7 @@ fn metrics_of_others() -> BTreeSet<String> {
 
 /// Names of the metrics of conditions, which are put together of the kind and what is told of it.
 fn metrics_of_conditions() -> BTreeSet<String> {
-    let counted = source("host/controllers/src/metrics/conditions.rs");
+    let counted = source("host/controllers/src/shell/metrics/conditions.rs");
     let observed = source("host/controllers/src/observability/conditions.rs");
     let counted = counted.split("\"{prefix}_").skip(1);
     let observed = observed.split('"').skip(1).step_by(2);

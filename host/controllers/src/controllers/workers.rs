@@ -24,10 +24,10 @@ use crate::node_overlay::NodeOverlayController;
 use crate::node_pool::{counter, hash, readiness, validation};
 use crate::policy_binding::PolicyBinding;
 use crate::provisioning::trigger::{NodeTrigger, PodTrigger};
-use crate::runtime::{Profile, Reconciler, run};
 use crate::shell::Shell;
+use crate::shell::runtime::{Profile, Reconciler, run};
+use crate::shell::work_queue::WorkQueue;
 use crate::static_capacity::StaticPools;
-use crate::work_queue::WorkQueue;
 
 impl Wiring {
     /// Keys at work are the fewest on one core and the most on sixty.

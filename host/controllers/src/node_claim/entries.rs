@@ -13,11 +13,11 @@ use scheduling::ranking::RankedLaunch;
 use state::ledger::{OutcomeId, Record};
 use tracing::{error, info};
 
-use crate::journal::JournalEntry;
-use crate::metrics::Metrics;
 use crate::node_claim::launch_record::{launch_record, with_policy};
 use crate::node_claim::{NodeClaimExt, disrupted, unhealthy_disrupted};
-use crate::recorder::{EventType, Notice, RateClass, shorten};
+use crate::shell::journal::JournalEntry;
+use crate::shell::metrics::Metrics;
+use crate::shell::recorder::{EventType, Notice, RateClass, shorten};
 
 pub(crate) use self::causes::{LaunchFailure, TimeLimit};
 

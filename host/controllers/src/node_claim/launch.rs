@@ -24,13 +24,13 @@ use state::provisioning::PoolTypes;
 
 use self::claim_record::ClaimRecord;
 use self::instance::{InstanceWriter, ranked_by};
-use crate::error::{ReconcileError, ignore_not_found};
 use crate::node_claim::entries::{ClaimEntry, LaunchFailure};
 use crate::node_claim::{LAUNCH_TIMEOUT, NodeClaimExt, remaining, uid};
-use crate::recorder::shorten;
-use crate::references;
-use crate::runtime::Action;
 use crate::shell::Shell;
+use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::recorder::shorten;
+use crate::shell::references;
+use crate::shell::runtime::Action;
 
 /// A condition message of a failed launch is cut here.
 const MESSAGE_BYTES_MAX: usize = 300;

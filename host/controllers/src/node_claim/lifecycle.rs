@@ -18,15 +18,15 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 
-use crate::error::{ReconcileError, ignore_not_found};
 use crate::node_claim::entries::{ClaimEntry, TimeLimit};
 use crate::node_claim::finalize::Finalizer;
 use crate::node_claim::initialization::{self, Lack};
 use crate::node_claim::launch::Launcher;
 use crate::node_claim::{LAUNCH_TIMEOUT, NodeClaimExt, registration, remaining};
 use crate::node_pool::registration_health::Registration;
-use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
+use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::runtime::{Action, Reconciler};
 
 /// A claim whose node did not register within this time is deleted.
 pub(crate) const REGISTRATION_TIMEOUT: Duration = Duration::from_mins(15);

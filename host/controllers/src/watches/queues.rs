@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use apis::ObjectKey;
 
-use crate::work_queue::{BackOff, WorkQueue};
+use crate::shell::work_queue::{BackOff, WorkQueue};
 
 /// A queue of object keys.
 pub(crate) type Keys = Arc<WorkQueue<ObjectKey>>;

@@ -10,7 +10,7 @@ use super::queues::Queues;
 use super::routing::{Wake, wakes};
 use crate::policy_binding::PolicyObjects;
 use crate::shell::Shell;
-use crate::turn::TurnStage;
+use crate::shell::turn::TurnStage;
 
 /// Feeds model and queues.
 pub(crate) struct Router {

@@ -18,9 +18,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::time::Instant;
 
-use crate::error::{ErrorClass, ReconcileError};
-use crate::runtime::action::Action;
-use crate::work_queue::QueueMeter;
+use crate::shell::action::Action;
+use crate::shell::error::{ErrorClass, ReconcileError};
+use crate::shell::work_queue::QueueMeter;
 use buckets::{
     Histograms, doubling_to_1024, doubling_to_1280, doubling_to_2048, durations, histograms,
     library_default, lifetimes, queue_times, reconciles, scores,

@@ -1,6 +1,6 @@
 //! What controllers read: the model of the cluster that the watches feed, and single objects as they are right now.
 //!
-//! Facts come in by [`Model::apply`] only, from the watches and from the [`crate::writer`]. Answers to
+//! Facts come in by [`Model::apply`] only, from the watches and from the [`crate::shell::writer`]. Answers to
 //! `pkg/controllers/state/cluster.go` and to the reading half of controller-runtime's client.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
@@ -17,9 +17,9 @@ use state::{Changes, Cluster, Event, Refused, Snapshot, SyncGate};
 use tokio::sync::watch;
 use tracing::warn;
 
-use crate::error::ReconcileError;
-use crate::managed::Managed as _;
-use crate::paging::for_each_listed;
+use crate::shell::error::ReconcileError;
+use crate::shell::managed::Managed as _;
+use crate::shell::paging::for_each_listed;
 use crate::watches::progress::FirstLists;
 
 /// Shared by all that read, by the watches and by the writer.
