@@ -15,6 +15,7 @@ pub(crate) mod initialization;
 pub(crate) mod launch;
 pub(crate) mod launch_record;
 pub(crate) mod lifecycle;
+pub(crate) mod liveness;
 pub(crate) mod pod_events;
 pub(crate) mod reboot;
 pub(crate) mod registration;
@@ -28,9 +29,6 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 
 use crate::shell::metrics::{Metrics, snake_case};
-
-/// A claim that did not launch within this time is deleted.
-pub(crate) const LAUNCH_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Questions that several controllers ask of a claim.
 pub(crate) trait NodeClaimExt {
