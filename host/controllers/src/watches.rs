@@ -38,7 +38,7 @@ use stream::{KindWatch, WatchMessage, all, watch, watch_all, watch_some, watch_w
 use telling::{Ours, Pods, Policies, PolicyData, WatchedDevices, WatchedWorkloads};
 
 pub(crate) use progress::{Failure, FirstLists, WatchedKind};
-pub(crate) use queues::{Keys, Queues};
+pub(crate) use queues::{Keys, QueueName, QueueProfile, Queues};
 pub(crate) use router::Router;
 
 const DEVICE_GROUP: &str = "resource.k8s.io";

@@ -28,9 +28,9 @@ use crate::shell::journal::Journal;
 use crate::shell::measured_provider::MeasuredProvider;
 use crate::shell::notes::overlays::Overlays;
 use crate::shell::recorder::{EventRecorder, Publisher};
-use crate::shell::work_queue::{BackOff, WorkQueue};
+use crate::shell::work_queue::{BackOff, QueueState, WorkQueue};
 use crate::voluntary_disruption::VoluntaryDisruption;
-use crate::watches::{Queues, Router};
+use crate::watches::{QueueName, Queues, Router};
 
 /// Something that runs until it is dropped or its work is done.
 pub(super) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -113,29 +113,19 @@ impl Wiring {
     }
 
     pub(super) fn activity(&self) -> ControllerActivity {
-        let queues = &self.queues;
-        let working = [
-            &queues.lifecycle,
-            &queues.node_termination,
-            &queues.node_class,
-            &queues.node_overlays,
-            &queues.capacity_buffers,
-            &queues.pool_readiness,
-            &queues.pool_validation,
-            &queues.pool_hash,
-            &queues.pod_events,
-        ];
         let mut activity = ControllerActivity {
             is_provisioning: self.provisioner.is_busy(),
             commands: self.disruption.commands(),
             is_synced: self.shell.model.is_synced(),
             ..ControllerActivity::default()
         };
-        for state in working
-            .map(|queue| queue.state(SOON))
-            .into_iter()
-            .chain([self.evictions.state(SOON)])
-        {
+        let policies = QueueState {
+            // A chore: what policies count is shown now and then.
+            due_soon: 0,
+            ..self.policy_objects.queue.state(SOON)
+        };
+        let others = [self.evictions.state(SOON), policies];
+        for state in self.queues.states(SOON).chain(others) {
             activity.queued += state.ready + state.processing;
             activity.failing += state.failing;
             activity.due_soon += state.due_soon;
@@ -194,7 +184,7 @@ impl Wiring {
                 shell: shell(),
                 provider: self.measured("interruption"),
                 queue: Arc::clone(queue),
-                terminations: Arc::clone(&self.queues.node_termination),
+                terminations: Arc::clone(self.queues.of(QueueName::NodeTermination)),
             };
             tasks.push(async move { interruption.run().await }.boxed());
         }
