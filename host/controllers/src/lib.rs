@@ -27,6 +27,7 @@ mod watches;
 
 pub use controllers::{ControllerActivity, Controllers, ControllersConfig, ControllersHooks};
 pub use observability::StateMetrics;
+pub use observability::page::metrics_page;
 pub use policy_binding::{NoPolicies, POLICY_LABEL, STATUS_ANNOTATION, source_of};
 pub use settings::{
     FeatureGates, MinValuesPolicy, NominatePlannedPods, Packing, PreferencePolicy, Settings,
