@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::Client;
 use kube::api::Api;
 use scheduling::pod::{Pod, PodKey};
-use state::{Changes, Cluster, Event, Refused, Snapshot, SyncGate};
+use state::{Changes, Cluster, Event, Refused, Snapshot};
 use tokio::sync::watch;
 use tracing::warn;
 
@@ -91,9 +91,9 @@ impl Model {
     /// Whether the model may be relied on: everything was listed once, and every claim has its instance.
     pub(crate) fn is_synced(&self) -> bool {
         let cluster = self.cluster.read().unwrap_or_else(PoisonError::into_inner);
-        let gate = cluster.sync_gate();
+        let is_launched = cluster.is_every_claim_launched();
         drop(cluster);
-        let is_synced = self.progress().is_complete() && gate == SyncGate::Synced;
+        let is_synced = self.progress().is_complete() && is_launched;
         let mut since = self.unsynced();
         if is_synced {
             *since = None;
