@@ -16,11 +16,11 @@ use futures::stream::{self, StreamExt};
 use jiff::SignedDuration;
 use tracing::{debug, error, info};
 
-use crate::error::{ReconcileError, ignore_not_found};
 use crate::interruption::entries::{Affected, WithdrawalEntry};
 use crate::node_claim::NodeClaimExt;
-use crate::references;
 use crate::shell::Shell;
+use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::references;
 use crate::watches::Keys;
 
 /// Notices handled at one time.

@@ -10,9 +10,9 @@ use cloudprovider::Clock;
 use jiff::Timestamp;
 use state::ledger::{Ledger, Record};
 
-use crate::feed::DecisionFeed;
-use crate::metrics::Metrics;
-use crate::recorder::{EventRecorder, Notice};
+use crate::shell::feed::DecisionFeed;
+use crate::shell::metrics::Metrics;
+use crate::shell::recorder::{EventRecorder, Notice};
 
 /// The ledger, shared with whoever wants to read it.
 pub type SharedLedger = Arc<Mutex<Ledger>>;
