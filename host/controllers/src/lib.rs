@@ -19,6 +19,7 @@ mod measured_provider;
 mod metrics;
 mod model;
 mod node;
+mod node_capacity;
 mod node_claim;
 mod node_class;
 mod node_overlay;

@@ -21,6 +21,7 @@ use crate::measured_provider::MeasuredProvider;
 use crate::metrics::Metrics;
 use crate::node::eviction::EvictionKey;
 use crate::node::health::NodeHealth;
+use crate::node_capacity::NodeCapacities;
 use crate::node_claim::garbage_collection;
 use crate::node_class::profiles::Profiles;
 use crate::node_overlay::overlaid_provider::OverlaidProvider;
@@ -189,6 +190,11 @@ impl Wiring {
             provider: self.measured("instanceprofile.garbagecollection"),
         };
         tasks.push(async move { profiles.run().await }.boxed());
+        let capacities = NodeCapacities {
+            shell: shell(),
+            provider: self.measured("providers.instancetype.capacity"),
+        };
+        tasks.push(async move { capacities.run().await }.boxed());
         if self.shell.settings.feature_gates.reserved_capacity {
             let reservations = CapacityReservations {
                 shell: shell(),
@@ -228,6 +234,7 @@ impl Wiring {
             ("nodeclaim.garbagecollection", true),
             ("interruption.instancestatus", true),
             ("instanceprofile.garbagecollection", true),
+            ("providers.instancetype.capacity", true),
             ("capacityreservation", gates.reserved_capacity),
             ("interruption", self.interruptions.is_some()),
             ("node.health", repairs),

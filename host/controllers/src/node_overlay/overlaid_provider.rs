@@ -6,7 +6,7 @@ use std::sync::Arc;
 use apis::{Ec2NodeClass, NodeClaim, NodePool, RepairPolicy};
 use cloudprovider::{
     CloudProvider, CloudProviderError, Impairment, LaunchRequest, Launched, NodeClassStatus,
-    RebootError, Registrable,
+    RebootError, RegisteredNode, Registrable,
 };
 use kube::ResourceExt;
 use scheduling::instance_type::InstanceType;
@@ -91,6 +91,10 @@ impl CloudProvider for OverlaidProvider {
 
     async fn registrable(&self, node_claim: &NodeClaim) -> Result<Registrable, CloudProviderError> {
         self.inner.registrable(node_claim).await
+    }
+
+    async fn learn(&self, node: RegisteredNode<'_>, node_class: &Ec2NodeClass) {
+        self.inner.learn(node, node_class).await;
     }
 
     async fn tag(&self, node_claim: &NodeClaim) -> Result<(), CloudProviderError> {
