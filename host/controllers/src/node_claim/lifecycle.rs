@@ -25,14 +25,12 @@ use crate::node_claim::initialization::{self, Lack};
 use crate::node_claim::launch::Launcher;
 use crate::node_claim::{LAUNCH_TIMEOUT, NodeClaimExt, registration, remaining};
 use crate::node_pool::registration_health::Registration;
+use crate::nomination::next_look;
 use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
 
 /// A claim whose node did not register within this time is deleted.
 pub(crate) const REGISTRATION_TIMEOUT: Duration = Duration::from_mins(15);
-
-/// How soon the provider is asked again whether a node may register.
-const HOOK_POLL: Duration = Duration::from_secs(1);
 
 /// The controller.
 pub(crate) struct Lifecycle {
@@ -229,8 +227,8 @@ impl Lifecycle {
 
     /// At full seconds, so that nodes which open together do so at once.
     fn next_poll(&self) -> Duration {
-        let nanos = self.shell.now().subsec_nanosecond().unsigned_abs();
-        HOOK_POLL.saturating_sub(Duration::from_nanos(nanos.into()))
+        let now = self.shell.now();
+        next_look(now).duration_since(now).unsigned_abs()
     }
 
     async fn initialize(&self, claim: &NodeClaim, node: &Node) -> Result<Action, ReconcileError> {
