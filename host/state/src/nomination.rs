@@ -15,8 +15,12 @@ use crate::queue_order::queue_key;
 use crate::snapshot::Snapshot;
 use crate::state_node::StateNode;
 
+mod trade;
+
 #[cfg(test)]
 mod tests;
+
+pub use trade::trades;
 
 /// Claims made within this time of each other are taken to be of one plan: an API server may take its time to take them.
 const ONE_PLAN: SignedDuration = SignedDuration::from_secs(10);
@@ -42,8 +46,8 @@ pub fn awaits_its_pods(snapshot: &Snapshot, claim: &str, now: Timestamp) -> bool
 
 /// Whether other nodes that were planned together with this one are still on their way, and it matters. The
 /// scheduler, told nothing, fills the first node to open with whatever fits, and those for whom it was bought need others; with all
-/// of them open it spreads pods over them as widely as the plan did. A crowd does not wait for the last few.
-pub fn awaits_others(snapshot: &Snapshot, claim: &str, is_crowded: bool) -> bool {
+/// of them open it spreads pods over them as widely as the plan did. For the last few it need not wait.
+pub fn awaits_others(snapshot: &Snapshot, claim: &str, spares_last_few: bool) -> bool {
     let created_at = |node: &StateNode| node.claim.as_ref().and_then(|it| it.created_at);
     let own = snapshot.node_of_claim(claim).and_then(|it| created_at(it));
     let Some(own) = own else {
@@ -58,8 +62,21 @@ pub fn awaits_others(snapshot: &Snapshot, claim: &str, is_crowded: bool) -> bool
         all += 1;
         coming += usize::from(!node.is_ready() && node.claim_name() != Some(claim));
     }
-    let spared = if is_crowded { all / LAST_FEW } else { 0 };
+    let spared = if spares_last_few { all / LAST_FEW } else { 0 };
     coming > spared && !are_alike(snapshot)
+}
+
+/// Whether a node is ready and still closed.
+fn opens_next(node: &StateNode) -> bool {
+    node.is_managed() && node.is_ready() && !node.is_registered() && !node.is_marked_for_deletion()
+}
+
+/// Whether other nodes are ready and still closed, so that they open with this one: as soon as one is open, all pods that wait are
+/// tried, and those of the others lose what they were told.
+pub fn opens_with_others(snapshot: &Snapshot, claim: &str) -> bool {
+    let mut nodes = snapshot.nodes();
+    nodes.any(|node| opens_next(node) && node.claim_name() != Some(claim))
+        && snapshot.pods().any(|pod| pod.is_provisionable())
 }
 
 /// Whether so many pods wait that the scheduler is late to those whose place is there.

@@ -14,6 +14,8 @@ use crate::cluster::{Cluster, Event};
 use crate::provisioning::problem_for_provisioning;
 use crate::snapshot::Snapshot;
 
+mod trades;
+
 const OPENED: i64 = 100;
 
 fn at(seconds: i64) -> Timestamp {
