@@ -4,9 +4,10 @@
 //! Answers to `pkg/controllers/node/termination/terminator/eviction.go`.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use apis::{NodeClaim, conditions};
+use apis::NodeClaim;
+use apis::conditions::{self, Conditioned};
 use disruption::drain::{DrainInput, PodRef, drain_step};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
@@ -17,9 +18,10 @@ use crate::node::entries::{LeavingPod, PodEntry};
 use crate::node_claim::NodeClaimExt;
 use crate::node_claim::reboot::draining::is_draining;
 use crate::shell::Shell;
-use crate::shell::error::ReconcileError;
+use crate::shell::error::{ReconcileError, api_code};
 use crate::shell::references;
 use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::sync::lock;
 use crate::shell::work_queue::WorkQueue;
 
 /// A pod on its way out, and the node it leaves.
@@ -112,8 +114,7 @@ impl EvictionQueue {
         let answer = self.pods(key).evict(&key.pod.name, &params).await;
         let code = match &answer {
             Ok(_) => 200,
-            Err(kube::Error::Api(status)) => status.code,
-            Err(_) => 500,
+            Err(error) => api_code(error).unwrap_or(500),
         };
         self.shell
             .metrics
@@ -152,9 +153,7 @@ impl EvictionQueue {
         let params = this_very_pod(key, Some(grace_seconds));
         match self.pods(key).delete(&key.pod.name, &params).await {
             Ok(_) => {}
-            Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => {
-                return Ok(Action::Await);
-            }
+            Err(error) if matches!(api_code(&error), Some(404 | 409)) => return Ok(Action::Await),
             Err(error) => return Err(error.into()),
         }
         self.write_entry(key, observed, &PodEntry::ForceDeleted { grace_seconds });
@@ -172,7 +171,7 @@ impl EvictionQueue {
     }
 
     fn refused(&self) -> MutexGuard<'_, BTreeSet<EvictionKey>> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.refused)
     }
 
     fn pods(&self, key: &EvictionKey) -> Api<v1::Pod> {
@@ -213,7 +212,7 @@ impl EvictionQueue {
 /// Whether pods of the claim's node stay through its reboot: the time to leave is over.
 fn rides_through(claim: &NodeClaim) -> bool {
     claim.metadata.deletion_timestamp.is_none()
-        && claim.is_true(conditions::REBOOTING)
+        && claim.is_condition_true(conditions::REBOOTING)
         && !is_draining(claim)
 }
 

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apis::conditions::is_node_ready;
-use apis::{NodeClaim, conditions};
+use apis::NodeClaim;
+use apis::conditions::{self, Conditioned, is_node_ready};
 use cloudprovider::{CloudProvider, CloudProviderError, LaunchAttempt, Launched};
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
@@ -216,7 +216,7 @@ fn decide(observed: Observed, now: Timestamp) -> Decided {
     let lost: Vec<NodeClaim> = claims
         .iter()
         .filter(|claim| claim.metadata.deletion_timestamp.is_none())
-        .filter(|claim| claim.is_true(conditions::REGISTERED))
+        .filter(|claim| claim.is_condition_true(conditions::REGISTERED))
         .filter(|claim| is_listed_by_now(claim, now))
         .filter(|claim| {
             claim

@@ -7,7 +7,7 @@ pub(crate) mod failure;
 mod instance;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use apis::conditions::{self, Status, reason};
@@ -34,6 +34,7 @@ use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::recorder::shorten;
 use crate::shell::references;
 use crate::shell::runtime::Action;
+use crate::shell::sync::lock;
 
 /// A condition message of a failed launch is cut here.
 const MESSAGE_BYTES_MAX: usize = 300;
@@ -106,9 +107,7 @@ impl Launcher {
     }
 
     fn unwritten(&self) -> MutexGuard<'_, BTreeMap<String, UnwrittenLaunch>> {
-        self.unwritten
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.unwritten)
     }
 
     fn remember(&self, claim: &NodeClaim, launched: Launched, ranked: RankedLaunch) {

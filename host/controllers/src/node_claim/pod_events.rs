@@ -47,13 +47,8 @@ impl Reconciler for PodEvents {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
-        let facts = self
-            .shell
-            .model
-            .snapshot()
-            .node_of_claim(&key.name)
-            .cloned();
-        let last = facts.and_then(|node| node.claim.as_ref()?.last_pod_event_at);
+        let facts = self.shell.model.claim_facts(&key.name);
+        let last = facts.and_then(|it| it.last_pod_event_at);
         if is_recent(last, self.shell.now()) {
             return Ok(Action::Await);
         }
