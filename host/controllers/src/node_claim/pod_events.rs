@@ -62,3 +62,30 @@ impl Reconciler for PodEvents {
         Ok(Action::Await)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::node_claim::tests::claim_with;
+
+    #[test]
+    fn the_time_is_noted_in_whole_seconds_and_not_again_for_ten_of_them() {
+        let now: Timestamp = "2026-01-01T01:00:00.7Z".parse().unwrap();
+        let noted = Some("2026-01-01T01:00:00Z".parse::<Timestamp>().unwrap());
+        let cases = [
+            (json!(null), noted),
+            (json!("2026-01-01T00:00:00Z"), noted),
+            (json!("2026-01-01T00:59:50Z"), noted),
+            (json!("2026-01-01T00:59:51Z"), None),
+            (json!("2026-01-01T01:00:00Z"), None),
+        ];
+        for (last, expected) in cases {
+            let claim = claim_with(&json!({"/status/lastPodEventTime": last}));
+            let after = decide(&claim, now);
+            let told = after.map(|it| it.status.unwrap().last_pod_event_time.unwrap().0);
+            assert_eq!(told, expected, "{last}");
+        }
+    }
+}
