@@ -1,7 +1,8 @@
 //! Reacts to notices that the cloud takes instances back: the claim goes, its node drains, its pods are solved again.
 //!
 //! A notice only ever starts what could be started by hand, and only about a node of this cluster; one that says an
-//! instance has ended is believed once the cloud says so too. Answers to `pkg/controllers/interruption`.
+//! instance has ended is believed once the cloud says so too. Answers to `pkg/controllers/interruption` of the AWS
+//! provider.
 
 mod entries;
 

@@ -9,6 +9,7 @@ mod controllers;
 mod instance_status;
 mod interruption;
 mod node;
+mod node_capacity;
 mod node_claim;
 mod node_class;
 mod node_overlay;

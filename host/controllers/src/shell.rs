@@ -57,7 +57,7 @@ use crate::status_conditions::StatusConditions;
 pub(crate) struct Shell {
     pub(crate) settings: Settings,
     pub(crate) clock: Arc<dyn Clock>,
-    /// For kinds that only one controller reads and writes.
+    /// For pods, and for kinds that one controller alone reads and writes.
     pub(crate) client: Client,
     pub(crate) model: Arc<Model>,
     pub(crate) writer: Writer,

@@ -17,6 +17,7 @@ use crate::instance_status::InstanceStatusController;
 use crate::interruption::InterruptionController;
 use crate::node::eviction::EvictionKey;
 use crate::node::health::NodeHealth;
+use crate::node_capacity::NodeCapacities;
 use crate::node_claim::garbage_collection;
 use crate::node_class::profiles::Profiles;
 use crate::policy_binding::PolicyObjects;
@@ -173,6 +174,11 @@ impl Wiring {
             provider: self.measured("instanceprofile.garbagecollection"),
         };
         tasks.push(async move { profiles.run().await }.boxed());
+        let capacities = NodeCapacities {
+            shell: shell(),
+            provider: self.measured("providers.instancetype.capacity"),
+        };
+        tasks.push(async move { capacities.run().await }.boxed());
         if self.shell.settings.feature_gates.reserved_capacity {
             let reservations = CapacityReservations {
                 shell: shell(),
@@ -212,6 +218,7 @@ impl Wiring {
             ("nodeclaim.garbagecollection", true),
             ("interruption.instancestatus", true),
             ("instanceprofile.garbagecollection", true),
+            ("providers.instancetype.capacity", true),
             ("capacityreservation", gates.reserved_capacity),
             ("interruption", self.interruptions.is_some()),
             ("node.health", repairs),

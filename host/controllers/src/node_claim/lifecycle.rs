@@ -18,6 +18,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 
+use crate::node_capacity;
 use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::finalize::Finalizer;
 use crate::node_claim::initialization::{self, Lack};
@@ -176,6 +177,7 @@ impl Lifecycle {
         let mut after = claim.with_true(conditions::REGISTERED, now);
         after.status.get_or_insert_default().node_name = Some(node.name_any());
         self.shell.writer.write_claim_status(claim, &after).await?;
+        node_capacity::tell(&self.shell, self.provider.as_ref(), claim, node).await;
         let node = &node.name_any();
         let entry = ClaimEntry::Registered { node };
         self.shell.journal.write(claim, &entry);

@@ -1,8 +1,8 @@
 //! Tells what happened: a controller writes one entry, and log, Events, metrics, decision feed and ledger each take
 //! their part of it.
 //!
-//! What each of them is told stands with the entry, in the `entries.rs` beside its controllers. Only the applying
-//! halves of controllers write here; nothing reads.
+//! What each of them is told stands with the entry, in the `entries.rs` beside its controllers or in the file of the
+//! controller that has one or two. Only the applying halves of controllers write here; nothing reads.
 
 use std::sync::{Arc, Mutex};
 

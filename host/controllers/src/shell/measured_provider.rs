@@ -8,7 +8,7 @@ use std::sync::Arc;
 use apis::{Ec2NodeClass, NodeClaim, NodePool, RepairPolicy, labels};
 use cloudprovider::{
     CloudProvider, CloudProviderError, Impairment, LaunchRequest, Launched, NodeClassStatus,
-    RebootError, Registrable,
+    RebootError, RegisteredNode, Registrable,
 };
 use kube::ResourceExt as _;
 use scheduling::instance_type::InstanceType;
@@ -198,6 +198,10 @@ impl CloudProvider for MeasuredProvider {
 
     async fn registrable(&self, node_claim: &NodeClaim) -> Result<Registrable, CloudProviderError> {
         self.inner.registrable(node_claim).await
+    }
+
+    async fn learn(&self, node: RegisteredNode<'_>, node_class: &Ec2NodeClass) {
+        self.inner.learn(node, node_class).await;
     }
 
     async fn tag(&self, node_claim: &NodeClaim) -> Result<(), CloudProviderError> {

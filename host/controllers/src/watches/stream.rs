@@ -1,6 +1,7 @@
 //! The watch of one kind: pages, time-outs and delays, and each object as a fact.
 //!
-//! Which kinds are watched is no business of this file.
+//! A watch whose revision is too old (410 Gone) is no fault: kube's watcher lists anew, which is told as
+//! [`watcher::Event::Init`]. Which kinds are watched is no business of this file.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
