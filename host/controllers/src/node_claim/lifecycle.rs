@@ -295,14 +295,14 @@ fn decide(observed: &Observed, now: Timestamp) -> Step {
     {
         return Step::AddFinalizer;
     }
-    if !claim.is_true(conditions::LAUNCHED) {
+    if !claim.is_condition_true(conditions::LAUNCHED) {
         return if TimeLimit::Launch.is_over(claim, now) {
             Step::GiveUp(TimeLimit::Launch)
         } else {
             Step::Launch
         };
     }
-    if !claim.is_true(conditions::REGISTERED) {
+    if !claim.is_condition_true(conditions::REGISTERED) {
         let message = || "Node not registered with cluster".to_owned();
         return match nodes.as_slice() {
             [node] => Step::Register(Arc::clone(node)),
@@ -322,7 +322,9 @@ fn decide(observed: &Observed, now: Timestamp) -> Step {
         };
     }
     // What reboots is made ready again once it is back.
-    if claim.is_true(conditions::INITIALIZED) || claim.is_true(conditions::REBOOTING) {
+    if claim.is_condition_true(conditions::INITIALIZED)
+        || claim.is_condition_true(conditions::REBOOTING)
+    {
         return Step::Rest(nodes.first().map(Arc::clone));
     }
     let Some(node) = nodes.first() else {
