@@ -6,6 +6,7 @@
 )]
 
 mod admission;
+mod architecture;
 mod bad_policies;
 mod bindings;
 mod book;

@@ -1,7 +1,7 @@
 //! Interruption notices: EventBridge's messages on an SQS queue, read and handed on.
 //!
 //! Trusts nothing in a message: what cannot be read is no notice, and what is of another region is not ours.
-//! Answers to `pkg/controllers/interruption/messages` and `pkg/providers/sqs`.
+//! Answers to `pkg/controllers/interruption/messages` and `pkg/providers/sqs` of the AWS provider.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,7 +1,7 @@
 //! `spec.kubelet` of an EC2NodeClass, read strictly.
 //!
 //! The schema lets any map through, so this module says what is wrong with it. It renders nothing. Answers to
-//! Karpenter's `pkg/providers/amifamily/bootstrap` inputs and `pkg/apis/v1/kubelet.go`.
+//! Karpenter's `pkg/providers/amifamily/bootstrap` inputs and `pkg/apis/v1/kubeletconfiguration.go`.
 
 pub(crate) mod expressions;
 mod fields;

@@ -17,13 +17,12 @@ mod template;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use apis::{Ec2NodeClass, labels};
 use cloudprovider::{CloudProviderError, LaunchAttempt, LaunchRequest, Launched, check_ready};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::batcher::{BatchWindow, CallBatcher};
+use crate::batcher::CallBatcher;
 use crate::cache::TtlCache;
 use crate::capacity_reservation::CapacityReservationProvider;
 use crate::error::{SPOT_ROLE_MISSING, SUBNET_FULL, is_unfulfillable, launch_failure};
@@ -44,7 +43,7 @@ use claim::claim_uid;
 use dealing::{Dealings, Outlook};
 use fleet::{
     FleetAnswer, FleetAttempt, FleetCall, FleetError, FleetFailure, FleetInstance, FleetOutcome,
-    FleetRequest,
+    FleetRequest, WINDOW,
 };
 use launched::Bought;
 use plan::LaunchPlan;

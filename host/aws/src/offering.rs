@@ -1,7 +1,7 @@
 //! The offerings of an instance type: where and how it can be bought, at what price, and whether now.
 //!
-//! Availability is a conjunction of facts told by others; nothing is decided here. Answers to Karpenter's
-//! `pkg/providers/instancetype/offering/provider.go`.
+//! Availability is a conjunction of facts told by others; nothing is decided here. Answers to `offering.go` and
+//! `base_resolver.go` in `pkg/providers/instancetype/offering` of the AWS provider.
 
 use std::collections::BTreeMap;
 

@@ -171,7 +171,8 @@ impl AwsProvider {
 
     /// Deletes launch templates that no launch has used for a minute. Called every minute.
     pub async fn sweep_launch_templates(&self) {
-        self.templates.sweep(self.clock.now()).await;
+        let (options, now) = (self.options(), self.clock.now());
+        self.templates.sweep(&options.cluster_name, now).await;
     }
 
     /// Marks that others, such as interruption notices, add to.

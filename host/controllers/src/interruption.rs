@@ -1,7 +1,8 @@
 //! Reacts to notices that the cloud takes instances back: the claim goes, its node drains, its pods are solved again.
 //!
 //! A notice only ever starts what could be started by hand, and only about a node of this cluster; one that says an
-//! instance has ended is believed once the cloud says so too. Answers to `pkg/controllers/interruption`.
+//! instance has ended is believed once the cloud says so too. Answers to `pkg/controllers/interruption` of the AWS
+//! provider.
 
 mod entries;
 
@@ -16,11 +17,11 @@ use futures::stream::{self, StreamExt};
 use jiff::SignedDuration;
 use tracing::{debug, error, info};
 
-use crate::error::{ReconcileError, ignore_not_found};
 use crate::interruption::entries::{Affected, WithdrawalEntry};
 use crate::node_claim::NodeClaimExt;
-use crate::references;
 use crate::shell::Shell;
+use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::references;
 use crate::watches::Keys;
 
 /// Notices handled at one time.

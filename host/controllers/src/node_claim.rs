@@ -15,6 +15,7 @@ pub(crate) mod initialization;
 pub(crate) mod launch;
 pub(crate) mod launch_record;
 pub(crate) mod lifecycle;
+pub(crate) mod liveness;
 pub(crate) mod pod_events;
 pub(crate) mod reboot;
 pub(crate) mod registration;
@@ -27,10 +28,7 @@ use apis::{NodeClaim, labels};
 use jiff::Timestamp;
 use kube::ResourceExt;
 
-use crate::metrics::{Metrics, snake_case};
-
-/// A claim that did not launch within this time is deleted.
-pub(crate) const LAUNCH_TIMEOUT: Duration = Duration::from_mins(5);
+use crate::shell::metrics::{Metrics, snake_case};
 
 /// Questions that several controllers ask of a claim.
 pub(crate) trait NodeClaimExt {

@@ -14,12 +14,12 @@ use apis::{Ec2NodeClass, NodePool, labels};
 use cloudprovider::{CloudProvider, NodeClassStatus};
 use kube::{Resource, ResourceExt};
 
-use crate::error::ReconcileError;
-use crate::journal::JournalEntry;
-use crate::patching::{PatchTarget, patch};
-use crate::recorder::{EventType, Notice};
-use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
+use crate::shell::error::ReconcileError;
+use crate::shell::journal::JournalEntry;
+use crate::shell::patching::{PatchTarget, patch};
+use crate::shell::recorder::{EventType, Notice};
+use crate::shell::runtime::{Action, Reconciler};
 
 const RELEASE_POLL: Duration = Duration::from_mins(10);
 /// Claims that an event names; the others are counted.

@@ -28,10 +28,10 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use self::entries::PlanEntry;
-use crate::journal::Journal;
-use crate::model::Model;
 use crate::node_claim::initialization;
 use crate::settings::Settings;
+use crate::shell::journal::Journal;
+use crate::shell::model::Model;
 
 /// Writes under way at one time.
 const WRITES_AT_ONCE: usize = 16;

@@ -24,13 +24,13 @@ use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
-use crate::error::{ReconcileError, ignore_not_found};
 use crate::policy_binding::entries::{BindingEntry, Removed};
 use crate::policy_binding::pace::SwapPace;
 use crate::policy_binding::source::{binding_of, decoded, fingerprint, shown_of};
 use crate::policy_binding::status::{Decided, decide, until_counted};
-use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
+use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::runtime::{Action, Reconciler};
 
 pub(crate) use objects::{PolicyFact, PolicyObjects};
 pub use source::source_of;

@@ -35,10 +35,10 @@ use state::provisioning::{PoolTypes, provisionable_pools};
 use tokio::time::Instant;
 use tracing::{debug, error};
 
-use crate::error::ReconcileError;
-use crate::metrics::Labels;
 use crate::settings::{Settings, SolverRun};
 use crate::shell::Shell;
+use crate::shell::error::ReconcileError;
+use crate::shell::metrics::Labels;
 use crate::voluntary_disruption::command_entry::{CommandEntry, Underway};
 use crate::voluntary_disruption::orchestration::Orchestration;
 use crate::voluntary_disruption::scan_entry::ScanEntry;

@@ -13,28 +13,25 @@ use hooks::binding::PolicyRegistry;
 use super::activity::ControllerActivity;
 use super::config::ControllersConfig;
 use crate::capacity_reservation::CapacityReservations;
-use crate::feed::DecisionFeed;
 use crate::instance_status::InstanceStatusController;
 use crate::interruption::InterruptionController;
-use crate::journal::Journal;
-use crate::measured_provider::MeasuredProvider;
-use crate::metrics::Metrics;
 use crate::node::eviction::EvictionKey;
 use crate::node::health::NodeHealth;
 use crate::node_capacity::NodeCapacities;
 use crate::node_claim::garbage_collection;
 use crate::node_class::profiles::Profiles;
-use crate::node_overlay::overlaid_provider::OverlaidProvider;
-use crate::node_overlay::overlays::Overlays;
 use crate::policy_binding::PolicyObjects;
 use crate::provisioning::Provisioner;
 use crate::provisioning::batcher::Batcher;
-use crate::recorder::{EventRecorder, Publisher};
-use crate::settings::Settings;
 use crate::shell::Shell;
+use crate::shell::feed::DecisionFeed;
+use crate::shell::journal::Journal;
+use crate::shell::measured_provider::MeasuredProvider;
+use crate::shell::notes::overlays::Overlays;
+use crate::shell::recorder::{EventRecorder, Publisher};
+use crate::shell::work_queue::{BackOff, QueueState, WorkQueue};
 use crate::voluntary_disruption::VoluntaryDisruption;
-use crate::watches::{Queues, Router};
-use crate::work_queue::{BackOff, WorkQueue};
+use crate::watches::{QueueName, Queues, Router};
 
 /// Something that runs until it is dropped or its work is done.
 pub(super) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -51,8 +48,6 @@ pub(super) struct Wiring {
     disruption: Arc<VoluntaryDisruption>,
     pub(super) batcher: Arc<Batcher>,
     provider: Arc<dyn CloudProvider>,
-    /// Knows nothing of overlays.
-    bare_provider: Arc<dyn CloudProvider>,
     pub(super) policies: Arc<dyn PolicyRegistry>,
     pub(super) policy_objects: Arc<PolicyObjects>,
     interruptions: Option<Arc<dyn InterruptionQueue>>,
@@ -77,18 +72,17 @@ impl Wiring {
         let journal = Arc::new(Journal {
             clock: Arc::clone(&clock),
             events,
-            metrics: Arc::clone(&metrics),
+            metrics,
             feed: Arc::new(DecisionFeed::default()),
             ledger,
         });
         let shell = Arc::new(Shell::new(client, clock, settings, hooks.rank, journal));
-        let (settings, bare_provider) = (&shell.settings, Arc::clone(&provider));
-        let provider = overlaid(provider, settings, &shell.overlays);
+        let settings = &shell.settings;
         let batcher = Arc::new(Batcher::new(
             settings.batch_idle_duration,
             settings.batch_max_duration,
         ));
-        let measured = |controller| measured(&provider, &metrics, controller);
+        let measured = |controller| overlaid(&provider, &shell, controller);
         let provisioner = Provisioner::new(
             Arc::clone(&shell),
             measured("provisioner"),
@@ -113,7 +107,6 @@ impl Wiring {
             disruption: Arc::new(disruption),
             batcher,
             provider,
-            bare_provider,
             policies,
             interruptions,
             publisher: Mutex::new(Some(publisher)),
@@ -121,29 +114,19 @@ impl Wiring {
     }
 
     pub(super) fn activity(&self) -> ControllerActivity {
-        let queues = &self.queues;
-        let working = [
-            &queues.lifecycle,
-            &queues.node_termination,
-            &queues.node_class,
-            &queues.node_overlays,
-            &queues.capacity_buffers,
-            &queues.pool_readiness,
-            &queues.pool_validation,
-            &queues.pool_hash,
-            &queues.pod_events,
-        ];
         let mut activity = ControllerActivity {
             is_provisioning: self.provisioner.is_busy(),
             commands: self.disruption.commands(),
             is_synced: self.shell.model.is_synced(),
             ..ControllerActivity::default()
         };
-        for state in working
-            .map(|queue| queue.state(SOON))
-            .into_iter()
-            .chain([self.evictions.state(SOON)])
-        {
+        let policies = QueueState {
+            // A chore: what policies count is shown now and then.
+            due_soon: 0,
+            ..self.policy_objects.queue.state(SOON)
+        };
+        let others = [self.evictions.state(SOON), policies];
+        for state in self.queues.states(SOON).chain(others) {
             activity.queued += state.ready + state.processing;
             activity.failing += state.failing;
             activity.due_soon += state.due_soon;
@@ -152,12 +135,12 @@ impl Wiring {
     }
 
     pub(super) fn measured(&self, controller: &'static str) -> Arc<dyn CloudProvider> {
-        measured(&self.provider, &self.shell.metrics, controller)
+        overlaid(&self.provider, &self.shell, controller)
     }
 
     /// The provider that knows nothing of overlays.
     pub(super) fn measured_bare(&self, controller: &'static str) -> Arc<dyn CloudProvider> {
-        measured(&self.bare_provider, &self.shell.metrics, controller)
+        measured(&self.provider, None, &self.shell, controller)
     }
 
     pub(super) fn router(&self) -> Router {
@@ -207,7 +190,7 @@ impl Wiring {
                 shell: shell(),
                 provider: self.measured("interruption"),
                 queue: Arc::clone(queue),
-                terminations: Arc::clone(&self.queues.node_termination),
+                terminations: Arc::clone(self.queues.of(QueueName::NodeTermination)),
             };
             tasks.push(async move { interruption.run().await }.boxed());
         }
@@ -259,27 +242,25 @@ impl Wiring {
     }
 }
 
-/// The provider with the overlays that the settings switch on.
+/// The provider as a controller calls it, with the overlays if the settings switch them on.
 fn overlaid(
-    inner: Arc<dyn CloudProvider>,
-    settings: &Settings,
-    overlays: &Arc<Overlays>,
+    provider: &Arc<dyn CloudProvider>,
+    shell: &Shell,
+    controller: &'static str,
 ) -> Arc<dyn CloudProvider> {
-    if !settings.feature_gates.node_overlay {
-        return inner;
-    }
-    let overlays = Arc::clone(overlays);
-    Arc::new(OverlaidProvider { inner, overlays })
+    let is_overlaid = shell.settings.feature_gates.node_overlay;
+    let overlays = is_overlaid.then(|| Arc::clone(&shell.overlays));
+    measured(provider, overlays, shell, controller)
 }
 
 fn measured(
     provider: &Arc<dyn CloudProvider>,
-    metrics: &Arc<Metrics>,
+    overlays: Option<Arc<Overlays>>,
+    shell: &Shell,
     controller: &'static str,
 ) -> Arc<dyn CloudProvider> {
+    let (provider, metrics) = (Arc::clone(provider), Arc::clone(&shell.metrics));
     Arc::new(MeasuredProvider::new(
-        Arc::clone(provider),
-        Arc::clone(metrics),
-        controller,
+        provider, overlays, metrics, controller,
     ))
 }

@@ -13,14 +13,14 @@ use k8s_openapi::api::core::v1;
 use kube::api::{Api, DeleteParams, EvictParams, Preconditions};
 use scheduling::pod::{Pod, PodKey};
 
-use crate::error::ReconcileError;
 use crate::node::entries::{LeavingPod, PodEntry};
 use crate::node_claim::NodeClaimExt;
 use crate::node_claim::reboot::draining::is_draining;
-use crate::references;
-use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
-use crate::work_queue::WorkQueue;
+use crate::shell::error::ReconcileError;
+use crate::shell::references;
+use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::work_queue::WorkQueue;
 
 /// A pod on its way out, and the node it leaves.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

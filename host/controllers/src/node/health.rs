@@ -14,12 +14,12 @@ use regex::Regex;
 use state::{Snapshot, StateNode};
 use tracing::error;
 
-use crate::error::{ReconcileError, ignore_not_found};
-use crate::journal::JournalEntry;
 use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::{NodeClaimExt, with_deadline};
-use crate::recorder::Notice;
 use crate::shell::Shell;
+use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::journal::JournalEntry;
+use crate::shell::recorder::Notice;
 use crate::voluntary_disruption::repair_blocked;
 
 const PERIOD: Duration = Duration::from_secs(10);

@@ -9,11 +9,11 @@ use apis::ObjectKey;
 use apis::conditions::{self, Conditioned, Status, reason};
 use state::StateNode;
 
-use crate::error::ReconcileError;
 use crate::node_claim::NodeClaimExt;
 use crate::node_claim::entries::ClaimEntry;
-use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
+use crate::shell::error::ReconcileError;
+use crate::shell::runtime::{Action, Reconciler};
 
 const PERIOD: Action = Action::RequeueAfter(Duration::from_mins(10));
 /// A node that has less than this share of what was expected is inconsistent.

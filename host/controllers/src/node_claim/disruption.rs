@@ -15,12 +15,12 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use state::facts::ClaimFacts;
 
-use crate::error::ReconcileError;
 use crate::node_claim::drift::{drift, is_instance_type_gone};
 use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::{NodeClaimExt, remaining};
-use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
+use crate::shell::error::ReconcileError;
+use crate::shell::runtime::{Action, Reconciler};
 
 const DRIFT_PERIOD: Duration = Duration::from_mins(5);
 /// A young claim's type cannot have gone yet; the cloud's lists may only be behind.

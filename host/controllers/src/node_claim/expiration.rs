@@ -9,11 +9,11 @@ use apis::ObjectKey;
 use jiff::Timestamp;
 use state::facts::ClaimFacts;
 
-use crate::error::{ReconcileError, ignore_not_found};
 use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::remaining;
-use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
+use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::runtime::{Action, Reconciler};
 
 /// The controller.
 pub(crate) struct Expiration {

@@ -12,12 +12,12 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 
-use crate::error::{ReconcileError, ignore_not_found};
 use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::launch::is_listed_by_now;
 use crate::node_claim::{NodeClaimExt, deadline_text, with_deadline};
-use crate::runtime::Action;
 use crate::shell::Shell;
+use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::runtime::Action;
 
 const INSTANCE_POLL: Duration = Duration::from_secs(5);
 const NODE_POLL: Duration = Duration::from_secs(5);

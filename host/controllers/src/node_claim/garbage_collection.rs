@@ -18,13 +18,13 @@ use kube::ResourceExt;
 use state::ledger::{LaunchStepRecord, OutcomeId, Record};
 use tracing::{error, warn};
 
-use crate::error::{ReconcileError, ignore_not_found};
-use crate::journal::JournalEntry;
 use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::launch::is_listed_by_now;
 use crate::node_claim::{NodeClaimExt, remaining};
-use crate::paging::for_each_listed;
 use crate::shell::Shell;
+use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::journal::JournalEntry;
+use crate::shell::paging::for_each_listed;
 
 pub(crate) const PERIOD: Duration = Duration::from_mins(2);
 /// After a start there may be what an earlier process left: so often, and so soon.

@@ -3,6 +3,7 @@
 //! Answers to `pkg/controllers/nodeclaim/lifecycle/launch.go`.
 
 mod claim_record;
+pub(crate) mod failure;
 mod instance;
 
 use std::collections::BTreeMap;
@@ -23,14 +24,16 @@ use scheduling::ranking::{Exclusions, LaunchRanking, RankedLaunch, rank_for_laun
 use state::provisioning::PoolTypes;
 
 use self::claim_record::ClaimRecord;
+use self::failure::LaunchFailure;
 use self::instance::{InstanceWriter, ranked_by};
-use crate::error::{ReconcileError, ignore_not_found};
-use crate::node_claim::entries::{ClaimEntry, LaunchFailure};
-use crate::node_claim::{LAUNCH_TIMEOUT, NodeClaimExt, remaining, uid};
-use crate::recorder::shorten;
-use crate::references;
-use crate::runtime::Action;
+use crate::node_claim::entries::ClaimEntry;
+use crate::node_claim::liveness::{LAUNCH_TIMEOUT, TimeLimit};
+use crate::node_claim::{NodeClaimExt, remaining, uid};
 use crate::shell::Shell;
+use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::recorder::shorten;
+use crate::shell::references;
+use crate::shell::runtime::Action;
 
 /// A condition message of a failed launch is cut here.
 const MESSAGE_BYTES_MAX: usize = 300;
@@ -143,9 +146,8 @@ impl Launcher {
             let error = CloudProviderError::InsufficientCapacity(message);
             return Ok((Err(error), ranked));
         }
-        let since = claim.condition_since(conditions::LAUNCHED);
-        let limit = remaining(since, LAUNCH_TIMEOUT, self.shell.now());
-        let limit = limit.max(Duration::from_secs(1));
+        let left = TimeLimit::Launch.left(claim, self.shell.now());
+        let limit = left.max(Duration::from_secs(1));
         let answer = tokio::time::timeout(limit, self.provider.create(request)).await;
         let slow = || {
             Err(CloudProviderError::Other(

@@ -1,7 +1,7 @@
 //! Takes a NodeClaim from its creation to an initialized node, and through its deletion.
 //!
 //! One step a reconcile; each is decided from the objects alone, so a restart in the middle changes nothing.
-//! Answers to `pkg/controllers/nodeclaim/lifecycle/controller.go` and `liveness.go`.
+//! Answers to `pkg/controllers/nodeclaim/lifecycle/controller.go`.
 
 #[cfg(test)]
 mod tests;
@@ -18,19 +18,17 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 
-use crate::error::{ReconcileError, ignore_not_found};
 use crate::node_capacity;
-use crate::node_claim::entries::{ClaimEntry, TimeLimit};
+use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::finalize::Finalizer;
 use crate::node_claim::initialization::{self, Lack};
 use crate::node_claim::launch::Launcher;
-use crate::node_claim::{LAUNCH_TIMEOUT, NodeClaimExt, registration, remaining};
+use crate::node_claim::liveness::TimeLimit;
+use crate::node_claim::{NodeClaimExt, registration};
 use crate::node_pool::registration_health::Registration;
-use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
-
-/// A claim whose node did not register within this time is deleted.
-pub(crate) const REGISTRATION_TIMEOUT: Duration = Duration::from_mins(15);
+use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::runtime::{Action, Reconciler};
 
 /// How soon the provider is asked again whether a node may register.
 const HOOK_POLL: Duration = Duration::from_secs(1);
@@ -152,12 +150,8 @@ impl Lifecycle {
         let now = self.shell.now();
         let after = claim.with_condition(conditions::REGISTERED, status, reason, message, now);
         self.shell.writer.write_claim_status(claim, &after).await?;
-        let since = claim.condition_since(conditions::REGISTERED);
-        Ok(Action::RequeueAfter(remaining(
-            since,
-            REGISTRATION_TIMEOUT,
-            now,
-        )))
+        let left = TimeLimit::Registration.left(claim, now);
+        Ok(Action::RequeueAfter(left))
     }
 
     async fn register(&self, claim: &NodeClaim, node: &Node) -> Result<Action, ReconcileError> {
@@ -303,11 +297,8 @@ fn decide(observed: &Observed, now: Timestamp) -> Step {
     {
         return Step::AddFinalizer;
     }
-    let overdue = |condition: &str, limit: Duration| {
-        remaining(claim.condition_since(condition), limit, now).is_zero()
-    };
     if !claim.is_true(conditions::LAUNCHED) {
-        return if overdue(conditions::LAUNCHED, LAUNCH_TIMEOUT) {
+        return if TimeLimit::Launch.is_over(claim, now) {
             Step::GiveUp(TimeLimit::Launch)
         } else {
             Step::Launch
@@ -317,7 +308,7 @@ fn decide(observed: &Observed, now: Timestamp) -> Step {
         let message = || "Node not registered with cluster".to_owned();
         return match nodes.as_slice() {
             [node] => Step::Register(Arc::clone(node)),
-            _ if overdue(conditions::REGISTERED, REGISTRATION_TIMEOUT) => {
+            _ if TimeLimit::Registration.is_over(claim, now) => {
                 Step::GiveUp(TimeLimit::Registration)
             }
             [] => Step::AwaitNode {

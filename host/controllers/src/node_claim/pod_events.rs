@@ -10,10 +10,10 @@ use apis::ObjectKey;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::error::ReconcileError;
 use crate::node_claim::remaining;
-use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
+use crate::shell::error::ReconcileError;
+use crate::shell::runtime::{Action, Reconciler};
 
 /// A time noted this lately is good enough.
 const DEDUPE: Duration = Duration::from_secs(10);

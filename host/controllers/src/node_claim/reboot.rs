@@ -23,16 +23,16 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use tracing::warn;
 
-use crate::error::{ReconcileError, ignore_not_found};
 use crate::node::eviction::EvictionKey;
 use crate::node_claim::reboot::decision::{
     Ending, ISSUED, Observed, Step, bound, decide, is_issued,
 };
 use crate::node_claim::reboot::entries::RebootEntry;
 use crate::node_claim::{NodeClaimExt, uid, with_deadline};
-use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
-use crate::work_queue::WorkQueue;
+use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::work_queue::WorkQueue;
 
 const SUCCEEDED: &str = "RebootSucceeded";
 const FAILED: &str = "RebootFailed";

@@ -13,10 +13,10 @@ use cloudprovider::{CloudProvider, CloudProviderError};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
-use crate::error::ReconcileError;
 use crate::node_claim::NodeClaimExt;
-use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
+use crate::shell::error::ReconcileError;
+use crate::shell::runtime::{Action, Reconciler};
 
 /// Between two instances.
 const PAUSE: SignedDuration = SignedDuration::from_secs(1);

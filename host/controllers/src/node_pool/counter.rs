@@ -9,9 +9,9 @@ use apis::ObjectKey;
 use apis::resources::Resources;
 use apis::{NodePool, labels};
 
-use crate::error::ReconcileError;
-use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
+use crate::shell::error::ReconcileError;
+use crate::shell::runtime::{Action, Reconciler};
 
 const PERIOD: Action = Action::RequeueAfter(Duration::from_secs(5));
 const UNSYNCED: Action = Action::RequeueAfter(Duration::from_secs(1));

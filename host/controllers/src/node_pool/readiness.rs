@@ -10,9 +10,9 @@ use apis::{Ec2NodeClass, NodePool};
 use jiff::Timestamp;
 use kube::ResourceExt;
 
-use crate::error::ReconcileError;
-use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
+use crate::shell::error::ReconcileError;
+use crate::shell::runtime::{Action, Reconciler};
 
 /// The controller.
 pub(crate) struct Readiness {

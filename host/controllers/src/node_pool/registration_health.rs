@@ -10,10 +10,10 @@ use apis::conditions::{self, Conditioned, Status};
 use apis::{NodeClaim, NodePool};
 use kube::ResourceExt;
 
-use crate::error::ReconcileError;
-use crate::model::Model;
 use crate::node_claim::NodeClaimExt;
-use crate::writer::Writer;
+use crate::shell::error::ReconcileError;
+use crate::shell::model::Model;
+use crate::shell::writer::Writer;
 
 /// Results that are remembered.
 const REMEMBERED: usize = 4;

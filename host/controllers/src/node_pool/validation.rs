@@ -9,9 +9,9 @@ use apis::ObjectKey;
 use apis::conditions::{self, Conditioned, reason};
 use jiff::Timestamp;
 
-use crate::error::ReconcileError;
-use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
+use crate::shell::error::ReconcileError;
+use crate::shell::runtime::{Action, Reconciler};
 
 /// The controller.
 pub(crate) struct Validation {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use apis::ObjectKey;
 use k8s_openapi::api::core::v1::ConfigMap;
 
-use crate::work_queue::{BackOff, WorkQueue};
+use crate::shell::work_queue::{BackOff, WorkQueue};
 
 /// What a watch tells of ConfigMaps in the policy namespace.
 #[derive(Debug)]

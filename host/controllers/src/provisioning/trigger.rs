@@ -9,10 +9,10 @@ use apis::ObjectKey;
 use apis::labels;
 use scheduling::pod::PodKey;
 
-use crate::error::ReconcileError;
 use crate::provisioning::batcher::Batcher;
-use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
+use crate::shell::error::ReconcileError;
+use crate::shell::runtime::{Action, Reconciler};
 
 /// As long as it waits, a pod triggers again after this time.
 const AGAIN: Action = Action::RequeueAfter(Duration::from_secs(10));

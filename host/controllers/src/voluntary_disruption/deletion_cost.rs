@@ -19,7 +19,7 @@ use state::ConsolidationState;
 use tracing::warn;
 
 use super::VoluntaryDisruption;
-use crate::metrics::replace;
+use crate::shell::metrics::replace;
 
 const PERIOD: Duration = Duration::from_mins(1);
 const UNSYNCED: Duration = Duration::from_secs(1);

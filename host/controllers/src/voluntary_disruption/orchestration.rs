@@ -24,10 +24,10 @@ use state::Event;
 use state::pod::PodLife;
 use tracing::{error, info, warn};
 
-use crate::error::{ReconcileError, ignore_not_found};
 use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::{NodeClaimExt, reboot, with_deadline};
 use crate::shell::Shell;
+use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::static_capacity;
 use crate::voluntary_disruption::command_entry::{CommandEntry, Underway};
 use crate::voluntary_disruption::stale;

@@ -10,9 +10,9 @@ use cloudprovider::{AttemptRecord, CloudProviderError, LaunchAttempt};
 use kube::ResourceExt;
 
 use super::WRITES_MAX;
-use crate::error::{ErrorClass, ReconcileError};
 use crate::node_claim::NodeClaimExt;
 use crate::shell::Shell;
+use crate::shell::error::{ErrorClass, ReconcileError};
 
 /// The claim, written on under its own lock.
 pub(super) struct ClaimRecord {

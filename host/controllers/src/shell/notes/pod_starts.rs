@@ -9,8 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use scheduling::pod::{Pod, PodKey, PodPhase};
 
-use crate::journal::JournalEntry;
-use crate::metrics::{Labels, Metrics};
+use crate::shell::journal::JournalEntry;
+use crate::shell::metrics::{Labels, Metrics};
 
 /// A pod that has not been ready yet.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
-//! A cloud provider that measures the calls of one controller and otherwise passes them on.
+//! The cloud provider as one controller calls it: calls are measured, and what is sold has the NodeOverlays on it.
 //!
-//! Answers to `pkg/cloudprovider/metrics/cloudprovider.go`.
+//! Answers to `pkg/cloudprovider/metrics/cloudprovider.go` and `pkg/cloudprovider/overlay/cloudprovider.go`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,11 +14,14 @@ use kube::ResourceExt as _;
 use scheduling::instance_type::InstanceType;
 use tokio::time::Instant;
 
-use crate::metrics::Metrics;
+use crate::shell::metrics::Metrics;
+use crate::shell::notes::overlays::Overlays;
 
 /// The provider as one controller calls it.
 pub(crate) struct MeasuredProvider {
     inner: Arc<dyn CloudProvider>,
+    /// None for whoever wants types as the cloud tells them, and where overlays are switched off.
+    overlays: Option<Arc<Overlays>>,
     metrics: Arc<Metrics>,
     controller: &'static str,
 }
@@ -26,14 +29,34 @@ pub(crate) struct MeasuredProvider {
 impl MeasuredProvider {
     pub(crate) fn new(
         inner: Arc<dyn CloudProvider>,
+        overlays: Option<Arc<Overlays>>,
         metrics: Arc<Metrics>,
         controller: &'static str,
     ) -> Self {
         Self {
             inner,
+            overlays,
             metrics,
             controller,
         }
+    }
+
+    /// What the pool may buy, with the overlays on it.
+    async fn overlaid(
+        &self,
+        node_pool: &NodePool,
+        node_class: &Ec2NodeClass,
+    ) -> Result<Arc<[Arc<InstanceType>]>, CloudProviderError> {
+        let types = self.inner.instance_types(node_pool, node_class).await?;
+        let Some(overlays) = &self.overlays else {
+            return Ok(types);
+        };
+        overlays.overlay(node_pool, &types).ok_or_else(|| {
+            let name = node_pool.name_any();
+            CloudProviderError::Other(format!(
+                "overlays of nodepool {name:?} are not evaluated yet"
+            ))
+        })
     }
 
     fn measure<T>(
@@ -128,7 +151,7 @@ impl CloudProvider for MeasuredProvider {
     ) -> Result<Arc<[Arc<InstanceType>]>, CloudProviderError> {
         let pool = node_pool.name_any();
         let call = Call::begin("GetInstanceTypes", &pool);
-        let types = self.inner.instance_types(node_pool, node_class).await;
+        let types = self.overlaid(node_pool, node_class).await;
         self.measure(call, types)
     }
 

@@ -17,8 +17,8 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::debug;
 
-use crate::error::is_not_found;
-use crate::turn::{Turn, TurnStage};
+use crate::shell::error::is_not_found;
+use crate::shell::turn::{Turn, TurnStage};
 
 /// Repeats of one event within this time are dropped, unless the event says otherwise.
 pub(crate) const DEDUPE_DEFAULT: Duration = Duration::from_mins(2);

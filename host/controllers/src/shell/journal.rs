@@ -1,8 +1,8 @@
 //! Tells what happened: a controller writes one entry, and log, Events, metrics, decision feed and ledger each take
 //! their part of it.
 //!
-//! What each of them is told stands with the entry, in the `entries.rs` beside its controllers. Only the applying
-//! halves of controllers write here; nothing reads.
+//! What each of them is told stands with the entry, in the `entries.rs` beside its controllers or in the file of the
+//! controller that has one or two. Only the applying halves of controllers write here; nothing reads.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,9 +10,9 @@ use cloudprovider::Clock;
 use jiff::Timestamp;
 use state::ledger::{Ledger, Record};
 
-use crate::feed::DecisionFeed;
-use crate::metrics::Metrics;
-use crate::recorder::{EventRecorder, Notice};
+use crate::shell::feed::DecisionFeed;
+use crate::shell::metrics::Metrics;
+use crate::shell::recorder::{EventRecorder, Notice};
 
 /// The ledger, shared with whoever wants to read it.
 pub type SharedLedger = Arc<Mutex<Ledger>>;

@@ -1,6 +1,6 @@
 //! What controllers write: NodeClaims, Nodes and NodePools. The model learns of each write before the watch does.
 //!
-//! It decides nothing and tells nobody; that is the controllers' and the [`crate::journal`]'s. Answers to the writing
+//! It decides nothing and tells nobody; that is the controllers' and the [`crate::shell::journal`]'s. Answers to the writing
 //! half of controller-runtime's client.
 
 use std::fmt::Debug;
@@ -14,10 +14,10 @@ use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use state::Event;
 
-use crate::claim_names::ClaimNames;
-use crate::error::ReconcileError;
-use crate::model::Model;
-use crate::patching::{PatchTarget, patch};
+use crate::shell::claim_names::ClaimNames;
+use crate::shell::error::ReconcileError;
+use crate::shell::model::Model;
+use crate::shell::patching::{PatchTarget, patch};
 
 /// Shared by all that write.
 pub(crate) struct Writer {

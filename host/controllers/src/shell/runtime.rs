@@ -4,8 +4,6 @@
 //! order in which they become ready, so that equal inputs give equal runs. Answers to controller-runtime's
 //! `pkg/internal/controller/controller.go`.
 
-pub(crate) mod action;
-
 use std::fmt::Debug;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -16,12 +14,12 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::time::Instant;
 use tracing::{Instrument as _, debug, error, info_span};
 
-use crate::error::{ErrorClass, ReconcileError};
-use crate::metrics::Metrics;
-use crate::turn::{Turn, TurnStage};
-use crate::work_queue::WorkQueue;
+use crate::shell::error::{ErrorClass, ReconcileError};
+use crate::shell::metrics::Metrics;
+use crate::shell::turn::{Turn, TurnStage};
+use crate::shell::work_queue::WorkQueue;
 
-pub(crate) use action::Action;
+pub(crate) use crate::shell::action::Action;
 
 /// How a controller is run.
 #[derive(Debug, Clone, Copy)]

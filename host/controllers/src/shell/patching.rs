@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::error::ReconcileError;
+use crate::shell::error::ReconcileError;
 
 /// Field manager of our writes.
 pub(crate) const FIELD_MANAGER: &str = "karpenter";

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::work_queue::{Load, WorkQueue};
+use crate::shell::work_queue::{Load, WorkQueue};
 
 type Ask = Box<dyn Fn() -> Load + Send + Sync>;
 

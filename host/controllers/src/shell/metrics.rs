@@ -18,9 +18,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::time::Instant;
 
-use crate::error::{ErrorClass, ReconcileError};
-use crate::runtime::action::Action;
-use crate::work_queue::QueueMeter;
+use crate::shell::action::Action;
+use crate::shell::error::{ErrorClass, ReconcileError};
+use crate::shell::work_queue::QueueMeter;
 use buckets::{
     Histograms, doubling_to_1024, doubling_to_1280, doubling_to_2048, durations, histograms,
     library_default, lifetimes, queue_times, reconciles, scores,
@@ -47,15 +47,28 @@ fn never_yet() -> CounterFamily {
     counters
 }
 
-/// One row a metric: its field and type, how it is made, its name and its help text.
+/// A metric as the book has it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MetricRow {
+    /// Without the ending of counters.
+    pub(crate) name: &'static str,
+    /// The type of what counts.
+    pub(crate) made_as: &'static str,
+    /// Such as "Labels: `nodepool`." or "No labels."
+    pub(crate) labels: &'static str,
+    pub(crate) help: &'static str,
+}
+
+/// One row a metric: its labels, its field and type, how it is made, its name and its help text. The row is all there is
+/// to write beside the place that counts: `just tables` writes docs/metrics.md.
 macro_rules! metrics {
-    ($($(#[$labels:meta])* $field:ident: $kind:ty = $made:expr, $name:literal, $help:literal;)*) => {
+    ($(#[doc = $labels:literal] $field:ident: $kind:ty = $made:expr, $name:literal, $help:literal;)*) => {
         /// Every metric the controllers write.
         #[derive(Debug)]
         pub struct Metrics {
             $(
                 #[doc = concat!("`", $name, "`: ", $help, ".\n")]
-                $(#[$labels])*
+                #[doc = $labels]
                 pub $field: $kind,
             )*
             /// Those of conditions.
@@ -63,6 +76,14 @@ macro_rules! metrics {
         }
 
         impl Metrics {
+            /// Every row.
+            pub(crate) const ROWS: &[MetricRow] = &[$(MetricRow {
+                name: $name,
+                made_as: stringify!($kind),
+                labels: $labels,
+                help: $help,
+            },)*];
+
             /// Makes the metrics; [`Self::register`] shows them.
             pub fn new() -> Self {
                 Self {

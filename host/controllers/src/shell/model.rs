@@ -1,6 +1,6 @@
 //! What controllers read: the model of the cluster that the watches feed, and single objects as they are right now.
 //!
-//! Facts come in by [`Model::apply`] only, from the watches and from the [`crate::writer`]. Answers to
+//! Facts come in by [`Model::apply`] only, from the watches and from the [`crate::shell::writer`]. Answers to
 //! `pkg/controllers/state/cluster.go` and to the reading half of controller-runtime's client.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
@@ -13,13 +13,13 @@ use k8s_openapi::api::core::v1::Node;
 use kube::Client;
 use kube::api::Api;
 use scheduling::pod::{Pod, PodKey};
-use state::{Changes, Cluster, Event, Refused, Snapshot, SyncGate};
+use state::{Changes, Cluster, Event, Refused, Snapshot};
 use tokio::sync::watch;
 use tracing::warn;
 
-use crate::error::ReconcileError;
-use crate::managed::Managed as _;
-use crate::paging::for_each_listed;
+use crate::shell::error::ReconcileError;
+use crate::shell::managed::Managed as _;
+use crate::shell::paging::for_each_listed;
 use crate::watches::progress::FirstLists;
 
 /// Shared by all that read, by the watches and by the writer.
@@ -91,9 +91,9 @@ impl Model {
     /// Whether the model may be relied on: everything was listed once, and every claim has its instance.
     pub(crate) fn is_synced(&self) -> bool {
         let cluster = self.cluster.read().unwrap_or_else(PoisonError::into_inner);
-        let gate = cluster.sync_gate();
+        let is_launched = cluster.is_every_claim_launched();
         drop(cluster);
-        let is_synced = self.progress().is_complete() && gate == SyncGate::Synced;
+        let is_synced = self.progress().is_complete() && is_launched;
         let mut since = self.unsynced();
         if is_synced {
             *since = None;

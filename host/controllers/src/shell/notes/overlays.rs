@@ -11,26 +11,31 @@ use scheduling::node_overlay::{self, Overlaid};
 /// Overlays in force, once they were judged, and what they make of the types told last.
 #[derive(Debug, Default)]
 pub(crate) struct Overlays {
-    pub(super) judged: RwLock<Option<Arc<JudgedOverlays>>>,
-    pub(super) latest: Mutex<BTreeMap<String, Latest>>,
+    judged: RwLock<Option<Arc<JudgedOverlays>>>,
+    latest: Mutex<BTreeMap<String, Latest>>,
 }
 
 #[derive(Debug)]
-pub(super) struct JudgedOverlays {
-    pub(super) accepted: Vec<NodeOverlay>,
-    pub(super) pools: BTreeSet<String>,
+pub(crate) struct JudgedOverlays {
+    pub(crate) accepted: Vec<NodeOverlay>,
+    pub(crate) pools: BTreeSet<String>,
 }
 
 #[derive(Debug)]
-pub(super) struct Latest {
+struct Latest {
     judged: Arc<JudgedOverlays>,
     told: Arc<[Arc<InstanceType>]>,
     overlaid: Arc<Overlaid>,
 }
 
 impl Overlays {
+    pub(crate) fn set(&self, judged: JudgedOverlays) {
+        let mut before = self.judged.write().unwrap_or_else(PoisonError::into_inner);
+        *before = Some(Arc::new(judged));
+    }
+
     /// The pool's types under the overlays in force; nothing as long as the pool was not part of a judgement.
-    pub(super) fn overlay(
+    pub(crate) fn overlay(
         &self,
         pool: &NodePool,
         told: &Arc<[Arc<InstanceType>]>,
