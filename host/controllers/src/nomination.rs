@@ -42,8 +42,6 @@ const WRITES_AT_ONCE: usize = 16;
 const HELD_READY: Duration = Duration::from_secs(12);
 /// The same while a crowd of pods waits: instances that are launched together boot in 20 to 45 seconds.
 const HELD_IN_CROWD: Duration = Duration::from_secs(30);
-/// For how long a crowd waits for the last few of the nodes of a plan, too.
-const HELD_FOR_LAST_FEW: Duration = Duration::from_secs(20);
 /// How long pods have to show that they were told.
 const NOMINATED_AGAIN: SignedDuration = SignedDuration::from_secs(2);
 /// How long one that is not ready is, which takes no pods anyway: something that it waits for might.
@@ -244,15 +242,14 @@ impl Nominations {
     fn waits_for_others(&self, snapshot: &Snapshot, claim: &str, node: &Node) -> bool {
         let now = self.model.now();
         let is_crowded = is_crowded(snapshot);
-        let is_due = |held| latest_opening(node, held).is_none_or(|it| now >= it);
         let held = if is_crowded {
             HELD_IN_CROWD
         } else {
             HELD_READY
         };
+        let is_due = latest_opening(node, held).is_none_or(|it| now >= it);
         let matters = !self.is_on() || is_crowded;
-        let spares_last_few = is_crowded && is_due(HELD_FOR_LAST_FEW);
-        matters && !is_due(held) && awaits_others(snapshot, claim, spares_last_few)
+        matters && !is_due && awaits_others(snapshot, claim)
     }
 
     /// Gives pods that could not be told of their node others, of which they can.

@@ -27,9 +27,6 @@ const ONE_PLAN: SignedDuration = SignedDuration::from_secs(10);
 /// Of so many pods that wait, kube-scheduler tries the last seconds after the first: it writes what it says of each that finds no
 /// place, and looks for pods to preempt.
 const CROWD: usize = 200;
-/// One of so many nodes of a plan.
-const LAST_FEW: usize = 10;
-
 /// How long after a node opened its pods are told of it again: kube-scheduler takes the nomination off a pod that it tried in vain.
 const RENOMINATED_FOR: SignedDuration = SignedDuration::from_secs(60);
 
@@ -46,24 +43,22 @@ pub fn awaits_its_pods(snapshot: &Snapshot, claim: &str, now: Timestamp) -> bool
 
 /// Whether other nodes that were planned together with this one are still on their way, and it matters. The
 /// scheduler, told nothing, fills the first node to open with whatever fits, and those for whom it was bought need others; with all
-/// of them open it spreads pods over them as widely as the plan did. For the last few it need not wait.
-pub fn awaits_others(snapshot: &Snapshot, claim: &str, spares_last_few: bool) -> bool {
+/// of them open it spreads pods over them as widely as the plan did.
+pub fn awaits_others(snapshot: &Snapshot, claim: &str) -> bool {
     let created_at = |node: &StateNode| node.claim.as_ref().and_then(|it| it.created_at);
     let own = snapshot.node_of_claim(claim).and_then(|it| created_at(it));
     let Some(own) = own else {
         return false;
     };
     let is_of_plan = |at| own.duration_since(at).abs() <= ONE_PLAN;
-    let of_plan = snapshot
-        .nodes()
-        .filter(|node| !node.is_marked_for_deletion() && created_at(node).is_some_and(is_of_plan));
-    let (mut all, mut coming) = (0, 0);
-    for node in of_plan {
-        all += 1;
-        coming += usize::from(!node.is_ready() && node.claim_name() != Some(claim));
-    }
-    let spared = if spares_last_few { all / LAST_FEW } else { 0 };
-    coming > spared && !are_alike(snapshot)
+    let mut nodes = snapshot.nodes();
+    let is_coming = nodes.any(|node| {
+        !node.is_ready()
+            && !node.is_marked_for_deletion()
+            && node.claim_name() != Some(claim)
+            && created_at(node).is_some_and(is_of_plan)
+    });
+    is_coming && !are_alike(snapshot)
 }
 
 /// Whether a node is ready and still closed.
