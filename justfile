@@ -104,5 +104,6 @@ tables:
     page="$(cargo run -q -p state --example outcomes docs/troubleshooting.md)" && printf '%s\n' "$page" > docs/troubleshooting.md
     page="$(cargo run -q -p controllers --example metrics docs/metrics.md)" && printf '%s\n' "$page" > docs/metrics.md
     cargo run -p apis --example crds -- charts/mortise/crds
+    MORTISE_WRITES_TABLES=1 cargo test -p aws ami_family::tests
     cargo run -p controllers --example rbac -- charts/mortise/templates/_rules.tpl
     MORTISE_WRITES_TABLES=1 cargo test -p operator --bin mortise settings_tables::what_is_made_of_the_flags_is_fresh

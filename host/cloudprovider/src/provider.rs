@@ -54,6 +54,8 @@ pub struct Launched {
     pub launched_at: Option<jiff::Timestamp>,
     /// Whether the cloud is already taking the instance away.
     pub is_terminating: bool,
+    /// Whether it has stopped or is about to.
+    pub is_stopped: bool,
 }
 
 /// Result of resolving a NodeClass: the whole status to write.

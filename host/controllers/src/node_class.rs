@@ -22,6 +22,8 @@ use crate::shell::recorder::{EventType, Notice};
 use crate::shell::runtime::{Action, Reconciler};
 
 const RELEASE_POLL: Duration = Duration::from_secs(30);
+/// Claims that an event names; the others are counted.
+const CLAIMS_NAMED_MAX: usize = 5;
 
 /// The controller.
 pub(crate) struct NodeClassController {
@@ -202,7 +204,7 @@ impl JournalEntry for NodeClassEntry<'_> {
         let Self::AwaitsClaims(claims) = self else {
             return Vec::new();
         };
-        let message = format!("Waiting on NodeClaim termination for {}", claims.join(", "));
+        let message = format!("Waiting on NodeClaim termination for {}", some_of(claims));
         let (regarding, reason) = (class.object_ref(&()), "WaitingOnNodeClaimTermination");
         vec![Notice::new(regarding, EventType::Normal, reason, message)]
     }
@@ -223,6 +225,17 @@ impl JournalEntry for NodeClassEntry<'_> {
     }
 }
 
+/// A class may have thousands of claims.
+fn some_of(claims: &[String]) -> String {
+    let named = claims.len().min(CLAIMS_NAMED_MAX);
+    let names = claims.iter().take(named).map(String::as_str);
+    let names = names.collect::<Vec<_>>().join(", ");
+    match claims.len() - named {
+        0 => names,
+        others => format!("{names} and {others} other(s)"),
+    }
+}
+
 fn hash_version(annotations: &BTreeMap<String, String>) -> Option<&String> {
     annotations.get(labels::EC2_NODE_CLASS_HASH_VERSION_ANNOTATION)
 }
@@ -238,5 +251,23 @@ fn decide(class: &Ec2NodeClass, users: Vec<String>) -> Step {
         (true, false) => Step::Leave,
         (true, true) if users.is_empty() => Step::Release,
         (true, true) => Step::AwaitClaims(users),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::some_of;
+
+    #[test]
+    fn five_claims_are_named_and_the_others_counted() {
+        let claims: Vec<String> = ('a'..='g').map(String::from).collect();
+        let cases = [
+            (1, "a"),
+            (5, "a, b, c, d, e"),
+            (7, "a, b, c, d, e and 2 other(s)"),
+        ];
+        for (count, want) in cases {
+            assert_eq!(some_of(&claims[..count]), want);
+        }
     }
 }

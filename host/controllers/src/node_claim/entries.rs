@@ -150,6 +150,14 @@ impl JournalEntry for ClaimEntry<'_> {
                 pods,
                 ..
             } => insufficient_capacity(claim, message, pods),
+            Self::LaunchGivenUp {
+                cause: LaunchFailure::NodeClassNotReady,
+                message,
+                ..
+            } => {
+                let message = format!("Failed resolving NodeClass: {message}");
+                notice(Warning, "NodeClassNotReady", message)
+            }
             Self::UnregisteredTaintMissing { .. } => {
                 let message = "Missing karpenter.sh/unregistered taint which prevents registration related race \
                                conditions on Karpenter-managed nodes";
@@ -173,10 +181,6 @@ impl JournalEntry for ClaimEntry<'_> {
             | Self::OffPlan { .. }
             | Self::Launched { .. }
             | Self::LaunchFailed { .. }
-            | Self::LaunchGivenUp {
-                cause: LaunchFailure::NodeClassNotReady,
-                ..
-            }
             | Self::GoneMeanwhile { .. }
             | Self::Registered { .. }
             | Self::Initialized { .. }

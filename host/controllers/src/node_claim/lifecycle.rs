@@ -26,12 +26,10 @@ use crate::node_claim::launch::Launcher;
 use crate::node_claim::liveness::TimeLimit;
 use crate::node_claim::{NodeClaimExt, registration};
 use crate::node_pool::registration_health::Registration;
+use crate::nomination::next_look;
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::runtime::{Action, Reconciler};
-
-/// How soon the provider is asked again whether a node may register.
-const HOOK_POLL: Duration = Duration::from_secs(1);
 
 /// The controller.
 pub(crate) struct Lifecycle {
@@ -225,8 +223,8 @@ impl Lifecycle {
 
     /// At full seconds, so that nodes which open together do so at once.
     fn next_poll(&self) -> Duration {
-        let nanos = self.shell.now().subsec_nanosecond().unsigned_abs();
-        HOOK_POLL.saturating_sub(Duration::from_nanos(nanos.into()))
+        let now = self.shell.now();
+        next_look(now).duration_since(now).unsigned_abs()
     }
 
     async fn initialize(&self, claim: &NodeClaim, node: &Node) -> Result<Action, ReconcileError> {

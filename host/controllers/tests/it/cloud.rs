@@ -295,6 +295,7 @@ impl CloudProvider for Cloud {
                     allocatable: capacity(*cpus),
                     launched_at: Some(now),
                     is_terminating: false,
+                    is_stopped: false,
                 };
                 state.by_uid.insert(uid, id.clone());
                 state.instances.insert(id, launched.clone());
