@@ -72,7 +72,9 @@ impl CapacityBufferController {
     ) -> Result<Action, ReconcileError> {
         let api = Api::namespaced(self.shell.client.clone(), &key.namespace);
         patch(&api, before, after, PatchTarget::Status).await?;
-        self.batcher.trigger(&before.uid().unwrap_or_default());
+        if let Some(uid) = before.uid() {
+            self.batcher.trigger(&uid);
+        }
         Ok(AGAIN)
     }
 }
