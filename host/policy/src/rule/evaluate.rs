@@ -3,6 +3,9 @@
 //! Types were settled when the expression was compiled, so nothing is looked up by name here. Every node costs a step
 //! and every loop pays for each turn; the budget of steps is what fuel is to a component, and as repeatable.
 
+mod arithmetic;
+mod row_facts;
+
 use std::cmp::Ordering;
 use std::rc::Rc;
 
@@ -10,45 +13,21 @@ use jiff::tz::TimeZone;
 
 use super::apply::{apply, concatenated};
 use super::civil::{self, CivilField};
-use super::evaluation_error::{Evaluated, EvaluationError, EvaluationProblem, overflow, problem};
+use super::evaluation_error::{Evaluated, EvaluationError, EvaluationProblem, problem};
 use super::facts::LabelSet;
 use super::functions::Function;
-use super::node::{Arithmetic, Comparison, Loop, LoopKind, RuleNode};
+use super::node::{Comparison, Loop, LoopKind, RuleNode};
 use super::pattern::{COMPILE_STEPS, Pattern};
 use super::place::SourcePosition;
 use super::steps::Steps;
 use super::value::Value;
-use crate::needs::Need;
+use arithmetic::{real, whole};
+pub(crate) use row_facts::{RowFacts, Variable};
 
 /// What a list takes for each of its items.
 const ITEM_BYTES: usize = 32;
 /// What it takes to break a moment down, in steps.
 const CIVIL_STEPS: u64 = 10;
-
-/// A word of a vocabulary.
-pub(crate) trait Variable: Copy + PartialEq + std::fmt::Debug + 'static {
-    /// Whether its value hangs on the claim; what does not is computed once a round for each row.
-    fn is_of_claim(self) -> bool;
-
-    /// What must be told beside the plain tables, so that it has a value.
-    fn need(self) -> Option<Need>;
-}
-
-/// What an expression looks at: one offering, one move, or one pool with one reason.
-pub(crate) trait RowFacts {
-    /// Name of a fact, resolved.
-    type Variable: Variable;
-
-    fn value(&self, variable: Self::Variable) -> Value<'_>;
-
-    fn label(&self, set: LabelSet, key: &str) -> Option<&str>;
-
-    /// Steps beyond the first that telling a value takes.
-    fn steps(&self, variable: Self::Variable) -> u64;
-
-    /// Labels that there are to look through.
-    fn labels(&self, set: LabelSet) -> usize;
-}
 
 /// The evaluation of a policy's expressions for one row.
 pub(crate) struct Evaluation<'a, 's, F: RowFacts> {
@@ -386,42 +365,5 @@ impl<'a, 's, F: RowFacts> Evaluation<'a, 's, F> {
             LoopKind::ExistsOne => Value::Bool(holding == 1),
             LoopKind::Map | LoopKind::Filter => Value::List(Rc::new(made)),
         })
-    }
-}
-
-fn whole<'a>(
-    operator: Arithmetic,
-    left: &Value<'_>,
-    right: &Value<'_>,
-    at: SourcePosition,
-) -> Evaluated<'a> {
-    let (Some(left), Some(right)) = (left.int(), right.int()) else {
-        return Ok(Value::Double(real(operator, left.number(), right.number())));
-    };
-    if right == 0 && operator == Arithmetic::Remainder {
-        return Err(problem(at, EvaluationProblem::DivisionByZero));
-    }
-    let value = match operator {
-        Arithmetic::Add => left.checked_add(right),
-        Arithmetic::Subtract => left.checked_sub(right),
-        Arithmetic::Multiply => left.checked_mul(right),
-        Arithmetic::Remainder => left.checked_rem(right),
-        Arithmetic::Least => Some(left.min(right)),
-        Arithmetic::Greatest => Some(left.max(right)),
-        // Part of a node is a price too: ints are divided as doubles are.
-        Arithmetic::Divide => return Ok(Value::Double(left as f64 / right as f64)),
-    };
-    value.map(Value::Int).ok_or_else(|| overflow(at))
-}
-
-fn real(operator: Arithmetic, left: f64, right: f64) -> f64 {
-    match operator {
-        Arithmetic::Add => left + right,
-        Arithmetic::Subtract => left - right,
-        Arithmetic::Multiply => left * right,
-        Arithmetic::Divide => left / right,
-        Arithmetic::Remainder => left % right,
-        Arithmetic::Least => left.min(right),
-        Arithmetic::Greatest => left.max(right),
     }
 }

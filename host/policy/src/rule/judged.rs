@@ -8,7 +8,7 @@ use hooks::disruption::{
 use super::facts::{MoveFacts, Owners, PoolFacts};
 use super::{Expressions, Judgement, PolicyRule, Ran, with_steps};
 use crate::answer::Allowed;
-use crate::call_failure::CallFailure;
+use crate::guest::call_failure::CallFailure;
 use crate::interface::exchange::JudgeAsk;
 
 impl PolicyRule {

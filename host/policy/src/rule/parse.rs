@@ -3,11 +3,14 @@
 //! No tree is deeper than a named bound, however it is written: chains of operators count as parentheses do. So
 //! whatever walks a tree, or drops it, has stack enough. The first thing that fits nowhere ends an expression.
 
+mod expr;
+
 #[cfg(test)]
 mod tests;
 
 use super::place::{RuleFault, SourcePosition};
 use super::tokens::{Placed, Token, tokens};
+pub(super) use expr::{Expr, ExprKind};
 
 /// Longest expression; a page of text, for a person to read.
 const TEXT_BYTES_MAX: usize = 4096;
@@ -37,77 +40,6 @@ const RESERVED: [&str; 17] = [
 
 /// Words that are no names, not even of fields.
 const KEYWORDS: [&str; 4] = ["true", "false", "null", "in"];
-
-/// An expression as it is written.
-#[derive(Debug, PartialEq)]
-pub(super) struct Expr {
-    pub(super) at: SourcePosition,
-    /// 1 for a word.
-    pub(super) depth: u16,
-    pub(super) kind: ExprKind,
-}
-
-/// What an expression is.
-#[derive(Debug, PartialEq)]
-pub(super) enum ExprKind {
-    Null,
-    Bool(bool),
-    Int(i64),
-    Double(f64),
-    Text(String),
-    Name(String),
-    List(Vec<Expr>),
-    /// `of.field`, or `of.?field`.
-    Select {
-        of: Box<Expr>,
-        field: String,
-        is_optional: bool,
-    },
-    /// `of[key]`, or `of[?key]`.
-    Index {
-        of: Box<Expr>,
-        key: Box<Expr>,
-        is_optional: bool,
-    },
-    Call {
-        name: String,
-        args: Vec<Expr>,
-    },
-    Method {
-        of: Box<Expr>,
-        name: String,
-        args: Vec<Expr>,
-    },
-    Not(Box<Expr>),
-    Negate(Box<Expr>),
-    /// An operator that joins two, by its sign.
-    Binary(&'static str, Box<[Expr; 2]>),
-    /// All of them, or any of them.
-    And(Vec<Expr>),
-    Or(Vec<Expr>),
-    If(Box<[Expr; 3]>),
-}
-
-impl ExprKind {
-    fn depth_below(&self) -> u16 {
-        let deepest = |parts: &[Expr]| parts.iter().map(|it| it.depth).max().unwrap_or(0);
-        match self {
-            Self::Null
-            | Self::Bool(_)
-            | Self::Int(_)
-            | Self::Double(_)
-            | Self::Text(_)
-            | Self::Name(_) => 0,
-            Self::List(parts) | Self::And(parts) | Self::Or(parts) => deepest(parts),
-            Self::Call { args, .. } => deepest(args),
-            Self::Select { of, .. } | Self::Not(of) | Self::Negate(of) => of.depth,
-            Self::Index { of, key, .. } => of.depth.max(key.depth),
-            Self::Method { of, args, .. } => of.depth.max(deepest(args)),
-            Self::Binary(_, parts) => deepest(&**parts),
-            Self::If(parts) => deepest(&**parts),
-        }
-    }
-}
 
 /// The tree of an expression that begins at a place; what is wrong with it is added to the faults.
 pub(super) fn parse(

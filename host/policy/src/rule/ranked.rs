@@ -6,7 +6,7 @@ use hooks::ranking::{ClaimView, RankRound, Ranking};
 use super::facts::{OfferingFacts, Owners, OwnersView, RankVariable, UsageIndex};
 use super::steps::Steps;
 use super::{Expressions, Judgement, PolicyRule, Ran, with_steps};
-use crate::call_failure::CallFailure;
+use crate::guest::call_failure::CallFailure;
 use crate::interface::exchange::RankAsk;
 
 /// What a rank rule says of one row.
