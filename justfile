@@ -102,10 +102,12 @@ author:
 policies:
     cargo run -p guest-sdk --example build-policies
 
-# Writes the tables of the code anew: outcomes, settings, the chart's copies of the CRDs, rules of roles and environment.
+# Writes the tables of the code anew: outcomes, metrics, settings, the chart's copies of the CRDs, rules of roles and environment.
 tables:
     table="$(cargo run -q -p state --example outcomes)" && printf '%s\n' "$table" > host/state/OUTCOMES.md
     page="$(cargo run -q -p state --example outcomes docs/troubleshooting.md)" && printf '%s\n' "$page" > docs/troubleshooting.md
+    page="$(cargo run -q -p controllers --example metrics docs/metrics.md)" && printf '%s\n' "$page" > docs/metrics.md
     cargo run -p apis --example crds -- charts/mortise/crds
+    MORTISE_WRITES_TABLES=1 cargo test -p aws ami_family::tests
     cargo run -p controllers --example rbac -- charts/mortise/templates/_rules.tpl
     MORTISE_WRITES_TABLES=1 cargo test -p operator --bin mortise settings_tables::what_is_made_of_the_flags_is_fresh

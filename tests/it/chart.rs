@@ -153,7 +153,7 @@ fn the_chart_of_the_definitions_renders() {
 /// Names of metrics in the sources that register them; the encoder adds `_total` to counters.
 pub(crate) fn registered() -> BTreeSet<String> {
     let files = [
-        "host/controllers/src/metrics.rs",
+        "host/controllers/src/shell/metrics.rs",
         "host/controllers/src/observability.rs",
         "host/aws/src/metrics.rs",
         "host/operator/src/policy_metrics.rs",

@@ -12,7 +12,7 @@ use tests::served::Served;
 use tests::{mortise, workspace_root};
 
 /// Every flag, with a value that is not its default.
-const CHANGED: [(&str, &str); 43] = [
+const CHANGED: [(&str, &str); 44] = [
     ("cloud", "simulated"),
     ("seed", "2"),
     ("boot", "3s"),
@@ -25,6 +25,7 @@ const CHANGED: [(&str, &str); 43] = [
     ("isolated-vpc", "true"),
     ("vm-memory-overhead-percent", "0.1"),
     ("reserved-enis", "1"),
+    ("aws-feature-gates", "NodeClassCEL=true"),
     ("interruption-queue", "blue"),
     ("ami-refresh-interval", "2m"),
     ("subnet-refresh-interval", "3m"),

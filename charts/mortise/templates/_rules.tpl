@@ -4,25 +4,21 @@ What the controller may do, one template for each role. Written from host/contro
 */}}
 
 {{- define "mortise.rules.core" -}}
-# What may be bought, and what was.
+# What may be bought.
 - apiGroups: ["karpenter.sh"]
-  resources: ["nodepools", "nodeclaims"]
+  resources: ["nodepools"]
+  verbs: ["get", "list", "watch"]
+# What was bought.
+- apiGroups: ["karpenter.sh"]
+  resources: ["nodeclaims"]
   verbs: ["get", "list", "watch"]
 # What pods can run on.
 - apiGroups: [""]
   resources: ["nodes"]
   verbs: ["get", "list", "watch"]
-# What runs and what waits, and the labels by which affinity selects namespaces.
+# The labels by which affinity selects namespaces.
 - apiGroups: [""]
-  resources: ["pods", "namespaces"]
-  verbs: ["list", "watch"]
-# Where volumes bind pods to a zone.
-- apiGroups: [""]
-  resources: ["persistentvolumes", "persistentvolumeclaims"]
-  verbs: ["list", "watch"]
-# How many volumes a node takes, and which one that goes has yet to let go of.
-- apiGroups: ["storage.k8s.io"]
-  resources: ["storageclasses", "csinodes", "volumeattachments"]
+  resources: ["namespaces"]
   verbs: ["list", "watch"]
 # What comes onto every new node.
 - apiGroups: ["apps"]
@@ -32,10 +28,40 @@ What the controller may do, one template for each role. Written from host/contro
 - apiGroups: ["policy"]
   resources: ["poddisruptionbudgets"]
   verbs: ["list", "watch"]
+# Where volumes can be made.
+- apiGroups: ["storage.k8s.io"]
+  resources: ["storageclasses"]
+  verbs: ["list", "watch"]
+# Where volumes bind pods to a zone.
+- apiGroups: [""]
+  resources: ["persistentvolumes"]
+  verbs: ["list", "watch"]
+# Which volumes pods have.
+- apiGroups: [""]
+  resources: ["persistentvolumeclaims"]
+  verbs: ["list", "watch"]
+# How many volumes a node takes.
+- apiGroups: ["storage.k8s.io"]
+  resources: ["csinodes"]
+  verbs: ["list", "watch"]
+# Which volume a node that goes has yet to let go of.
+- apiGroups: ["storage.k8s.io"]
+  resources: ["volumeattachments"]
+  verbs: ["list", "watch"]
+# What runs and what waits.
+- apiGroups: [""]
+  resources: ["pods"]
+  verbs: ["list", "watch"]
 {{- if include "mortise.watchesWorkloads" . }}
 # How many pods are wanted, and how they are selected.
 - apiGroups: ["apps"]
-  resources: ["replicasets", "statefulsets"]
+  resources: ["replicasets"]
+  verbs: ["list", "watch"]
+{{- end }}
+{{- if include "mortise.watchesWorkloads" . }}
+# The same, of pods with a name of their own.
+- apiGroups: ["apps"]
+  resources: ["statefulsets"]
   verbs: ["list", "watch"]
 {{- end }}
 {{- if include "mortise.isOn" .Values.settings.planComingPods }}
@@ -47,14 +73,14 @@ What the controller may do, one template for each role. Written from host/contro
 {{- if .Values.settings.schedulerConfig }}
 # Which pods the scheduler's default constraints count together.
 - apiGroups: [""]
-  resources: ["services", "replicationcontrollers"]
+  resources: ["replicationcontrollers"]
   verbs: ["list", "watch"]
 {{- end }}
-{{- if include "mortise.isOn" .Values.settings.featureGates.capacityBuffer }}
-# Room that is kept.
-- apiGroups: ["autoscaling.x-k8s.io"]
-  resources: ["capacitybuffers"]
-  verbs: ["get", "list", "watch"]
+{{- if .Values.settings.schedulerConfig }}
+# The same, of pods that serve together.
+- apiGroups: [""]
+  resources: ["services"]
+  verbs: ["list", "watch"]
 {{- end }}
 {{- if include "mortise.isOn" .Values.settings.featureGates.capacityBuffer }}
 # The pods for which a buffer keeps room.
@@ -68,6 +94,12 @@ What the controller may do, one template for each role. Written from host/contro
   resources: ["podtemplates"]
   verbs: ["list", "watch"]
 {{- end }}
+{{- if include "mortise.isOn" .Values.settings.featureGates.capacityBuffer }}
+# Room that is kept.
+- apiGroups: ["autoscaling.x-k8s.io"]
+  resources: ["capacitybuffers"]
+  verbs: ["get", "list", "watch"]
+{{- end }}
 {{- if include "mortise.isOn" .Values.settings.featureGates.nodeOverlay }}
 # Prices and capacity that are other than the cloud says.
 - apiGroups: ["karpenter.sh"]
@@ -75,9 +107,27 @@ What the controller may do, one template for each role. Written from host/contro
   verbs: ["list", "watch"]
 {{- end }}
 {{- if not (include "mortise.isOn" .Values.settings.ignoreDRARequests) }}
+# The devices of nodes.
+- apiGroups: ["resource.k8s.io"]
+  resources: ["resourceslices"]
+  verbs: ["list", "watch"]
+{{- end }}
+{{- if not (include "mortise.isOn" .Values.settings.ignoreDRARequests) }}
+# What devices there are to ask for.
+- apiGroups: ["resource.k8s.io"]
+  resources: ["deviceclasses"]
+  verbs: ["list", "watch"]
+{{- end }}
+{{- if not (include "mortise.isOn" .Values.settings.ignoreDRARequests) }}
 # Devices that pods claim.
 - apiGroups: ["resource.k8s.io"]
-  resources: ["deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"]
+  resources: ["resourceclaims"]
+  verbs: ["list", "watch"]
+{{- end }}
+{{- if not (include "mortise.isOn" .Values.settings.ignoreDRARequests) }}
+# The same, as templates.
+- apiGroups: ["resource.k8s.io"]
+  resources: ["resourceclaimtemplates"]
   verbs: ["list", "watch"]
 {{- end }}
 # Nodes are bought, marked and given back by their claims.
@@ -179,8 +229,12 @@ What the controller may do, one template for each role. Written from host/contro
 {{- end }}
 
 {{- define "mortise.rules.policies" -}}
-# Policies, what they name, and the annotation that says what became of them.
+# Policies, and what they name.
 - apiGroups: [""]
   resources: ["configmaps"]
-  verbs: ["get", "list", "watch", "patch"]
+  verbs: ["get", "list", "watch"]
+# The annotation that says what became of a policy.
+- apiGroups: [""]
+  resources: ["configmaps"]
+  verbs: ["patch"]
 {{- end }}

@@ -21,6 +21,11 @@ pub const NODE_POOL_HASH_VERSION: &str = "v3";
 /// Version of [`ec2_node_class`].
 pub const EC2_NODE_CLASS_HASH_VERSION: &str = "v6";
 
+/// Hash of a text alone, of which Karpenter makes names.
+pub fn text(value: &str) -> u64 {
+    structure::text(value)
+}
+
 /// Hash of what a pool's nodes are made from: the template without its requirements.
 pub fn node_pool(node_pool: &NodePool) -> String {
     nodepool::template(&node_pool.spec.template).to_string()

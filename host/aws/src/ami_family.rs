@@ -9,6 +9,8 @@ mod bottlerocket;
 pub(crate) mod features;
 mod flags;
 mod mime;
+#[cfg(test)]
+mod tests;
 mod windows;
 
 use std::collections::BTreeMap;

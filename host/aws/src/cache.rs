@@ -52,6 +52,14 @@ impl<K: Ord + Clone, V: Clone> TtlCache<K, V> {
         entries.insert(key, (value, after(now, ttl)));
     }
 
+    /// Adds an entry, unless the key has one, be it expired.
+    pub(crate) fn insert_if_absent(&self, key: K, value: V, now: Timestamp) {
+        let mut entries = lock(&self.entries);
+        entries
+            .entry(key)
+            .or_insert_with(|| (value, after(now, self.ttl)));
+    }
+
     /// Forgets an entry.
     pub(crate) fn remove(&self, key: &K) -> Option<V> {
         lock(&self.entries).remove(key).map(|(value, _)| value)

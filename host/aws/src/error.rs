@@ -249,33 +249,44 @@ fn unauthorized(text: &str) -> (&'static str, &'static str) {
 mod tests {
     use super::*;
 
+    /// Every word that a row of the table may have, with the function that it stands for.
+    const CLASSES: [(&str, fn(&ApiError) -> bool); 8] = [
+        ("ice", |error| is_unfulfillable(&error.code)),
+        ("missing", is_not_found),
+        ("exists", is_already_exists),
+        ("denied", is_denied),
+        ("unauthorized", is_unauthorized),
+        ("dry-run", is_dry_run),
+        ("profile-unknown", is_profile_unknown),
+        ("user-data-too-large", is_user_data_too_large),
+    ];
+
     #[test]
-    fn launch_failures_get_the_reason_of_the_first_fitting_rule() {
-        let cases = [
-            (
-                "AuthFailure.ServiceLinkedRoleCreationNotPermitted: x",
-                "SpotSLRCreationFailed",
-            ),
-            ("UnauthorizedOperation: you are not", "Unauthorized"),
-            (
-                "AuthFailure: Not authorized for images: [ami-1]",
-                "AMIAuthorizationFailure",
-            ),
-            (
-                "InvalidParameter: sg and subnet belong to different networks.",
-                "SecurityGroupSubnetVPCMismatch",
-            ),
-            (
-                "InvalidLaunchTemplateId.NotFound: lt-1",
-                "LaunchTemplateNotFound",
-            ),
-            ("InvalidAMIID.NotFound: ami-1", "AMINotFound"),
-            ("VcpuLimitExceeded: more vCPU", "VCPULimitExceeded"),
-            ("something new", "LaunchFailed"),
-        ];
-        for (text, want) in cases {
-            assert_eq!(classify(text).0, want, "{text}");
+    fn every_documented_code_is_what_the_table_says() {
+        let table = include_str!("../testdata/error-codes.csv");
+        let mut codes: Vec<&str> = Vec::new();
+        for line in table.lines().filter(|line| !line.starts_with('#')) {
+            let fields: Vec<&str> = line.split(';').collect();
+            let [code, text, reason, classes] = fields[..] else {
+                panic!("{line}");
+            };
+            let error = ApiError::client(code, text);
+            assert_eq!(classify(&error.to_string()).0, reason, "{line}");
+            let found = CLASSES.iter().filter(|(_, is_one)| is_one(&error));
+            let found: Vec<&str> = found.map(|(class, _)| *class).collect();
+            assert_eq!(found.join(" "), classes, "{line}");
+            let is_final = found.contains(&"missing") || found.contains(&"denied");
+            let reboot = reboot_error("rebooting", &error);
+            assert_eq!(
+                matches!(reboot, RebootError::Terminal(_)),
+                is_final,
+                "{line}"
+            );
+            codes.push(code);
         }
+        let lists = [&NOT_FOUND[..], &FORBIDDEN, &UNFULFILLABLE].concat();
+        let is_listed = |code: &&str| codes.contains(code);
+        assert!(lists.iter().all(is_listed), "the table lacks a code");
     }
 
     #[test]

@@ -54,8 +54,14 @@ pub struct Instance {
     pub capacity_type: &'static str,
     /// Reservation it runs in.
     pub capacity_reservation_id: Option<String>,
+    /// Whether that is a capacity block.
+    pub is_capacity_block: bool,
+    /// Whether that may be taken back.
+    pub is_interruptible: bool,
     /// Whether it is shutting down or gone.
     pub is_terminating: bool,
+    /// Whether it has stopped or is about to.
+    pub is_stopped: bool,
     /// When it was launched.
     pub launched_at: Option<Timestamp>,
     /// Subnet of its first interface.
@@ -80,6 +86,7 @@ impl Instance {
         let state = instance.state().and_then(|state| state.name());
         let tags = instance.tags();
         let placement = instance.placement();
+        let lifecycle = instance.instance_lifecycle();
         let groups = instance
             .security_groups()
             .iter()
@@ -91,9 +98,16 @@ impl Instance {
             image_id: instance.image_id().unwrap_or_default().to_owned(),
             capacity_type: capacity_type(instance, is_reserved_enabled),
             capacity_reservation_id: instance.capacity_reservation_id().map(str::to_owned),
+            is_capacity_block: lifecycle == Some(&InstanceLifecycleType::CapacityBlock),
+            is_interruptible: lifecycle
+                == Some(&InstanceLifecycleType::InterruptibleCapacityReservation),
             is_terminating: matches!(
                 state,
                 Some(InstanceStateName::ShuttingDown | InstanceStateName::Terminated)
+            ),
+            is_stopped: matches!(
+                state,
+                Some(InstanceStateName::Stopping | InstanceStateName::Stopped)
             ),
             launched_at: instance
                 .launch_time()

@@ -110,7 +110,7 @@ impl InstanceProfileProvider {
         for name in self.made_under(&profile_path(node_class, options)).await? {
             self.delete(&name).await?;
         }
-        Ok(())
+        self.delete(&legacy_profile_name(node_class, options)).await
     }
 
     /// Deletes every profile made for the cluster that is neither in use nor was lately.
@@ -289,6 +289,13 @@ fn profile_name(node_class: &Ec2NodeClass, options: &AwsOptions, role: &str) -> 
     let uid = node_class.metadata.uid.as_deref().unwrap_or_default();
     let class = node_class.metadata.name.as_deref().unwrap_or_default();
     let hash = fingerprint([options.region.as_str(), class, uid, role]);
+    format!("{}_{hash}", options.cluster_name)
+}
+
+/// The name that Karpenter gave before profiles had a path of their class.
+fn legacy_profile_name(node_class: &Ec2NodeClass, options: &AwsOptions) -> String {
+    let class = node_class.metadata.name.as_deref().unwrap_or_default();
+    let hash = apis::hash::text(&format!("{}{class}", options.region));
     format!("{}_{hash}", options.cluster_name)
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod base;
 mod cached;
 mod capacity;
 mod compatibility;
+mod reported;
 mod requirements;
 pub(crate) mod shape;
 mod volumes;
@@ -18,11 +19,12 @@ use apis::Ec2NodeClass;
 use aws_sdk_ec2::operation::describe_instance_type_offerings::DescribeInstanceTypeOfferingsInput;
 use aws_sdk_ec2::operation::describe_instance_types::DescribeInstanceTypesInput;
 use aws_sdk_ec2::types::{InstanceTypeInfo, LocationType};
-use cloudprovider::CloudProviderError;
+use cloudprovider::{CloudProviderError, RegisteredNode};
 use jiff::{SignedDuration, Timestamp};
 use scheduling::instance_type::InstanceType;
 
 use crate::cache::lock;
+use crate::kubelet::expressions::Expressions;
 use crate::offering::OfferingSources;
 use crate::options::AwsOptions;
 use crate::pages::all_pages;
@@ -31,7 +33,9 @@ use crate::seam::Ec2Api;
 use crate::tags::filter;
 
 use cached::{CachedTypes, Revision, build};
+pub(crate) use capacity::SettledKubelet;
 pub(crate) use compatibility::incompatibility;
+use reported::MemoryReports;
 use shape::ClassShape;
 
 const TYPES_PAGE: i32 = 100;
@@ -69,6 +73,7 @@ pub struct InstanceTypeProvider {
     doubted: Mutex<Option<(usize, usize)>>,
     loading: tokio::sync::Mutex<()>,
     entries: Mutex<BTreeMap<u64, CachedTypes>>,
+    reports: MemoryReports,
     /// By the class's name.
     seen: Mutex<BTreeMap<String, SeenClass>>,
 }
@@ -82,6 +87,7 @@ impl InstanceTypeProvider {
             doubted: Mutex::default(),
             loading: tokio::sync::Mutex::default(),
             entries: Mutex::default(),
+            reports: MemoryReports::default(),
             seen: Mutex::default(),
         }
     }
@@ -142,6 +148,63 @@ impl InstanceTypeProvider {
             self.refresh().await?;
         }
         known().ok_or_else(|| CloudProviderError::Other("no instance types are known".to_owned()))
+    }
+
+    /// What the expressions in the kubelet's settings of a class come to, by type; nothing where it has none.
+    pub(crate) async fn settled_kubelets(
+        &self,
+        node_class: &Ec2NodeClass,
+        options: &AwsOptions,
+        is_asked_for: impl Fn(&str) -> bool,
+    ) -> Result<BTreeMap<String, Result<SettledKubelet, String>>, CloudProviderError> {
+        let shape = ClassShape::of(node_class, None, options);
+        if shape.kubelet.expressions.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let expressions = Expressions::read(&shape.kubelet.expressions);
+        let expressions = expressions.map_err(CloudProviderError::NodeClassNotReady)?;
+        let catalogue = self.catalogue().await?;
+        let types = catalogue
+            .types
+            .iter()
+            .filter(|(name, _)| is_asked_for(name));
+        let settled = types.map(|(name, info)| {
+            let settled = capacity::settle(name, info, &shape, &expressions);
+            (name.clone(), settled)
+        });
+        Ok(settled.collect())
+    }
+
+    /// Takes down the memory that a node of a type reported, unless no node of that type can have it.
+    pub(crate) async fn note_memory(
+        &self,
+        node: &RegisteredNode<'_>,
+        node_class: &Ec2NodeClass,
+        now: Timestamp,
+    ) -> Result<(), CloudProviderError> {
+        let catalogue = self.catalogue().await?;
+        let (name, bytes) = (node.instance_type, node.memory_bytes);
+        let info = catalogue.types.get(name);
+        let advertised = info.and_then(|info| info.memory_info()?.size_in_mib());
+        let advertised = advertised.unwrap_or(0).saturating_mul(1 << 20);
+        // A report is believed for weeks, so one that cannot be true must not get in.
+        if bytes > advertised || bytes <= advertised / 2 {
+            tracing::debug!(
+                instance_type = name,
+                bytes,
+                advertised,
+                "a node reports memory that its type has not"
+            );
+            return Ok(());
+        }
+        if self.reports.note(node_class, name, bytes, now) {
+            tracing::debug!(
+                instance_type = name,
+                bytes,
+                "nodes have told how much memory the type has"
+            );
+        }
+        Ok(())
     }
 
     async fn describe_types(
@@ -205,8 +268,10 @@ impl InstanceTypeProvider {
         sources: &OfferingSources<'_>,
     ) -> Result<Arc<[Arc<InstanceType>]>, CloudProviderError> {
         let catalogue = self.catalogue().await?;
+        let reported = self.reports.of(node_class);
         let revision = Revision {
             catalogue: catalogue.revision,
+            memory: reported.revision,
             prices: sources.pricing.revision(),
             reservations: sources.reservations.revision(),
             unavailable: sources.unavailable.revision(sources.now),
@@ -216,7 +281,8 @@ impl InstanceTypeProvider {
         if let Some(built) = known.and_then(|key| self.built(key, revision, sources.now)) {
             return Ok(built);
         }
-        let shape = ClassShape::of(node_class, placement_group, options);
+        let mut shape = ClassShape::of(node_class, placement_group, options);
+        shape.reported_memory = reported;
         if shape.zones.is_empty() {
             return Err(CloudProviderError::Other(
                 "the class has no subnets yet".to_owned(),

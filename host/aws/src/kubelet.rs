@@ -3,6 +3,7 @@
 //! The schema lets any map through, so this module says what is wrong with it. It renders nothing. Answers to
 //! Karpenter's `pkg/providers/amifamily/bootstrap` inputs and `pkg/apis/v1/kubeletconfiguration.go`.
 
+pub(crate) mod expressions;
 mod fields;
 mod reader;
 
@@ -29,10 +30,18 @@ pub(crate) struct Kubelet {
     pub(crate) image_gc_high_threshold_percent: Option<i64>,
     pub(crate) image_gc_low_threshold_percent: Option<i64>,
     pub(crate) cpu_cfs_quota: Option<bool>,
-    /// Fields whose value is an expression; they count as absent above.
-    pub(crate) expressions: Vec<String>,
+    /// Values that are expressions; they count as absent above.
+    pub(crate) expressions: Vec<KubeletExpression>,
     /// As the user wrote it, expressions left out.
     pub(crate) raw: BTreeMap<String, Value>,
+}
+
+/// A value that follows from the machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KubeletExpression {
+    /// Such as `maxPods` or `kubeReserved.cpu`.
+    pub(crate) path: String,
+    pub(crate) source: String,
 }
 
 impl Kubelet {
@@ -66,11 +75,29 @@ impl Kubelet {
         reader.eviction("evictionMinimumReclaim");
         reader.unknown_fields();
         reader.relations(&kubelet);
-        for path in &reader.expressions {
-            kubelet.forget(path);
+        for expression in &reader.expressions {
+            kubelet.forget(&expression.path);
         }
         kubelet.expressions = reader.expressions;
         (kubelet, reader.errors)
+    }
+
+    /// With amounts in the place of expressions, by their path.
+    pub(crate) fn with_amounts(mut self, amounts: &BTreeMap<String, String>) -> Self {
+        for (path, amount) in amounts {
+            let Some((field, resource)) = path.split_once('.') else {
+                continue;
+            };
+            let reserved = match field {
+                "kubeReserved" => &mut self.kube_reserved,
+                _ => &mut self.system_reserved,
+            };
+            reserved.insert(resource.to_owned(), amount.clone());
+            if let Some(Value::Object(entries)) = self.raw.get_mut(field) {
+                entries.insert(resource.to_owned(), Value::from(amount.as_str()));
+            }
+        }
+        self
     }
 
     /// Fields that a family without `features` cannot apply.
@@ -168,11 +195,17 @@ mod tests {
         }));
         assert_eq!(errors, Vec::<String>::new());
         assert_eq!(kubelet.max_pods, None);
-        assert_eq!(kubelet.expressions, ["maxPods", "kubeReserved.cpu"]);
+        let paths = kubelet.expressions.iter().map(|it| it.path.as_str());
+        assert_eq!(paths.collect::<Vec<_>>(), ["maxPods", "kubeReserved.cpu"]);
         assert_eq!(kubelet.kube_reserved.keys().collect::<Vec<_>>(), ["memory"]);
         assert_eq!(
             kubelet.raw["kubeReserved"],
             serde_json::json!({"memory": "1Gi"})
         );
+        let amounts = [("kubeReserved.cpu".to_owned(), "20m".to_owned())].into();
+        let settled = kubelet.with_amounts(&amounts);
+        assert_eq!(settled.kube_reserved["cpu"], "20m");
+        let raw = serde_json::json!({"cpu": "20m", "memory": "1Gi"});
+        assert_eq!(settled.raw["kubeReserved"], raw);
     }
 }

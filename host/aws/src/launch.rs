@@ -17,17 +17,17 @@ mod template;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use apis::{Ec2NodeClass, labels};
 use cloudprovider::{CloudProviderError, LaunchAttempt, LaunchRequest, Launched, check_ready};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::batcher::{BatchWindow, CallBatcher};
+use crate::batcher::CallBatcher;
 use crate::cache::TtlCache;
 use crate::capacity_reservation::CapacityReservationProvider;
 use crate::error::{SPOT_ROLE_MISSING, SUBNET_FULL, is_unfulfillable, launch_failure};
 use crate::instance::{Instance, InstanceProvider};
+use crate::instance_type::InstanceTypeProvider;
 use crate::launch_template::{LaunchTemplateProvider, is_template_missing};
 use crate::metrics::{AwsMetrics, FailurePlace};
 use crate::options::AwsOptions;
@@ -43,7 +43,7 @@ use claim::claim_uid;
 use dealing::{Dealings, Outlook};
 use fleet::{
     FleetAnswer, FleetAttempt, FleetCall, FleetError, FleetFailure, FleetInstance, FleetOutcome,
-    FleetRequest,
+    FleetRequest, WINDOW,
 };
 use launched::Bought;
 use plan::LaunchPlan;
@@ -80,6 +80,7 @@ pub(crate) struct LaunchContext<'a> {
     pub(crate) instances: &'a InstanceProvider,
     pub(crate) reservations: &'a CapacityReservationProvider,
     pub(crate) unavailable: &'a UnavailableOfferings,
+    pub(crate) instance_types: &'a InstanceTypeProvider,
     pub(crate) placement_group: Option<PlacementGroup>,
     pub(crate) now: Timestamp,
 }
@@ -207,6 +208,12 @@ impl InstanceLauncher {
 
     async fn attempt(&self, context: &LaunchContext<'_>) -> Result<Attempt, CloudProviderError> {
         let plan = LaunchPlan::of(context)?;
+        if let Some(types) = plan.falls_back_on(&context.request.node_claim) {
+            tracing::warn!(
+                types,
+                "spot is allowed and none of it is for sale, and on demand there are few types to choose from"
+            );
+        }
         let status = context.request.node_class.status.as_ref();
         let subnets = status.map(|status| status.subnets.as_slice());
         let zonal = context
@@ -245,7 +252,7 @@ impl InstanceLauncher {
         context: &LaunchContext<'_>,
         zonal: &ZonalSubnets,
     ) -> Result<Sent, CloudProviderError> {
-        let templates = templates(plan, context)?;
+        let templates = templates(plan, context).await?;
         let wanted = templates
             .iter()
             .filter(|template| offered(plan, template, zonal).next().is_some());

@@ -19,7 +19,7 @@ use tokio::sync::{RwLock, Semaphore};
 
 pub(crate) use data::{NetworkPlan, ReservationPlan, TemplateParameters};
 
-use crate::cache::{DEFAULT_TTL, TtlCache, fingerprint, lock};
+use crate::cache::{DEFAULT_TTL, TtlCache, after, fingerprint, lock};
 use crate::error::{LAUNCH_TEMPLATE_NAME_NOT_FOUND, invalid, is_not_found, other, unbuilt};
 use crate::metrics::AwsMetrics;
 use crate::pages::all_pages;
@@ -30,6 +30,9 @@ const NAME_PREFIX: &str = "karpenter.k8s.aws/";
 const PAGE: i32 = 200;
 /// Templates made at once: EC2 refills the bucket of calls that change something by a few a second.
 const MAKERS_MAX: usize = 8;
+/// How often the account is asked which templates there are: one whose maker died, or never heard that it was made, is
+/// known to nobody else.
+const LOOK_INTERVAL: SignedDuration = SignedDuration::from_mins(5);
 
 /// Makes and deletes launch templates.
 pub struct LaunchTemplateProvider {
@@ -42,6 +45,8 @@ pub struct LaunchTemplateProvider {
     makers: Semaphore,
     /// A template that is being deleted must not be found.
     sweeping: RwLock<()>,
+    /// When the account was last asked for its templates; never, if what it would have told is not known.
+    looked: Mutex<Option<Timestamp>>,
     metrics: AwsMetrics,
 }
 
@@ -55,6 +60,7 @@ impl LaunchTemplateProvider {
             making: Mutex::default(),
             makers: Semaphore::new(MAKERS_MAX),
             sweeping: RwLock::default(),
+            looked: Mutex::default(),
         }
     }
 
@@ -172,7 +178,7 @@ impl LaunchTemplateProvider {
         }
     }
 
-    /// Takes in the cluster's templates of earlier runs, so that unused ones get deleted.
+    /// Takes in those of the cluster's templates that are not known, so that unused ones get deleted.
     pub(crate) async fn hydrate(
         &self,
         cluster_name: &str,
@@ -183,14 +189,21 @@ impl LaunchTemplateProvider {
             [cluster_name],
         );
         for (name, id) in self.describe(vec![tag]).await? {
-            self.templates.insert(name, id, now);
+            self.templates.insert_if_absent(name, id, now);
         }
+        *lock(&self.looked) = Some(now);
         Ok(())
     }
 
-    /// Deletes templates that have not been used for a while.
-    pub(crate) async fn sweep(&self, now: Timestamp) {
+    /// Deletes templates that have not been used for a while, whoever made them.
+    pub(crate) async fn sweep(&self, cluster_name: &str, now: Timestamp) {
         let _nobody_makes = self.sweeping.write().await;
+        let looked = *lock(&self.looked);
+        if looked.is_none_or(|at| after(at, LOOK_INTERVAL) <= now)
+            && let Err(error) = self.hydrate(cluster_name, now).await
+        {
+            tracing::warn!(%error, "could not list the cluster's launch templates");
+        }
         for (name, id) in self.templates.sweep(now) {
             if let Err(error) = self.delete(&id).await {
                 tracing::warn!(launch_template = name, %error, "could not delete an unused launch template");

@@ -47,7 +47,7 @@ pub mod unavailable_offerings;
 pub use cluster::{DescribedCluster, describe_cluster};
 pub use interruption::SqsInterruptionQueue;
 pub use metrics::AwsMetrics;
-pub use options::AwsOptions;
+pub use options::{AwsFeatureGates, AwsOptions};
 pub use permissions::{MissingPermission, check_connectivity, missing_permissions};
 pub use provider::{AwsApis, AwsProvider, repair_policies};
 pub use tags::launch_tags;

@@ -12,6 +12,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+/// What EC2 takes of user data.
+const USER_DATA_BYTES_MAX: usize = 16_384;
+
 type MetricLabels = Vec<(&'static str, String)>;
 type Counters = Family<MetricLabels, Counter>;
 type GaugeFamily = Family<MetricLabels, Gauge<f64, AtomicU64>>;
@@ -132,6 +135,14 @@ impl AwsMetrics {
     }
 
     pub(crate) fn rendered(&self, node_class: &str, bytes: usize) {
+        if is_nearly_full(bytes) {
+            tracing::warn!(
+                ec2nodeclass = node_class,
+                bytes,
+                limit = USER_DATA_BYTES_MAX,
+                "the user data nearly fill what EC2 takes of them"
+            );
+        }
         let bytes = f64::from(u32::try_from(bytes).unwrap_or(u32::MAX));
         let labels = vec![("nodeclass", node_class.to_owned())];
         self.user_data_bytes.get_or_create(&labels).set(bytes);
@@ -143,6 +154,23 @@ impl AwsMetrics {
     }
 }
 
+/// Nine tenths of what EC2 takes: labels and taints of the next NodePool may be more than the rest.
+fn is_nearly_full(bytes: usize) -> bool {
+    bytes * 10 > USER_DATA_BYTES_MAX * 9
+}
+
 fn labels_of(FailurePlace { zone, zone_id }: FailurePlace<'_>) -> MetricLabels {
     vec![("zone", zone.to_owned()), ("zone_id", zone_id.to_owned())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn user_data_are_warned_of_from_nine_tenths_on() {
+        for (bytes, want) in [(14_745, false), (14_746, true), (20_000, true)] {
+            assert_eq!(is_nearly_full(bytes), want, "{bytes}");
+        }
+    }
 }

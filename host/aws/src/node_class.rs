@@ -27,6 +27,8 @@ use crate::subnet::{self, SubnetProvider};
 
 /// Reason when EC2 could not be asked for the placement group.
 const PLACEMENT_GROUP_RESOLUTION_FAILED: &str = "PlacementGroupResolutionFailed";
+/// Reason when an expression comes to nothing on some instance type.
+const KUBELET_EXPRESSION_FAILED: &str = "KubeletExpressionEvaluationFailed";
 const MINUTE_SECONDS: u64 = 60;
 const FAILED_SECONDS: u64 = 10;
 
@@ -96,7 +98,12 @@ impl Outcome {
         }
     }
 
-    fn unasked(error: CloudProviderError) -> Self {
+    /// An expression in the kubelet's settings comes to nothing on some instance type.
+    pub(crate) fn expression_failed(message: String) -> Self {
+        Self::not_ready(KUBELET_EXPRESSION_FAILED, message, u64::MAX)
+    }
+
+    pub(crate) fn unasked(error: CloudProviderError) -> Self {
         Self {
             verdict: PartCondition::Unasked(error),
             requeue_after_seconds: FAILED_SECONDS,

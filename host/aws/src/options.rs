@@ -48,6 +48,15 @@ pub struct AwsOptions {
     /// Network interfaces kept from the pods-per-node formula
     #[arg(long, env = "RESERVED_ENIS", default_value_t = 0)]
     pub reserved_enis: u32,
+    /// Comma list of Name=bool: NodeClassCEL lets values in spec.kubelet of an EC2NodeClass be expressions
+    #[arg(
+        long,
+        env = "AWS_FEATURE_GATES",
+        default_value = "",
+        hide_default_value = true,
+        value_parser = parse_gates
+    )]
+    pub aws_feature_gates: AwsFeatureGates,
     /// How long resolved images are believed, a minute at least
     #[arg(long, env = "AMI_REFRESH_INTERVAL", default_value = "1m", value_parser = parse_refresh_interval)]
     pub ami_refresh_interval: SignedDuration,
@@ -77,6 +86,13 @@ pub struct AwsOptions {
     /// Whether minValues may be relaxed instead of refusing to launch.
     #[arg(skip)]
     pub min_values_best_effort: bool,
+}
+
+/// What is tried out, and off unless asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AwsFeatureGates {
+    /// Values in `spec.kubelet` may be expressions.
+    pub node_class_cel: bool,
 }
 
 impl AwsOptions {
@@ -134,6 +150,21 @@ fn parse_refresh_interval(text: &str) -> Result<SignedDuration, String> {
     Ok(interval)
 }
 
+/// Gates that nobody knows are passed over, as Karpenter does.
+fn parse_gates(text: &str) -> Result<AwsFeatureGates, String> {
+    let mut gates = AwsFeatureGates::default();
+    for gate in text.split(',').map(str::trim).filter(|it| !it.is_empty()) {
+        let value = |(name, value): (&str, &str)| Some((name.to_owned(), value.parse().ok()?));
+        let known: Option<(String, bool)> = gate.split_once('=').and_then(value);
+        match known {
+            Some((name, is_on)) if name == "NodeClassCEL" => gates.node_class_cel = is_on,
+            Some(_) => {}
+            None => return Err(format!("`{gate}` is not a gate such as NodeClassCEL=true")),
+        }
+    }
+    Ok(gates)
+}
+
 fn parse_share(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(share) if share.is_finite() && share >= 0.0 => Ok(share),
@@ -177,6 +208,22 @@ mod tests {
             ..options
         };
         assert!(!options.given("us-east-1".to_owned()).discovers_endpoint);
+    }
+
+    #[test]
+    fn gates_are_read_from_a_list() {
+        let cases = [
+            ("", Some(false)),
+            ("NodeClassCEL=true", Some(true)),
+            ("Other=true, NodeClassCEL=true", Some(true)),
+            ("NodeClassCEL=false,", Some(false)),
+            ("NodeClassCEL", None),
+            ("NodeClassCEL=yes", None),
+        ];
+        for (text, want) in cases {
+            let read = parse_gates(text).map(|gates| gates.node_class_cel);
+            assert_eq!(read.ok(), want, "{text}");
+        }
     }
 
     #[test]

@@ -58,11 +58,8 @@ impl PricingProvider {
         region: &str,
         is_isolated: bool,
     ) -> Self {
-        let on_demand = seed::prices()
-            .map(|(name, price)| (name.to_owned(), price))
-            .collect();
         let prices = Mutex::new(PriceTables {
-            on_demand,
+            on_demand: seed::prices(region),
             ..PriceTables::default()
         });
         Self {

@@ -7,19 +7,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use apis::ec2nodeclass::CapacityReservationType;
 use apis::resources::Resources;
 use apis::{Ec2NodeClass, GoDuration, NodeClaim, NodePool, RepairAction, RepairPolicy, labels};
 use async_trait::async_trait;
 use cloudprovider::{
     Clock, CloudProvider, CloudProviderError, Impairment, LaunchRequest, Launched, NodeClassStatus,
-    RebootError, Registrable,
+    RebootError, RegisteredNode, Registrable,
 };
 use jiff::Timestamp;
 use scheduling::instance_type::InstanceType;
 
-use crate::ami::AmiProvider;
+use crate::ami::{AmiProvider, ami_for};
 use crate::capacity_reservation::CapacityReservationProvider;
-use crate::drift::{ami_drift, instance_drift, placement_drift, static_drift};
+use crate::drift::{
+    CAPACITY_RESERVATION_DRIFT, ami_drift, instance_drift, placement_drift, static_drift,
+};
 use crate::error::other;
 use crate::instance::{Instance, InstanceProvider, parse_provider_id};
 use crate::instance_profile::InstanceProfileProvider;
@@ -168,7 +171,8 @@ impl AwsProvider {
 
     /// Deletes launch templates that no launch has used for a minute. Called every minute.
     pub async fn sweep_launch_templates(&self) {
-        self.templates.sweep(self.clock.now()).await;
+        let (options, now) = (self.options(), self.clock.now());
+        self.templates.sweep(&options.cluster_name, now).await;
     }
 
     /// Marks that others, such as interruption notices, add to.
@@ -259,9 +263,26 @@ impl AwsProvider {
             instances: &self.instances,
             reservations: &self.reservations,
             unavailable: &self.unavailable,
+            instance_types: &self.instance_types,
             placement_group: self.placement_group(&request.node_class, now).await?,
             now,
         })
+    }
+
+    /// The first instance type on which an expression in the kubelet's settings comes to nothing.
+    async fn kubelet_fault(
+        &self,
+        node_class: &Ec2NodeClass,
+        options: &AwsOptions,
+    ) -> Option<Outcome> {
+        let types = &self.instance_types;
+        match types.settled_kubelets(node_class, options, |_| true).await {
+            Ok(settled) => {
+                let fault = settled.into_values().find_map(Result::err);
+                fault.map(Outcome::expression_failed)
+            }
+            Err(error) => Some(Outcome::unasked(error)),
+        }
     }
 
     /// What EC2 says of launches from a class whose parts are sound, unless it has said so lately.
@@ -308,12 +329,7 @@ impl AwsProvider {
             .and_then(|labels| labels.get(labels::INSTANCE_TYPE))
             .map_or("", String::as_str);
         let types = self.types_of(node_class).await?;
-        let found = types.binary_search_by(|instance_type| instance_type.name.as_str().cmp(name));
-        let found = found
-            .ok()
-            .and_then(|index| types.get(index))
-            .map(Arc::clone);
-        found.ok_or_else(|| {
+        named(&types, name).map(Arc::clone).ok_or_else(|| {
             CloudProviderError::Other(format!("the claim's instance type {name:?} is not known"))
         })
     }
@@ -424,8 +440,15 @@ impl CloudProvider for AwsProvider {
         if let Some(reason) = ami_drift(node_claim, node_class, &instance_type)? {
             return Ok(Some(reason.to_owned()));
         }
-        let instance = self.instances.get_seen(instance_id(node_claim)?).await?;
-        if let Some(reason) = instance_drift(node_class, &instance)? {
+        let id = instance_id(node_claim)?;
+        let seen = self.instances.get_seen(id).await?;
+        let mut reason = instance_drift(node_class, &seen)?;
+        if reason == Some(CAPACITY_RESERVATION_DRIFT) {
+            // An instance leaves its reservation while it runs, and then it is on-demand and not drifted.
+            let now = self.instances.get(id).await?;
+            reason = instance_drift(node_class, &now)?;
+        }
+        if let Some(reason) = reason {
             return Ok(Some(reason.to_owned()));
         }
         // A group of which nothing is known drifts nothing.
@@ -452,7 +475,11 @@ impl CloudProvider for AwsProvider {
             options: &options,
         };
         let parts = resolvers.resolve(node_class, now).await;
-        let asked = if options.disable_dry_run || !parts.is_sound() {
+        let asked = if !parts.is_sound() {
+            Outcome::ready(u64::MAX)
+        } else if let Some(fault) = self.kubelet_fault(&parts.node_class, &options).await {
+            fault
+        } else if options.disable_dry_run {
             Outcome::ready(u64::MAX)
         } else {
             self.try_out(&parts.node_class, node_pools, now).await
@@ -489,6 +516,26 @@ impl CloudProvider for AwsProvider {
         self.reservations.expiring(ids, self.clock.now()).await
     }
 
+    async fn learn(&self, node: RegisteredNode<'_>, node_class: &Ec2NodeClass) {
+        let noted = async {
+            let types = self.types_of(node_class).await?;
+            let status = node_class.status.as_ref();
+            let amis = status.map(|it| it.amis.as_slice()).unwrap_or_default();
+            let chosen = named(&types, node.instance_type).and_then(|it| ami_for(amis, it));
+            // What a node of an outdated image keeps for itself says nothing of those to come.
+            if chosen.is_none_or(|ami| ami.id != node.image_id) {
+                return Ok(());
+            }
+            let now = self.clock.now();
+            self.instance_types
+                .note_memory(&node, node_class, now)
+                .await
+        };
+        if let Err(error) = noted.await {
+            tracing::debug!(%error, "could not take down what a node reports");
+        }
+    }
+
     async fn tag(&self, node_claim: &NodeClaim) -> Result<(), CloudProviderError> {
         let instance = self.instances.get(instance_id(node_claim)?).await?;
         let status = node_claim.status.as_ref();
@@ -518,6 +565,12 @@ impl CloudProvider for AwsProvider {
     fn name(&self) -> &'static str {
         "aws"
     }
+}
+
+/// The type of a name; they are in that order.
+fn named<'a>(types: &'a [Arc<InstanceType>], name: &str) -> Option<&'a Arc<InstanceType>> {
+    let found = types.binary_search_by(|it| it.name.as_str().cmp(name));
+    types.get(found.ok()?)
 }
 
 /// The instance of a launched claim.
@@ -591,6 +644,15 @@ fn described(instance: &Instance) -> Launched {
         && let Some(id) = &instance.capacity_reservation_id
     {
         node_labels.insert(labels::CAPACITY_RESERVATION_ID.to_owned(), id.clone());
+        let kind = if instance.is_capacity_block {
+            CapacityReservationType::CapacityBlock
+        } else {
+            CapacityReservationType::Default
+        };
+        let key = labels::CAPACITY_RESERVATION_TYPE.to_owned();
+        node_labels.insert(key, kind.as_str().to_owned());
+        let key = labels::CAPACITY_RESERVATION_INTERRUPTIBLE.to_owned();
+        node_labels.insert(key, instance.is_interruptible.to_string());
     }
     Launched {
         provider_id: instance.provider_id(),
@@ -604,5 +666,6 @@ fn described(instance: &Instance) -> Launched {
         allocatable: Resources::new(),
         launched_at: instance.launched_at,
         is_terminating: instance.is_terminating,
+        is_stopped: instance.is_stopped,
     }
 }

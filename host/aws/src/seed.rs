@@ -1,7 +1,8 @@
 //! Facts about instance types that no EC2 call tells, and prices for when none can be asked.
 //!
-//! Read-only; the table is data of this crate (`data/instance-types.csv`). Answers to Karpenter's
-//! `zz_generated.bandwidth.go`, `zz_generated.vpclimits.go` and `zz_generated.pricing_aws.go`.
+//! Read-only; the tables are data of this crate (`data/instance-types.csv`, and `data/prices-elsewhere.csv` for the
+//! partitions with prices of their own). Answers to Karpenter's `zz_generated.bandwidth.go`,
+//! `zz_generated.vpclimits.go` and `zz_generated.pricing_aws*.go`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -12,6 +13,34 @@ static TABLE: LazyLock<BTreeMap<&'static str, Seed>> = LazyLock::new(|| {
         .filter_map(row)
         .collect()
 });
+
+/// On demand by type, in the order of [`Elsewhere`].
+static ELSEWHERE: LazyLock<BTreeMap<&'static str, [Option<f64>; 3]>> = LazyLock::new(|| {
+    include_str!("../data/prices-elsewhere.csv")
+        .lines()
+        .filter_map(row_elsewhere)
+        .collect()
+});
+
+/// Where prices are others than those of us-east-1 by more than a few percent, or in another currency.
+#[derive(Debug, Clone, Copy)]
+enum Elsewhere {
+    GovEast,
+    GovWest,
+    /// In CNY.
+    China,
+}
+
+impl Elsewhere {
+    fn of(region: &str) -> Option<Self> {
+        match region {
+            "us-gov-east-1" => Some(Self::GovEast),
+            _ if region.starts_with("us-gov-") => Some(Self::GovWest),
+            _ if region.starts_with("cn-") => Some(Self::China),
+            _ => None,
+        }
+    }
+}
 
 /// What the table says of one type.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,11 +58,34 @@ pub(crate) fn seed(instance_type: &str) -> Option<Seed> {
     TABLE.get(instance_type).copied()
 }
 
-/// On-demand prices of all known types.
-pub(crate) fn prices() -> impl Iterator<Item = (&'static str, f64)> {
-    TABLE
-        .iter()
-        .filter_map(|(name, seed)| Some((*name, seed.price_per_hour?)))
+/// On-demand prices an hour of all types for which one is known, in the currency of the region.
+pub(crate) fn prices(region: &str) -> BTreeMap<String, f64> {
+    let Some(elsewhere) = Elsewhere::of(region) else {
+        let priced =
+            |(name, seed): (&&str, &Seed)| Some(((*name).to_owned(), seed.price_per_hour?));
+        return TABLE.iter().filter_map(priced).collect();
+    };
+    let price = |prices: &[Option<f64>; 3]| {
+        let [gov_east, gov_west, china] = *prices;
+        match elsewhere {
+            Elsewhere::GovEast => gov_east,
+            Elsewhere::GovWest => gov_west,
+            Elsewhere::China => china,
+        }
+    };
+    let rows = ELSEWHERE.iter();
+    rows.filter_map(|(name, prices)| Some(((*name).to_owned(), price(prices)?)))
+        .collect()
+}
+
+fn row_elsewhere(line: &'static str) -> Option<(&'static str, [Option<f64>; 3])> {
+    if line.starts_with('#') {
+        return None;
+    }
+    let mut fields = line.split(',');
+    let name = fields.next()?;
+    let mut price = || Some(fields.next()?.parse().ok());
+    Some((name, [price()?, price()?, price()?]))
 }
 
 fn row(line: &'static str) -> Option<(&'static str, Seed)> {
@@ -71,5 +123,28 @@ mod tests {
             (750, 9, Some(0.096))
         );
         assert_eq!(seed("trn2.48xlarge").unwrap().price_per_hour, None);
+        let elsewhere = include_str!("../data/prices-elsewhere.csv").lines();
+        let elsewhere = elsewhere.filter(|line| !line.starts_with('#'));
+        assert_eq!(ELSEWHERE.len(), elsewhere.count());
+    }
+
+    #[test]
+    fn every_partition_begins_with_prices_of_its_own() {
+        // Region, its number of types, and an hour of a c5.large and of a g3.4xlarge.
+        let cases = [
+            ("us-east-1", 1341, Some(0.085), None),
+            ("eu-west-1", 1341, Some(0.085), None),
+            ("us-gov-east-1", 549, Some(0.102), None),
+            ("us-gov-west-1", 770, Some(0.102), Some(1.32)),
+            ("cn-north-1", 316, Some(0.739), Some(16.2045)),
+            ("cn-northwest-1", 316, Some(0.739), Some(16.2045)),
+        ];
+        for (region, count, c5, g3) in cases {
+            let prices = prices(region);
+            let of = |name: &str| prices.get(name).copied();
+            assert_eq!(prices.len(), count, "{region}");
+            assert_eq!((of("c5.large"), of("g3.4xlarge")), (c5, g3), "{region}");
+            assert!(prices.values().all(|price| *price > 0.0), "{region}");
+        }
     }
 }

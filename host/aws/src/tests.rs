@@ -3,6 +3,7 @@
 mod catalogue;
 mod dry_runs;
 mod interruptions;
+mod kubelet_expressions;
 mod launch;
 mod node_class;
 mod placement_groups;

@@ -14,5 +14,7 @@ pub use clock::Clock;
 pub use error::{CloudProviderError, RebootError};
 pub use interruption::{Impairment, Interruption, InterruptionKind, InterruptionQueue};
 pub use launch::{AttemptRecord, FleetingRecord, LISTED_AFTER, LaunchAttempt};
-pub use provider::{CloudProvider, LaunchRequest, Launched, NodeClassStatus, Registrable};
+pub use provider::{
+    CloudProvider, LaunchRequest, Launched, NodeClassStatus, RegisteredNode, Registrable,
+};
 pub use readiness::check_ready;

@@ -54,6 +54,8 @@ pub struct Launched {
     pub launched_at: Option<jiff::Timestamp>,
     /// Whether the cloud is already taking the instance away.
     pub is_terminating: bool,
+    /// Whether it has stopped or is about to.
+    pub is_stopped: bool,
 }
 
 /// Result of resolving a NodeClass: the whole status to write.
@@ -74,6 +76,17 @@ pub enum Registrable {
     Ready(BTreeMap<String, String>),
     /// Not before this is done.
     Pending(&'static str),
+}
+
+/// What a node tells of its kind once it has registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RegisteredNode<'a> {
+    /// Its type.
+    pub instance_type: &'a str,
+    /// What it booted.
+    pub image_id: &'a str,
+    /// Memory as its kubelet counts it.
+    pub memory_bytes: i64,
 }
 
 /// A cloud, as the controllers see it. Every method may be called again after any failure.
@@ -144,6 +157,9 @@ pub trait CloudProvider: Send + Sync {
     ) -> Result<Registrable, CloudProviderError> {
         Ok(Registrable::Ready(BTreeMap::new()))
     }
+
+    /// Takes note of what a node of the class turned out to be: others of its kind will be like it.
+    async fn learn(&self, _node: RegisteredNode<'_>, _node_class: &Ec2NodeClass) {}
 
     /// Marks an instance with its claim and node names, where the cloud has tags.
     async fn tag(&self, node_claim: &NodeClaim) -> Result<(), CloudProviderError>;

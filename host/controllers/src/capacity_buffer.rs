@@ -2,8 +2,6 @@
 //!
 //! What a buffer comes to is worked out by `state::capacity_buffer`. Answers to `pkg/controllers/capacitybuffer`.
 
-pub(crate) mod buffer_nodes;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,11 +14,11 @@ use scheduling::Solution;
 use state::Snapshot;
 use state::capacity_buffer::{self, BufferHeadroom, ResolvedBuffer, Unresolved};
 
-use crate::error::ReconcileError;
-use crate::patching::{PatchTarget, patch};
 use crate::provisioning::batcher::Batcher;
-use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
+use crate::shell::error::ReconcileError;
+use crate::shell::patching::{PatchTarget, patch};
+use crate::shell::runtime::{Action, Reconciler};
 
 /// Workloads grow and shrink without the buffer's doing.
 const AGAIN: Action = Action::RequeueAfter(Duration::from_secs(30));

@@ -14,9 +14,9 @@ use k8s_openapi::api::core::v1::Node;
 use kube::{Resource, ResourceExt};
 use tracing::{error, info};
 
-use crate::error::{ReconcileError, ignore_not_found};
 use crate::node_claim::NodeClaimExt;
 use crate::shell::Shell;
+use crate::shell::error::{ReconcileError, ignore_not_found};
 
 const PERIOD: Duration = Duration::from_mins(1);
 /// Labels that only things in a reservation have.

@@ -13,10 +13,10 @@ use state::Snapshot;
 use tokio::task::JoinSet;
 
 use self::wiring::{Task, Wiring};
-use crate::feed::DecisionFeed;
-use crate::journal::SharedLedger;
 use crate::observability::StateMetrics;
-use crate::turn::TurnStage;
+use crate::shell::feed::DecisionFeed;
+use crate::shell::journal::SharedLedger;
+use crate::shell::turn::TurnStage;
 use crate::watches;
 
 pub use self::activity::ControllerActivity;

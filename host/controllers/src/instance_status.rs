@@ -11,10 +11,10 @@ use cloudprovider::{CloudProvider, Impairment, InterruptionKind};
 use futures::stream::{self, StreamExt};
 use tracing::{error, info};
 
-use crate::error::ReconcileError;
 use crate::interruption::Withdrawal;
 use crate::node_claim::{NodeClaimExt, with_deadline};
 use crate::shell::Shell;
+use crate::shell::error::ReconcileError;
 
 const PERIOD: Duration = Duration::from_mins(1);
 /// Instances handled at one time.

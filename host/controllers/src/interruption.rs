@@ -17,11 +17,11 @@ use futures::stream::{self, StreamExt};
 use jiff::SignedDuration;
 use tracing::{debug, error, info};
 
-use crate::error::{ReconcileError, ignore_not_found};
 use crate::interruption::entries::{Affected, WithdrawalEntry};
 use crate::node_claim::NodeClaimExt;
-use crate::references;
 use crate::shell::Shell;
+use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::references;
 use crate::watches::Keys;
 
 /// Notices handled at one time.
@@ -164,8 +164,9 @@ impl InterruptionController {
             }
             return Ok(Handled::Done);
         }
-        if notice.kind == InterruptionKind::InstanceTerminated && self.runs_on(&claim).await? {
-            info!(NodeClaim = %name, instance_id, "a notice says the instance has ended, the cloud that it runs");
+        if self.is_belied(notice.kind, &claim).await? {
+            let kind = notice.kind.as_str();
+            info!(NodeClaim = %name, instance_id, kind, "a notice says the instance has ended, the cloud that it runs");
             return Ok(Handled::Later);
         }
         self.queue.note(notice.kind, &claim);
@@ -184,12 +185,23 @@ impl InterruptionController {
         }
     }
 
-    async fn runs_on(&self, claim: &NodeClaim) -> Result<bool, ReconcileError> {
+    /// Whether the cloud says that the instance runs, of which a notice says that it does not any more. Whoever may write
+    /// to the queue could else take nodes away that nothing is wrong with.
+    async fn is_belied(
+        &self,
+        kind: InterruptionKind,
+        claim: &NodeClaim,
+    ) -> Result<bool, ReconcileError> {
+        let is_stop = match kind {
+            InterruptionKind::InstanceStopped => true,
+            InterruptionKind::InstanceTerminated => false,
+            _ => return Ok(false),
+        };
         let Some(id) = claim.provider_id() else {
             return Ok(false);
         };
         match self.provider.get(id).await {
-            Ok(instance) => Ok(!instance.is_terminating),
+            Ok(instance) => Ok(!instance.is_terminating && !(is_stop && instance.is_stopped)),
             Err(error) if error.is_not_found() => Ok(false),
             Err(error) => Err(error.into()),
         }

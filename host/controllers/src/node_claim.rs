@@ -15,6 +15,7 @@ pub(crate) mod initialization;
 pub(crate) mod launch;
 pub(crate) mod launch_record;
 pub(crate) mod lifecycle;
+pub(crate) mod liveness;
 pub(crate) mod pod_events;
 pub(crate) mod reboot;
 pub(crate) mod registration;
@@ -27,10 +28,7 @@ use apis::{NodeClaim, labels};
 use jiff::Timestamp;
 use kube::ResourceExt;
 
-use crate::metrics::{Metrics, snake_case};
-
-/// A claim that did not launch within this time is deleted.
-pub(crate) const LAUNCH_TIMEOUT: Duration = Duration::from_mins(5);
+use crate::shell::metrics::{Metrics, snake_case};
 
 /// Questions that several controllers ask of a claim.
 pub(crate) trait NodeClaimExt {
@@ -42,8 +40,6 @@ pub(crate) trait NodeClaimExt {
     fn label(&self, key: &str) -> &str;
     /// Such as `m7i.large spot us-east-1a`.
     fn instance_text(&self) -> String;
-    /// Whether the condition is True.
-    fn is_true(&self, condition_type: &str) -> bool;
     /// When the condition got its status; a condition never written counts from the object's creation.
     fn condition_since(&self, condition_type: &str) -> Timestamp;
     /// By when the node must be gone, once that is decided.
@@ -93,10 +89,6 @@ impl NodeClaimExt for NodeClaim {
             labels::TOPOLOGY_ZONE,
         ];
         keys.map(|key| self.label(key)).join(" ").trim().to_owned()
-    }
-
-    fn is_true(&self, condition_type: &str) -> bool {
-        self.is_condition_true(condition_type)
     }
 
     fn condition_since(&self, condition_type: &str) -> Timestamp {

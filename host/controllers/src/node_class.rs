@@ -14,14 +14,16 @@ use apis::{Ec2NodeClass, NodePool, labels};
 use cloudprovider::{CloudProvider, NodeClassStatus};
 use kube::{Resource, ResourceExt};
 
-use crate::error::ReconcileError;
-use crate::journal::JournalEntry;
-use crate::patching::{PatchTarget, patch};
-use crate::recorder::{EventType, Notice};
-use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
+use crate::shell::error::ReconcileError;
+use crate::shell::journal::JournalEntry;
+use crate::shell::patching::{PatchTarget, patch};
+use crate::shell::recorder::{EventType, Notice};
+use crate::shell::runtime::{Action, Reconciler};
 
-const RELEASE_POLL: Duration = Duration::from_mins(10);
+const RELEASE_POLL: Duration = Duration::from_secs(30);
+/// Claims that an event names; the others are counted.
+const CLAIMS_NAMED_MAX: usize = 5;
 
 /// The controller.
 pub(crate) struct NodeClassController {
@@ -37,11 +39,6 @@ enum Step {
     AwaitClaims(Vec<String>),
     Release,
     Leave,
-}
-
-/// Whether claims may be launched from the class.
-pub(crate) fn is_ready(class: &Ec2NodeClass) -> bool {
-    class.is_condition_true(conditions::READY)
 }
 
 #[async_trait::async_trait]
@@ -97,9 +94,7 @@ impl NodeClassController {
             Step::AwaitClaims(claims) => {
                 let entry = NodeClassEntry::AwaitsClaims(&claims);
                 self.shell.journal.write(class, &entry);
-                Ok(Action::RequeueAfter(
-                    RELEASE_POLL.min(Duration::from_secs(30)),
-                ))
+                Ok(Action::RequeueAfter(RELEASE_POLL))
             }
             Step::Release => {
                 self.provider.release_node_class(class).await?;
@@ -139,9 +134,9 @@ impl NodeClassController {
         let written = self.write(class, &annotated, PatchTarget::Main).await?;
         let mut after = written.clone();
         after.status = Some(status);
-        let was_ready = is_ready(class);
+        let was_ready = class.is_ready();
         self.write(&written, &after, PatchTarget::Status).await?;
-        if is_ready(&after) != was_ready {
+        if after.is_ready() != was_ready {
             let entry = NodeClassEntry::Resolved;
             self.shell.journal.write(&after, &entry);
         }
@@ -209,7 +204,7 @@ impl JournalEntry for NodeClassEntry<'_> {
         let Self::AwaitsClaims(claims) = self else {
             return Vec::new();
         };
-        let message = format!("Waiting on NodeClaim termination for {}", claims.join(", "));
+        let message = format!("Waiting on NodeClaim termination for {}", some_of(claims));
         let (regarding, reason) = (class.object_ref(&()), "WaitingOnNodeClaimTermination");
         vec![Notice::new(regarding, EventType::Normal, reason, message)]
     }
@@ -220,13 +215,24 @@ impl JournalEntry for NodeClassEntry<'_> {
         };
         let ready = class.condition(conditions::READY);
         let message = ready.map_or("", |ready| ready.message.as_str());
-        let state = if is_ready(class) {
+        let state = if class.is_ready() {
             "is ready"
         } else {
             "is not ready: "
         };
         let name = class.name_any();
         Some(format!("EC2NodeClass {name} {state}{message}"))
+    }
+}
+
+/// A class may have thousands of claims.
+fn some_of(claims: &[String]) -> String {
+    let named = claims.len().min(CLAIMS_NAMED_MAX);
+    let names = claims.iter().take(named).map(String::as_str);
+    let names = names.collect::<Vec<_>>().join(", ");
+    match claims.len() - named {
+        0 => names,
+        others => format!("{names} and {others} other(s)"),
     }
 }
 
@@ -245,5 +251,23 @@ fn decide(class: &Ec2NodeClass, users: Vec<String>) -> Step {
         (true, false) => Step::Leave,
         (true, true) if users.is_empty() => Step::Release,
         (true, true) => Step::AwaitClaims(users),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::some_of;
+
+    #[test]
+    fn five_claims_are_named_and_the_others_counted() {
+        let claims: Vec<String> = ('a'..='g').map(String::from).collect();
+        let cases = [
+            (1, "a"),
+            (5, "a, b, c, d, e"),
+            (7, "a, b, c, d, e and 2 other(s)"),
+        ];
+        for (count, want) in cases {
+            assert_eq!(some_of(&claims[..count]), want);
+        }
     }
 }

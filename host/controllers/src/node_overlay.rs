@@ -1,14 +1,11 @@
 //! NodeOverlays: judges them all together, says in their status what came of it, and lays them on what pools may buy.
 //!
-//! The controller asks the provider as it is; every other controller asks through [`OverlaidProvider`]. What overlays
-//! change is worked out by `scheduling::node_overlay`. Answers to `pkg/controllers/nodeoverlay` and
-//! `pkg/cloudprovider/overlay`.
-
-pub(crate) mod overlaid_provider;
-pub(crate) mod overlays;
+//! The controller asks the provider as it is; every other controller hears of types with the overlays on them
+//! (`MeasuredProvider`). What overlays change is worked out by `scheduling::node_overlay`. Answers to
+//! `pkg/controllers/nodeoverlay`.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use apis::conditions::{self, Conditioned, reason};
@@ -20,11 +17,11 @@ use scheduling::node_overlay::{self, OverlayVerdict, PoolCatalogue};
 use state::Event;
 use tracing::debug;
 
-use crate::error::ReconcileError;
-use crate::node_overlay::overlays::JudgedOverlays;
-use crate::patching::{PatchTarget, patch};
-use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
+use crate::shell::error::ReconcileError;
+use crate::shell::notes::overlays::JudgedOverlays;
+use crate::shell::patching::{PatchTarget, patch};
+use crate::shell::runtime::{Action, Reconciler};
 
 /// Types and prices change without an event, so overlays are judged again now and then.
 const AGAIN: Action = Action::RequeueAfter(Duration::from_hours(6));
@@ -106,8 +103,7 @@ impl NodeOverlayController {
         for (pool, error) in &observed.untold {
             debug!(NodePool = %pool, %error, "overlays not evaluated");
         }
-        let store = &self.shell.overlays;
-        *store.judged.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(judged));
+        self.shell.overlays.set(judged);
         self.shell.model.note(Event::OfferingsChanged);
         let api = self.shell.writer.api();
         for (before, after) in observed.overlays.iter().zip(&after) {

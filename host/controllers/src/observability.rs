@@ -7,6 +7,7 @@ mod conditions;
 mod node_pools;
 mod nodes;
 mod offerings;
+pub(crate) mod page;
 mod pods;
 mod workers;
 
@@ -20,7 +21,7 @@ use prometheus_client::metrics::MetricType;
 use state::Snapshot;
 
 use crate::shell::Shell;
-use crate::turn::TurnStage;
+use crate::shell::turn::TurnStage;
 
 /// Registers with a registry as one collector.
 pub struct StateMetrics {
@@ -40,61 +41,72 @@ type Tell<'a> = dyn FnMut(&[(&'static str, &str)], f64) + 'a;
 /// One family of series.
 struct StateGauge {
     name: &'static str,
+    labels: &'static str,
     help: &'static str,
     series: fn(&Observation<'_>, &mut Tell<'_>),
 }
 
 const fn gauge(
     name: &'static str,
+    labels: &'static str,
     help: &'static str,
     series: fn(&Observation<'_>, &mut Tell<'_>),
 ) -> StateGauge {
-    StateGauge { name, help, series }
+    StateGauge {
+        name,
+        labels,
+        help,
+        series,
+    }
 }
 
 /// What is shown in any case: without labels, or of the process.
 const OF_THE_PROCESS: &[StateGauge] = &[
-    // No labels.
     gauge(
         "karpenter_cluster_state_node_count",
+        "No labels.",
         "Nodes in cluster state",
         node_count,
     ),
-    // No labels.
     gauge(
         "karpenter_cluster_state_synced",
+        "No labels.",
         "Whether cluster state is synced",
         synced,
     ),
-    // No labels.
     gauge(
         "karpenter_cluster_state_unsynced_time_seconds",
+        "No labels.",
         "How long cluster state has not been synced",
         unsynced_seconds,
     ),
-    // Labels: `controller`, `scheduling_id`.
     gauge(
         "karpenter_scheduler_queue_depth",
+        "Labels: `controller`, `scheduling_id`.",
         "Pods left in the pass",
         workers::queue_depth,
     ),
-    // Labels: `controller`, `scheduling_id`.
     gauge(
         "karpenter_scheduler_unfinished_work_seconds",
+        "Labels: `controller`, `scheduling_id`.",
         "Age of a pass that is not over",
         workers::unfinished_passes,
     ),
-    // Labels: `name`, `controller`, `priority`.
-    gauge("workqueue_depth", "Keys in the queue", workers::depth),
-    // Labels: `name`, `controller`.
+    gauge(
+        "workqueue_depth",
+        "Labels: `name`, `controller`, `priority`.",
+        "Keys in the queue",
+        workers::depth,
+    ),
     gauge(
         "workqueue_unfinished_work_seconds",
+        "Labels: `name`, `controller`.",
         "Ages of all work that is not done",
         workers::unfinished_work,
     ),
-    // Labels: `name`, `controller`.
     gauge(
         "workqueue_longest_running_processor_seconds",
+        "Labels: `name`, `controller`.",
         "Age of the oldest work that is not done",
         workers::longest_work,
     ),
@@ -102,129 +114,129 @@ const OF_THE_PROCESS: &[StateGauge] = &[
 
 /// What grows with the cluster. Nodes carry a label for each well-known label, beside `node_name`, `phase` and `managed`.
 const OF_THE_CLUSTER: &[StateGauge] = &[
-    // Labels: `resource_type`, and those of the node.
     gauge(
         "karpenter_nodes_allocatable",
+        "Labels: `resource_type`, and those of the node.",
         "What pods can have of a node",
         nodes::allocatable,
     ),
-    // Labels: `resource_type`, and those of the node.
     gauge(
         "karpenter_nodes_system_overhead",
+        "Labels: `resource_type`, and those of the node.",
         "What the system takes of a node",
         nodes::system_overhead,
     ),
-    // Labels: `resource_type`, and those of the node.
     gauge(
         "karpenter_nodes_total_pod_requests",
+        "Labels: `resource_type`, and those of the node.",
         "Requests of all pods on a node",
         nodes::pod_requests,
     ),
-    // Labels: `resource_type`, and those of the node.
     gauge(
         "karpenter_nodes_total_pod_limits",
+        "Labels: `resource_type`, and those of the node.",
         "Limits of all pods on a node",
         nodes::pod_limits,
     ),
-    // Labels: `resource_type`, and those of the node.
     gauge(
         "karpenter_nodes_total_daemon_requests",
+        "Labels: `resource_type`, and those of the node.",
         "Requests of pods of DaemonSets on a node",
         nodes::daemon_requests,
     ),
-    // Labels: `resource_type`, and those of the node.
     gauge(
         "karpenter_nodes_total_daemon_limits",
+        "Labels: `resource_type`, and those of the node.",
         "Limits of pods of DaemonSets on a node",
         nodes::daemon_limits,
     ),
-    // Labels: those of the node.
     gauge(
         "karpenter_nodes_current_lifetime_seconds",
+        "Labels: those of the node.",
         "Age of a node",
         nodes::lifetime,
     ),
-    // Labels: `resource_type`.
     gauge(
         "karpenter_cluster_utilization_percent",
+        "Labels: `resource_type`.",
         "Share of what pods can have that they request",
         nodes::utilization,
     ),
-    // Labels: `name`, `namespace`, `owner`, `node`, `scheduled`, `nodepool`, `zone`, `arch`, `capacity_type`, `instance_type`, `phase`, `ready`, `managed`.
     gauge(
         "karpenter_pods_state",
+        "Labels: `name`, `namespace`, `owner`, `node`, `scheduled`, `nodepool`, `zone`, `arch`, `capacity_type`, `instance_type`, `phase`, `ready`, `managed`.",
         "Pods and where they are",
         pods::state,
     ),
-    // Labels: `name`, `namespace`.
     gauge(
         "karpenter_pods_unstarted_time_seconds",
+        "Labels: `name`, `namespace`.",
         "Age of a pod that has not been ready yet",
         pods::unstarted,
     ),
-    // Labels: `name`, `namespace`, `dynamic_resources`.
     gauge(
         "karpenter_pods_unbound_time_seconds",
+        "Labels: `name`, `namespace`, `dynamic_resources`.",
         "Age of a pod that is not bound yet",
         pods::unbound,
     ),
-    // Labels: `name`, `namespace`.
     gauge(
         "karpenter_pods_provisioning_unstarted_time_seconds",
+        "Labels: `name`, `namespace`.",
         "Time since the first place was found for a pod that has not been ready yet",
         pods::provisioning_unstarted,
     ),
-    // Labels: `name`, `namespace`, `dynamic_resources`.
     gauge(
         "karpenter_pods_provisioning_unbound_time_seconds",
+        "Labels: `name`, `namespace`, `dynamic_resources`.",
         "Time since the first place was found for a pod that is not bound yet",
         pods::provisioning_unbound,
     ),
-    // Labels: `name`, `namespace`.
     gauge(
         "karpenter_pods_provisioning_scheduling_undecided_time_seconds",
+        "Labels: `name`, `namespace`.",
         "Time that a pod has waited for its first decision",
         pods::undecided,
     ),
-    // Labels: `resource_type`, `nodepool`.
     gauge(
         "karpenter_nodepools_limit",
+        "Labels: `resource_type`, `nodepool`.",
         "Limits of the NodePool",
         node_pools::limit,
     ),
-    // Labels: `resource_type`, `nodepool`.
     gauge(
         "karpenter_nodepools_usage",
+        "Labels: `resource_type`, `nodepool`.",
         "Resources of the NodePool's nodes",
         node_pools::usage,
     ),
-    // Labels: `nodepool`.
     gauge(
         "karpenter_nodepools_cost_total",
+        "Labels: `nodepool`.",
         "What the NodePool's nodes cost an hour, by list price with NodeOverlays",
         node_pools::cost,
     ),
-    // Labels: `instance_type`.
     gauge(
         "karpenter_cloudprovider_instance_type_cpu_cores",
+        "Labels: `instance_type`.",
         "CPUs of an instance type",
         offerings::cpu_cores,
     ),
-    // Labels: `instance_type`.
     gauge(
         "karpenter_cloudprovider_instance_type_memory_bytes",
+        "Labels: `instance_type`.",
         "Memory of an instance type",
         offerings::memory_bytes,
     ),
-    // Labels: `instance_type`, `capacity_type`, `zone`.
     gauge(
         "karpenter_cloudprovider_instance_type_offering_available",
+        "Labels: `instance_type`, `capacity_type`, `zone`.",
         "Whether an offering can be bought",
         offerings::available,
     ),
-    // Labels: `instance_type`, `capacity_type`, `zone`.
     gauge(
         "karpenter_cloudprovider_instance_type_offering_price_estimate",
+        "Labels: `instance_type`, `capacity_type`, `zone`.",
         "Price of an offering an hour",
         offerings::price,
     ),

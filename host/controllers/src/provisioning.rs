@@ -33,12 +33,12 @@ use state::queue_order::deal_in_queue_order;
 use tokio::time::Instant;
 use tracing::{debug, error};
 
-use crate::error::ReconcileError;
 use crate::provisioning::batcher::{Batch, Batcher};
 use crate::provisioning::early::full_claims;
 use crate::settings::{Settings, SolverRun};
 use crate::shell::Shell;
-use crate::turn::TurnStage;
+use crate::shell::error::ReconcileError;
+use crate::shell::turn::TurnStage;
 
 /// As metrics call it.
 const NAME: &str = "provisioner";

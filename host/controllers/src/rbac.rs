@@ -1,161 +1,24 @@
-//! What the process may ask of the API server: one table, from which the roles of the chart are written.
+//! What the process may ask of the API server: one table, from which the roles of the chart are written. What it may
+//! watch follows from the rows of `watches.rs`; the rest is in `rbac/rules.rs`.
 //!
 //! A right that is missing would be found out by a user, and one that is of no use by who took the service account
 //! over; so tests compare the table with what is asked (`tests/it/rbac.rs`) and with the chart. Answers to
 //! `charts/karpenter/templates/clusterrole-core.yaml`, `clusterrole.yaml` and `role.yaml`.
 
+pub(crate) mod rule;
 mod rules;
 mod template;
 
-use crate::settings::Settings;
+use std::sync::LazyLock;
 
-pub use rules::RULES;
+use crate::watches;
+
+pub use rule::{RbacRule, ResourceAttributes, Role, When};
 pub use template::template;
 
-/// Where a rule is granted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// The ClusterRole of what does not depend on the cloud.
-    Core,
-    /// The ClusterRole of what EC2 needs.
-    Aws,
-    /// The ClusterRole of instances that are simulated on a real API server.
-    Practice,
-    /// The Role in the namespace of the release.
-    LeaderElection,
-    /// The Role in the namespace of the policies.
-    Policies,
-}
-
-impl Role {
-    /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::Core,
-        Self::Aws,
-        Self::Practice,
-        Self::LeaderElection,
-        Self::Policies,
-    ];
-
-    /// The end of the name of the chart's template with its rules.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Core => "core",
-            Self::Aws => "aws",
-            Self::Practice => "practice",
-            Self::LeaderElection => "leaderElection",
-            Self::Policies => "policies",
-        }
-    }
-}
-
-/// What must be switched on for a rule to be granted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum When {
-    /// Nothing.
-    Always,
-    /// The gate of CapacityBuffers.
-    CapacityBuffers,
-    /// The gate of NodeOverlays.
-    NodeOverlays,
-    /// The gate by which pods carry their deletion cost.
-    PodDeletionCosts,
-    /// Constraints in the scheduler's configuration.
-    DefaultSpread,
-    /// Planning of pods that are about to be created.
-    ComingPods,
-    /// Whatever looks at how many pods a workload wants.
-    Workloads,
-    /// Dynamic resource allocation.
-    Devices,
-    /// Telling the scheduler where pods are planned to go.
-    Nominations,
-}
-
-impl When {
-    /// Whether the settings ask for it.
-    pub fn holds(self, settings: &Settings) -> bool {
-        match self {
-            Self::Always => true,
-            Self::CapacityBuffers => settings.feature_gates.capacity_buffer,
-            Self::NodeOverlays => settings.feature_gates.node_overlay,
-            Self::PodDeletionCosts => settings.feature_gates.pod_deletion_cost_management,
-            Self::DefaultSpread => !settings.default_spread.is_empty(),
-            Self::ComingPods => settings.plans_coming_pods(),
-            Self::Workloads => {
-                let asks = [Self::CapacityBuffers, Self::DefaultSpread, Self::ComingPods];
-                asks.into_iter().any(|it| it.holds(settings))
-            }
-            Self::Devices => !settings.ignore_dra_requests,
-            Self::Nominations => settings.nominates_planned_pods(),
-        }
-    }
-}
-
-/// Verbs on resources of one group.
-#[derive(Debug, Clone, Copy)]
-pub struct RbacRule {
-    /// Where it is granted.
-    pub role: Role,
-    /// Empty for the core group.
-    pub group: &'static str,
-    /// Plurals, with a subresource after a slash.
-    pub resources: &'static [&'static str],
-    /// Objects to which it is confined; all when empty.
-    pub names: &'static [&'static str],
-    /// As roles write them.
-    pub verbs: &'static [&'static str],
-    /// Without it the rule is left out.
-    pub when: When,
-    /// What it is for.
-    pub why: &'static str,
-}
-
-/// A request that a rule may allow.
-#[derive(Debug, Clone, Copy)]
-pub struct ResourceAttributes<'a> {
-    /// As roles write it.
-    pub verb: &'a str,
-    /// Empty for the core group.
-    pub group: &'a str,
-    /// The plural, with the subresource after a slash.
-    pub resource: &'a str,
-    /// Empty for the collection.
-    pub name: &'a str,
-}
-
-impl RbacRule {
-    const fn new(
-        role: Role,
-        group: &'static str,
-        resources: &'static [&'static str],
-        verbs: &'static [&'static str],
-        why: &'static str,
-    ) -> Self {
-        Self {
-            role,
-            group,
-            resources,
-            names: &[],
-            verbs,
-            when: When::Always,
-            why,
-        }
-    }
-
-    const fn when(self, when: When) -> Self {
-        Self { when, ..self }
-    }
-
-    const fn of(self, names: &'static [&'static str]) -> Self {
-        Self { names, ..self }
-    }
-
-    /// Whether the rule allows it, where it is granted.
-    pub fn allows(&self, request: ResourceAttributes<'_>) -> bool {
-        self.group == request.group
-            && self.resources.contains(&request.resource)
-            && self.verbs.contains(&request.verb)
-            && (self.names.is_empty() || self.names.contains(&request.name))
-    }
-}
+/// Every rule of every role, in the order in which the chart has them.
+pub static RULES: LazyLock<Vec<RbacRule>> = LazyLock::new(|| {
+    let mut rules = watches::rules();
+    rules.extend_from_slice(rules::WRITTEN);
+    rules
+});

@@ -1,7 +1,27 @@
-//! What the controllers share: settings and clock, the model that is read, the writer, the journal, and the notes that
-//! several controllers keep together.
+//! What the controllers stand on and share: settings and clock, the model that is read, the writer, the journal, and the
+//! notes that several controllers keep together. In its folder is all that is no controller itself.
 //!
 //! It holds and decides nothing.
+
+pub(crate) mod action;
+pub(crate) mod claim_names;
+pub(crate) mod error;
+pub(crate) mod feed;
+pub(crate) mod journal;
+pub(crate) mod managed;
+pub(crate) mod measured_provider;
+pub(crate) mod metrics;
+pub(crate) mod model;
+pub(crate) mod notes;
+pub(crate) mod paging;
+pub(crate) mod patching;
+pub(crate) mod recorder;
+pub(crate) mod references;
+pub(crate) mod runtime;
+pub(crate) mod sync;
+pub(crate) mod turn;
+pub(crate) mod work_queue;
+pub(crate) mod writer;
 
 use std::sync::Arc;
 
@@ -12,26 +32,26 @@ use kube::Client;
 use scheduling::ranking::RankHook;
 use tokio::sync::Notify;
 
-use crate::capacity_buffer::buffer_nodes::BufferNodes;
-use crate::deletion_costs::DeletionCosts;
-use crate::error::ReconcileError;
-use crate::journal::Journal;
-use crate::launching::Launching;
-use crate::metrics::Metrics;
-use crate::model::Model;
-use crate::node_overlay::overlays::Overlays;
 use crate::node_pool::registration_health::RegistrationHealth;
 use crate::nomination::Nominations;
-use crate::passes::Passes;
-use crate::pod_ledger::PodLedger;
-use crate::pod_starts::PodStarts;
-use crate::queue_loads::QueueLoads;
 use crate::settings::{Settings, SolvePlacement};
-use crate::sold_types::SoldTypes;
-use crate::static_capacity::pending::StaticPending;
+use crate::shell::error::ReconcileError;
+use crate::shell::journal::Journal;
+use crate::shell::metrics::Metrics;
+use crate::shell::model::Model;
+use crate::shell::notes::buffer_nodes::BufferNodes;
+use crate::shell::notes::deletion_costs::DeletionCosts;
+use crate::shell::notes::launching::Launching;
+use crate::shell::notes::overlays::Overlays;
+use crate::shell::notes::passes::Passes;
+use crate::shell::notes::pod_ledger::PodLedger;
+use crate::shell::notes::pod_starts::PodStarts;
+use crate::shell::notes::queue_loads::QueueLoads;
+use crate::shell::notes::sold_types::SoldTypes;
+use crate::shell::notes::static_pending::StaticPending;
+use crate::shell::turn::Turn;
+use crate::shell::writer::Writer;
 use crate::status_conditions::StatusConditions;
-use crate::turn::Turn;
-use crate::writer::Writer;
 
 /// Shared by all controllers.
 pub(crate) struct Shell {

@@ -4,8 +4,6 @@
 //! else that makes claims for such pools, so that neither a restart nor a late watch makes one node too many. Answers
 //! to `pkg/controllers/static`.
 
-pub(crate) mod pending;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +17,10 @@ use kube::ResourceExt;
 use scheduling::solution::NewClaim;
 use state::Snapshot;
 
-use crate::error::{ReconcileError, ignore_not_found};
 use crate::node_claim::entries::ClaimEntry;
-use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
+use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::runtime::{Action, Reconciler};
 
 const PERIOD: Action = Action::RequeueAfter(Duration::from_mins(1));
 const AT_LIMIT: Action = Action::RequeueAfter(Duration::from_secs(30));

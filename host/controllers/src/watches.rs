@@ -8,6 +8,7 @@ pub(crate) mod progress;
 mod queues;
 mod router;
 mod routing;
+mod row;
 mod stream;
 mod telling;
 
@@ -16,41 +17,40 @@ use std::time::Duration;
 
 use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool};
 use futures::stream::{SelectAll, StreamExt};
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, PodTemplate,
+    ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodTemplate,
     ReplicationController, Service,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass, VolumeAttachment};
-use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
+use kube::core::PartialObjectMeta;
 use kube::runtime::watcher;
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
 use state::devices::DeviceKind;
 use state::workloads::WorkloadKind;
 use tracing::{debug, info, warn};
 
 use crate::policy_binding::POLICY_LABEL;
-use crate::settings::Settings;
+use crate::rbac::rule::{RbacRule, Role, When};
 use crate::shell::Shell;
-use stream::{KindWatch, WatchMessage, all, watch, watch_all, watch_some, watch_workload};
-use telling::{Ours, Pods, Policies, PolicyData, WatchedDevices, WatchedWorkloads};
+use crate::shell::error::is_not_found;
+use row::{DEVICE_GROUP, WatchRow, all, device, ours, plain, told, workload};
+use stream::{KindWatch, WatchMessage, watch_some};
+use telling::{Pods, Policies, PolicyData, WatchedWorkloads};
 
 pub(crate) use progress::{Failure, FirstLists, WatchedKind};
-pub(crate) use queues::{Keys, Queues};
+pub(crate) use queues::{Keys, QueueName, QueueProfile, Queues};
 pub(crate) use router::Router;
 
-const DEVICE_GROUP: &str = "resource.k8s.io";
 /// First lists that take longer are spoken of.
 const LONG_LIST: Duration = Duration::from_secs(30);
 
 /// Feeds the model until the future is dropped.
 pub(crate) async fn run(shell: Arc<Shell>, router: Router) {
-    let mut watches = watches(&shell);
-    if !shell.settings.ignore_dra_requests {
-        watches.extend(watch_devices(&shell.client).await);
-    }
+    let watches = watches(&shell).await;
     let kinds: Vec<WatchedKind> = watches.iter().map(|(kind, _)| *kind).collect();
     shell.model.note_progress(|it| it.begin(kinds));
     let mut streams: SelectAll<_> = watches.into_iter().map(|(_, stream)| stream).collect();
@@ -92,161 +92,195 @@ pub(crate) async fn first_lists(shell: &Shell) {
 
 fn failure(error: &watcher::Error) -> Failure {
     match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 404 => {
-            Failure::NotServed
-        }
+        watcher::Error::InitialListFailed(error) if is_not_found(error) => Failure::NotServed,
         _ => Failure::Passing,
     }
 }
 
-/// Each kind that is watched: one line, and what is done with its objects is its implementation of [`state::cluster::Watched`].
-fn watches(shell: &Arc<Shell>) -> Vec<KindWatch> {
-    let (client, settings) = (&shell.client, &shell.settings);
-    let pods = Pods(Arc::clone(shell));
-    let mut watches = vec![
-        watch(
-            all(client),
-            WatchedKind::core("NodePool"),
-            Ours::<NodePool>::default(),
-        ),
-        watch_all::<Ec2NodeClass>(client, WatchedKind::core("EC2NodeClass")),
-        watch(
-            all(client),
-            WatchedKind::core("NodeClaim"),
-            Ours::<NodeClaim>::default(),
-        ),
-        watch_all::<Node>(client, WatchedKind::core("Node")),
-        watch_all::<Namespace>(client, WatchedKind::core("Namespace")),
-        watch_all::<DaemonSet>(client, WatchedKind::core("DaemonSet")),
-        watch_all::<PodDisruptionBudget>(client, WatchedKind::guarding("PodDisruptionBudget")),
-        watch_all::<StorageClass>(client, WatchedKind::helpful("StorageClass")),
-        watch_all::<PersistentVolume>(client, WatchedKind::helpful("PersistentVolume")),
-        watch_all::<PersistentVolumeClaim>(client, WatchedKind::helpful("PersistentVolumeClaim")),
-        watch_all::<CSINode>(client, WatchedKind::helpful("CSINode")),
-        watch_all::<VolumeAttachment>(client, WatchedKind::guarding("VolumeAttachment")),
-        watch(all(client), WatchedKind::core("Pod"), pods),
-    ];
-    watches.extend(watch_workloads(client, settings));
-    if settings.feature_gates.capacity_buffer {
-        let kind = WatchedKind::helpful("CapacityBuffer");
-        watches.push(watch_all::<CapacityBuffer>(client, kind));
-    }
-    if settings.feature_gates.node_overlay {
-        watches.push(watch_all::<NodeOverlay>(
-            client,
-            WatchedKind::helpful("NodeOverlay"),
-        ));
-    }
-    watches.extend(watch_policies(client, &settings.policy_namespace));
-    watches
+/// The kinds that are watched: what is done with the objects of each is its implementation of
+/// [`state::cluster::Watched`], and what may be watched follows from these rows.
+fn rows() -> Vec<WatchRow> {
+    let mut rows = cluster();
+    rows.extend(workloads());
+    rows.extend([
+        plain::<CapacityBuffer>(WatchedKind::helpful, "room that is kept")
+            .looked_at()
+            .when(When::CapacityBuffers),
+        plain::<NodeOverlay>(
+            WatchedKind::helpful,
+            "prices and capacity that are other than the cloud says",
+        )
+        .when(When::NodeOverlays),
+    ]);
+    rows.extend(policies());
+    rows.extend(devices());
+    rows
 }
 
-/// Watches workloads, of which only some facts are kept, as far as somebody asks for them.
-fn watch_workloads(client: &Client, settings: &Settings) -> Vec<KindWatch> {
-    let mut watches = Vec::new();
-    let (has_spread, has_buffers) = (
-        !settings.default_spread.is_empty(),
-        settings.feature_gates.capacity_buffer,
-    );
-    if has_spread || has_buffers || settings.plans_coming_pods() {
-        watches.push(watch_workload::<ReplicaSet>(
-            client,
+/// The rights to watch them. Of two watches of one kind, the first has the right.
+pub(crate) fn rules() -> Vec<RbacRule> {
+    let mut rules: Vec<RbacRule> = Vec::new();
+    for rule in rows().into_iter().map(WatchRow::rule) {
+        let is_same = |it: &RbacRule| (it.group, it.resources) == (rule.group, rule.resources);
+        if !rules.iter().any(is_same) {
+            rules.push(rule);
+        }
+    }
+    rules
+}
+
+fn cluster() -> Vec<WatchRow> {
+    vec![
+        ours::<NodePool>(WatchedKind::core, "what may be bought").looked_at(),
+        plain::<Ec2NodeClass>(WatchedKind::core, "what instances are made of")
+            .looked_at()
+            .by(Role::Aws),
+        ours::<NodeClaim>(WatchedKind::core, "what was bought").looked_at(),
+        plain::<Node>(WatchedKind::core, "what pods can run on").looked_at(),
+        plain::<Namespace>(
+            WatchedKind::core,
+            "the labels by which affinity selects namespaces",
+        ),
+        plain::<DaemonSet>(WatchedKind::core, "what comes onto every new node"),
+        plain::<PodDisruptionBudget>(WatchedKind::guarding, "whom a drain may not evict"),
+        plain::<StorageClass>(WatchedKind::helpful, "where volumes can be made"),
+        plain::<PersistentVolume>(WatchedKind::helpful, "where volumes bind pods to a zone"),
+        plain::<PersistentVolumeClaim>(WatchedKind::helpful, "which volumes pods have"),
+        plain::<CSINode>(WatchedKind::helpful, "how many volumes a node takes"),
+        plain::<VolumeAttachment>(
+            WatchedKind::guarding,
+            "which volume a node that goes has yet to let go of",
+        ),
+        told::<Pod, _>(WatchedKind::core, "what runs and what waits", |shell| {
+            Pods(Arc::clone(shell))
+        }),
+    ]
+}
+
+/// Workloads, of which only some facts are kept, as far as somebody asks for them.
+fn workloads() -> Vec<WatchRow> {
+    vec![
+        workload::<ReplicaSet>(
             WorkloadKind::ReplicaSet,
-        ));
-        watches.push(watch_workload::<StatefulSet>(
-            client,
+            "how many pods are wanted, and how they are selected",
+        )
+        .when(When::Workloads),
+        workload::<StatefulSet>(
             WorkloadKind::StatefulSet,
-        ));
-    }
-    if settings.plans_coming_pods() {
-        // Those with a success are past their beginning, and thousands of them may be kept.
-        let young = watcher::Config::default().fields("status.successful=0");
-        let (kind, telling) = (
-            WatchedKind::helpful("Job"),
-            WatchedWorkloads(WorkloadKind::Job),
-        );
-        watches.push(watch_some(all::<Job>(client), young, kind, telling));
-    }
-    if has_spread {
-        let kind = WorkloadKind::ReplicationController;
-        watches.push(watch_workload::<ReplicationController>(client, kind));
-        watches.push(watch_all::<Service>(
-            client,
-            WatchedKind::helpful("Service"),
-        ));
-    }
-    if has_buffers {
-        watches.push(watch_workload::<Deployment>(
-            client,
+            "the same, of pods with a name of their own",
+        )
+        .when(When::Workloads),
+        WatchRow::new::<Job>(
+            WatchedKind::helpful,
+            "how many pods are about to come",
+            |shell, kind| {
+                // Those with a success are past their beginning, and thousands of them may be kept.
+                let young = watcher::Config::default().fields("status.successful=0");
+                let telling = WatchedWorkloads(WorkloadKind::Job);
+                watch_some(all::<Job>(&shell.client), young, kind, telling)
+            },
+        )
+        .when(When::ComingPods),
+        workload::<ReplicationController>(
+            WorkloadKind::ReplicationController,
+            "which pods the scheduler's default constraints count together",
+        )
+        .when(When::DefaultSpread),
+        plain::<Service>(
+            WatchedKind::helpful,
+            "the same, of pods that serve together",
+        )
+        .when(When::DefaultSpread),
+        workload::<Deployment>(
             WorkloadKind::Deployment,
-        ));
-        watches.push(watch_workload::<PodTemplate>(
-            client,
-            WorkloadKind::PodTemplate,
-        ));
-    }
-    watches
+            "the pods for which a buffer keeps room",
+        )
+        .when(When::CapacityBuffers),
+        workload::<PodTemplate>(WorkloadKind::PodTemplate, "the same, as templates")
+            .when(When::CapacityBuffers),
+    ]
 }
 
-/// Watches policies, and by name alone what they may have beside them: what they name of it is read then.
-fn watch_policies(client: &Client, namespace: &str) -> [KindWatch; 2] {
-    let policies = Api::<ConfigMap>::namespaced(client.clone(), namespace);
-    let labelled = watcher::Config::default().labels(POLICY_LABEL);
-    // Of these the API server gives the metadata alone.
-    let others = Api::<PartialObjectMeta<ConfigMap>>::namespaced(client.clone(), namespace);
-    let unlabelled = watcher::Config::default().labels(&format!("!{POLICY_LABEL}"));
+/// Policies, and by name alone what they may have beside them: what they name of it is read then.
+fn policies() -> [WatchRow; 2] {
     [
-        watch_some(
-            policies,
-            labelled,
-            WatchedKind::policy("policies"),
-            Policies,
+        WatchRow::new::<ConfigMap>(
+            WatchedKind::policy,
+            "policies, and what they name",
+            |shell, kind| {
+                let labelled = watcher::Config::default().labels(POLICY_LABEL);
+                watch_some(of_policies::<ConfigMap>(shell), labelled, kind, Policies)
+            },
+        )
+        .called("policies")
+        .looked_at()
+        .by(Role::Policies),
+        WatchRow::new::<ConfigMap>(WatchedKind::helpful, "what policies name", |shell, kind| {
+            // Of these the API server gives the metadata alone.
+            let others = of_policies::<PartialObjectMeta<ConfigMap>>(shell);
+            let unlabelled = watcher::Config::default().labels(&format!("!{POLICY_LABEL}"));
+            watch_some(others, unlabelled, kind, PolicyData)
+        })
+        .by(Role::Policies),
+    ]
+}
+
+fn of_policies<K>(shell: &Shell) -> Api<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    Api::namespaced(shell.client.clone(), &shell.settings.policy_namespace)
+}
+
+/// What tells of devices, in the version that the cluster prefers. An object that cannot be read counts as absent.
+fn devices() -> [WatchRow; 4] {
+    [
+        device(
+            DeviceKind::Slice,
+            "ResourceSlice",
+            "resourceslices",
+            "the devices of nodes",
         ),
-        watch_some(
-            others,
-            unlabelled,
-            WatchedKind::helpful("ConfigMap"),
-            PolicyData,
+        device(
+            DeviceKind::Class,
+            "DeviceClass",
+            "deviceclasses",
+            "what devices there are to ask for",
+        ),
+        device(
+            DeviceKind::Claim,
+            "ResourceClaim",
+            "resourceclaims",
+            "devices that pods claim",
+        ),
+        device(
+            DeviceKind::Template,
+            "ResourceClaimTemplate",
+            "resourceclaimtemplates",
+            "the same, as templates",
         ),
     ]
 }
 
-/// Watches what tells of devices, in the version that the cluster prefers. An object that cannot be read counts as
-/// absent.
-async fn watch_devices(client: &Client) -> Vec<KindWatch> {
-    let group = kube::discovery::group(client, DEVICE_GROUP).await;
-    let version = match &group {
+async fn device_version(client: &Client) -> String {
+    match kube::discovery::group(client, DEVICE_GROUP).await {
         Ok(group) => group.preferred_version_or_latest().to_owned(),
         Err(error) => {
             warn!(%error, "no version of {DEVICE_GROUP} is known; trying v1");
             "v1".to_owned()
         }
+    }
+}
+
+/// The watches that the settings ask for.
+async fn watches(shell: &Arc<Shell>) -> Vec<KindWatch> {
+    let mut rows = rows();
+    rows.retain(|it| it.when.holds(&shell.settings));
+    let version = if rows.iter().any(WatchRow::is_device) {
+        device_version(&shell.client).await
+    } else {
+        String::new()
     };
-    let kinds = [
-        (DeviceKind::Slice, "ResourceSlice", "resourceslices"),
-        (DeviceKind::Class, "DeviceClass", "deviceclasses"),
-        (DeviceKind::Claim, "ResourceClaim", "resourceclaims"),
-        (
-            DeviceKind::Template,
-            "ResourceClaimTemplate",
-            "resourceclaimtemplates",
-        ),
-    ];
-    let watch_kind = |(kind, name, plural): (DeviceKind, &'static str, &str)| {
-        let resource = ApiResource {
-            group: DEVICE_GROUP.to_owned(),
-            version: version.clone(),
-            api_version: format!("{DEVICE_GROUP}/{version}"),
-            kind: name.to_owned(),
-            plural: plural.to_owned(),
-        };
-        let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
-        watch_some(
-            api,
-            watcher::Config::default(),
-            WatchedKind::helpful(name),
-            WatchedDevices(kind),
-        )
-    };
-    kinds.into_iter().map(watch_kind).collect()
+    let rows = rows.into_iter();
+    rows.map(|it| it.begin(shell, &version)).collect()
 }

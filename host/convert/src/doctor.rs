@@ -327,11 +327,6 @@ fn settings(object: &Value, name: &str, found: &mut Vec<DoctorFinding>) {
                 "ENABLE_ZONAL_SHIFT=true: the controller does not start, because it would not leave the zone",
                 "turn it off",
             ),
-            "AWS_FEATURE_GATES" if value.contains("NodeClassCEL=true") => (
-                Severity::Breaks,
-                "NodeClassCEL=true: the controller does not start, because expressions are not evaluated",
-                "write numbers into spec.kubelet, and turn it off",
-            ),
             "DISABLE_CLUSTER_STATE_OBSERVABILITY" if value == "true" => (
                 Severity::Note,
                 "DISABLE_CLUSTER_STATE_OBSERVABILITY changes nothing",

@@ -139,8 +139,6 @@ pub(crate) struct AcceptedOptions {
     karpenter_service: String,
     #[arg(long, env = "ENABLE_ZONAL_SHIFT", default_value = "", hide = true, num_args = 0..=1, default_missing_value = "true", value_parser = refuse_zonal_shift)]
     enable_zonal_shift: String,
-    #[arg(long, env = "AWS_FEATURE_GATES", default_value = "", hide = true, value_parser = refuse_aws_gates)]
-    aws_feature_gates: String,
     #[arg(long, env = "ENABLE_PROFILING", default_value = "", hide = true, num_args = 0..=1)]
     enable_profiling: String,
     #[arg(long, env = "DISABLE_CONTROLLER_WARMUP", default_value = "", hide = true, num_args = 0..=1)]
@@ -178,16 +176,4 @@ fn refuse_zonal_shift(text: &str) -> Result<String, String> {
         "" | "false" => Ok(text.to_owned()),
         _ => Err("zones under a zonal shift are not left out yet; leave it false".to_owned()),
     }
-}
-
-/// A class with expressions would not get ready, and its nodes would be what nobody asked for.
-fn refuse_aws_gates(text: &str) -> Result<String, String> {
-    let mut gates = text.split(',').map(str::trim);
-    if gates.any(|it| it == "NodeClassCEL=true") {
-        return Err(
-            "NodeClassCEL: expressions in spec.kubelet are not evaluated yet; leave it false"
-                .to_owned(),
-        );
-    }
-    Ok(text.to_owned())
 }

@@ -18,7 +18,12 @@ use crate::cli::ControllerArguments;
 use crate::options::{CloudOptions, PolicyOptions, ProcessOptions};
 
 /// A variable that no value of the same name sets: the value, and what the template makes of it.
-const BY_HAND: [(&str, &str, &str); 12] = [
+const BY_HAND: [(&str, &str, &str); 13] = [
+    (
+        "AWS_FEATURE_GATES",
+        "settings.awsFeatureGates",
+        r#"(include "mortise.featureGates" $settings.awsFeatureGates)"#,
+    ),
     (
         "CLUSTER_ENDPOINT",
         "settings.clusterEndpoint",
@@ -78,11 +83,7 @@ const BY_HAND: [(&str, &str, &str); 12] = [
 ];
 
 /// Variables of Karpenter's chart that change nothing, with what the template makes of them.
-const ACCEPTED: [(&str, &str); 4] = [
-    (
-        "AWS_FEATURE_GATES",
-        r#"(include "mortise.featureGates" $settings.awsFeatureGates)"#,
-    ),
+const ACCEPTED: [(&str, &str); 3] = [
     ("ENABLE_ZONAL_SHIFT", "$settings.enableZonalShift"),
     ("KARPENTER_SERVICE", r#"(include "mortise.fullname" .)"#),
     (

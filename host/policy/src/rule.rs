@@ -35,7 +35,7 @@ use crate::guest::limits::PolicyKind;
 use crate::needs::{Need, PolicyNeeds};
 use compile::{KnownVariable, RuleVocabulary, Wanted};
 use evaluation_error::EvaluationError;
-use expressions::{Expressions, one_line};
+use expressions::{RuleExpressions, one_line};
 use facts::{
     MOVE_LABELS, MOVE_VARIABLES, MoveVariable, POOL_LABELS, POOL_VARIABLES, PoolVariable,
     RANK_LABELS, RANK_VARIABLES, RankVariable,
@@ -93,9 +93,9 @@ pub(crate) struct PolicyRule {
 
 #[derive(Debug)]
 enum Judgement {
-    Rank(Expressions<RankVariable>),
-    Consolidation(Expressions<MoveVariable>, Moves),
-    Budgets(Expressions<PoolVariable>),
+    Rank(RuleExpressions<RankVariable>),
+    Consolidation(RuleExpressions<MoveVariable>, Moves),
+    Budgets(RuleExpressions<PoolVariable>),
 }
 
 /// What came of running a rule, and the steps it took, in operations.
@@ -138,7 +138,7 @@ impl PolicyRule {
                     labels: RANK_LABELS,
                     config,
                 };
-                Expressions::compile(source, Wanted::Number, &words, faults).map(Judgement::Rank)
+                RuleExpressions::compile(source, Wanted::Number, &words, faults).map(Judgement::Rank)
             }
             PolicyKind::Consolidation => {
                 let words = RuleVocabulary {
@@ -146,7 +146,7 @@ impl PolicyRule {
                     labels: MOVE_LABELS,
                     config,
                 };
-                Expressions::compile(source, Wanted::Condition, &words, faults)
+                RuleExpressions::compile(source, Wanted::Condition, &words, faults)
                     .map(|it| Judgement::Consolidation(it, moves))
             }
             PolicyKind::Budgets => {
@@ -155,7 +155,7 @@ impl PolicyRule {
                     labels: POOL_LABELS,
                     config,
                 };
-                Expressions::compile(source, Wanted::Number, &words, faults).map(Judgement::Budgets)
+                RuleExpressions::compile(source, Wanted::Number, &words, faults).map(Judgement::Budgets)
             }
         }?;
         let RuleSource { rule, exclude, .. } = source;

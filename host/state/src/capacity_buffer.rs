@@ -192,15 +192,6 @@ pub fn virtual_pods(snapshot: &Snapshot) -> Vec<Arc<Pod>> {
     pods
 }
 
-/// The buffer behind a virtual pod.
-pub fn buffer_of(pod: &Pod) -> Option<PodKey> {
-    let annotations = &pod.shape.annotations;
-    annotations.get(labels::CAPACITY_BUFFER_FAKE_POD_ANNOTATION)?;
-    let name = annotations.get(labels::CAPACITY_BUFFER_NAME_ANNOTATION)?;
-    let namespace = annotations.get(labels::CAPACITY_BUFFER_NAMESPACE_ANNOTATION)?;
-    Some(PodKey::new(namespace, name))
-}
-
 /// What a pass came to for each buffer, and the existing nodes that hold room for any.
 pub fn headrooms(
     snapshot: &Snapshot,

@@ -1,14 +1,14 @@
 //! The cluster model. [`Cluster::apply`] is its only mutation.
 //!
-//! Collections are shared with snapshots and copied only when written while a snapshot lives. Answers to
-//! Karpenter's `pkg/controllers/state/cluster.go`.
+//! Collections are shared with snapshots and copied only when written while a snapshot lives. What becomes of a kind of
+//! object, and what of it is read, is in the file of its kind. Answers to Karpenter's `pkg/controllers/state/cluster.go`.
 
 mod capacity_buffers;
 pub(crate) mod change;
+pub(crate) mod consolidation_state;
 mod daemon_sets;
 mod devices;
 mod event;
-pub(crate) mod model;
 mod namespaces;
 mod node_claims;
 mod node_index;
@@ -18,7 +18,6 @@ mod pods;
 mod pools;
 mod recent_claims;
 mod seen_node;
-mod sync_gate;
 mod volumes;
 pub(crate) mod watched;
 mod workloads;
@@ -26,19 +25,62 @@ mod workloads;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apis::NodeClaim;
+use apis::{CapacityBuffer, NodeClaim, NodeOverlay, NodePool};
 use jiff::Timestamp;
-use scheduling::pod::{PodKey, ShapeTable};
+use scheduling::pod::{Pod, PodKey, ShapeTable};
 
-use crate::snapshot::Snapshot;
-use model::Data;
+use crate::coming::owned::Owned;
+use crate::devices::DeviceWorld;
+use crate::pod_disruption_budget::Pdbs;
+use crate::state_node::{BoundPods, StateNode};
+use crate::volumes::Volumes;
+use crate::workloads::Workloads;
+use daemon_sets::DaemonSet;
+use pools::NodeClass;
 use recent_claims::RecentClaims;
+use seen_node::SeenNode;
 
 pub use change::{Change, Changes, NodeSight, Refused, StateError, Versions};
+pub use consolidation_state::ConsolidationState;
 pub use event::{Event, ObjectEvent};
-pub use model::ConsolidationState;
-pub use sync_gate::SyncGate;
 pub use watched::Watched;
+
+/// The collections, each shared with the snapshots taken of it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Data {
+    /// By providerID, or by name for a foreign node without one.
+    pub(crate) nodes: Arc<BTreeMap<String, Arc<StateNode>>>,
+    /// Key in `nodes` of a Node's name.
+    pub(crate) node_keys: Arc<BTreeMap<String, String>>,
+    /// By name, also those that are not in `nodes` because nothing tells yet which claim they belong to.
+    seen_nodes: Arc<BTreeMap<String, SeenNode>>,
+    /// Names of Nodes: more than one of a providerID is an error worth telling.
+    pub(crate) nodes_by_provider_id: Arc<BTreeMap<String, BTreeSet<String>>>,
+    /// Key in `nodes` of a claim's name; empty until it is launched.
+    pub(crate) claim_keys: Arc<BTreeMap<String, String>>,
+    pub(crate) pods: Arc<BTreeMap<PodKey, Arc<Pod>>>,
+    /// Node or claim that a pod was placed on; the name may be of something that is gone.
+    pub(crate) places: Arc<BTreeMap<PodKey, Arc<str>>>,
+    /// When a pod that had been placed was last bound, wherever that was.
+    pub(crate) last_placed_bound_at: Option<Timestamp>,
+    /// By Node name; also of Nodes not tracked yet.
+    pub(crate) bound: Arc<BTreeMap<String, Arc<BoundPods>>>,
+    /// Pods by UID of the controlling owner.
+    pub(crate) owned: Arc<BTreeMap<String, Owned>>,
+    /// When a pod with an owner was last seen for the first time.
+    pub(crate) last_birth_at: Option<Timestamp>,
+    pub(crate) node_pools: Arc<BTreeMap<String, Arc<NodePool>>>,
+    pub(crate) node_classes: Arc<BTreeMap<String, NodeClass>>,
+    pub(crate) node_overlays: Arc<BTreeMap<String, Arc<NodeOverlay>>>,
+    pub(crate) daemon_sets: Arc<BTreeMap<PodKey, DaemonSet>>,
+    pub(crate) pdbs: Arc<Pdbs>,
+    pub(crate) volumes: Arc<Volumes>,
+    pub(crate) workloads: Arc<Workloads>,
+    pub(crate) devices: Arc<DeviceWorld>,
+    pub(crate) capacity_buffers: Arc<BTreeMap<PodKey, Arc<CapacityBuffer>>>,
+    pub(crate) namespaces: Arc<BTreeMap<String, BTreeMap<String, String>>>,
+    pub(crate) consolidation_state: ConsolidationState,
+}
 
 /// The model of one cluster.
 #[derive(Debug, Default)]
@@ -69,8 +111,8 @@ impl Cluster {
             Event::Nominated { name, until } => self.nominated(&name, until),
             Event::Placed { name, pods } => self.placed(&name, pods),
             Event::PodMoved { pod, node } => self.pod_moved(now, &pod, node),
-            Event::MarkedForDeletion(names) => self.marked(now, &names, true),
-            Event::UnmarkedForDeletion(names) => self.marked(now, &names, false),
+            Event::MarkedForDeletion(names) => self.marked(now, &names),
+            Event::UnmarkedForDeletion(names) => self.unmarked(now, &names),
             Event::OfferingsChanged => self.bump(now),
         }
         // Whoever sets a mark knows whom to wake.
@@ -99,39 +141,9 @@ impl Cluster {
         self.recent_claims.rest();
     }
 
-    /// The model as it is now; later changes do not show in it.
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot::new(self.data.clone())
-    }
-
     /// Distinct pod shapes, for a gauge.
     pub fn shapes(&self) -> usize {
         self.shapes.len()
-    }
-}
-
-impl Snapshot {
-    /// What would be if some nodes were marked for deletion and pods were expected on others until then; by the names
-    /// of Nodes or NodeClaims. The cluster learns nothing of it.
-    #[must_use]
-    pub fn supposing(
-        &self,
-        now: Timestamp,
-        leaving: Vec<String>,
-        expecting: Vec<String>,
-        until: Timestamp,
-    ) -> Self {
-        let mut model = Cluster {
-            data: self.data.clone(),
-            ..Cluster::default()
-        };
-        let nominated = |name| Event::Nominated { name, until };
-        let events = expecting.into_iter().map(nominated);
-        for event in events.chain([Event::MarkedForDeletion(leaving)]) {
-            // Marks are never refused: what they name and is gone stays gone.
-            model.apply(now, event).ok();
-        }
-        model.snapshot()
     }
 }
 

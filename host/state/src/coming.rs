@@ -15,7 +15,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use scheduling::pod::{Pod, PodKey};
 
-use crate::cluster::model::Data;
+use crate::cluster::Data;
 use crate::snapshot::Snapshot;
 use crate::workloads::{KeptWorkload, WorkloadKind};
 use key::{numbered, prefix};

@@ -130,8 +130,6 @@ pub struct NodeClassFacts {
     pub name: String,
     /// Condition Ready is True.
     pub is_ready: bool,
-    /// Message of the condition Ready when it is not.
-    pub not_ready_reason: String,
     /// Being deleted.
     pub is_deleting: bool,
     /// What nodes of it are made of: its hash and its images. Another text is another roll-out.
@@ -264,14 +262,9 @@ impl NodeClassFacts {
             .status
             .as_ref()
             .and_then(|it| it.conditions.iter().find(|it| it.type_ == "Ready"));
-        let is_ready = ready.is_some_and(|it| it.status == "True");
         Self {
             name: object.metadata.name.clone().unwrap_or_default(),
-            is_ready,
-            not_ready_reason: ready
-                .filter(|_| !is_ready)
-                .map(|it| it.message.clone())
-                .unwrap_or_default(),
+            is_ready: ready.is_some_and(|it| it.status == "True"),
             is_deleting: object.metadata.deletion_timestamp.is_some(),
             fingerprint: fingerprint(object),
         }

@@ -21,8 +21,6 @@ pub mod state_node;
 pub mod volumes;
 pub mod workloads;
 
-pub use cluster::{
-    Change, Changes, Cluster, ConsolidationState, Event, Refused, StateError, SyncGate,
-};
+pub use cluster::{Change, Changes, Cluster, ConsolidationState, Event, Refused, StateError};
 pub use snapshot::Snapshot;
 pub use state_node::{BoundPods, StateNode};

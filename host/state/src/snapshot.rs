@@ -1,25 +1,19 @@
 //! The cluster at one moment, cheap to take and never changing under its reader.
 //!
-//! Read-only; every query is by name or in order of name.
+//! Read-only; every query is by name or in order of name. What is read of one kind alone stands in the file of the kind,
+//! in `cluster/`.
 
 mod places;
 mod solver_input;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apis::resources::Resources;
-use apis::{CapacityBuffer, Ec2NodeClass, NodeOverlay, NodePool};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use scheduling::pod::{Pod, PodKey};
 
-use crate::cluster::model::{CONSOLIDATION_STATE_MAX_AGE_SECONDS, ConsolidationState, Data};
-use crate::devices::DeviceWorld;
-use crate::facts::NodeClassFacts;
-use crate::pod_disruption_budget::Pdbs;
+use crate::cluster::{Cluster, Data, Event};
 use crate::state_node::{BoundPods, StateNode};
-use crate::volumes::Volumes;
-use crate::workloads::Workloads;
 
 /// A view of the model as it was when taken.
 #[derive(Debug, Clone)]
@@ -94,81 +88,10 @@ impl Snapshot {
             .map_or(1, |owned| owned.pods.max(1))
     }
 
-    /// Every NodePool, by name.
-    pub fn node_pools(&self) -> impl ExactSizeIterator<Item = &Arc<NodePool>> {
-        self.data.node_pools.values()
-    }
-
-    /// A NodePool.
-    pub fn node_pool(&self, name: &str) -> Option<&Arc<NodePool>> {
-        self.data.node_pools.get(name)
-    }
-
-    /// An EC2NodeClass.
-    pub fn node_class(&self, name: &str) -> Option<&Arc<NodeClassFacts>> {
-        self.data.node_classes.get(name).map(|it| &it.facts)
-    }
-
-    /// An EC2NodeClass as the API has it.
-    pub fn node_class_object(&self, name: &str) -> Option<&Arc<Ec2NodeClass>> {
-        self.data.node_classes.get(name).map(|it| &it.object)
-    }
-
     /// Names of the Nodes with this providerID, also of those whose claim is not known yet.
     pub fn node_names_of(&self, provider_id: &str) -> impl Iterator<Item = &str> {
         let names = self.data.nodes_by_provider_id.get(provider_id);
         names.into_iter().flatten().map(String::as_str)
-    }
-
-    /// Every NodeOverlay, by name.
-    pub fn node_overlays(&self) -> impl ExactSizeIterator<Item = &Arc<NodeOverlay>> {
-        self.data.node_overlays.values()
-    }
-
-    /// The PodDisruptionBudgets.
-    pub fn pdbs(&self) -> &Pdbs {
-        &self.data.pdbs
-    }
-
-    /// The volumes.
-    pub fn volumes(&self) -> &Volumes {
-        &self.data.volumes
-    }
-
-    /// Services and workloads.
-    pub fn workloads(&self) -> &Workloads {
-        &self.data.workloads
-    }
-
-    /// Devices and claims.
-    pub fn devices(&self) -> &DeviceWorld {
-        &self.data.devices
-    }
-
-    /// Every CapacityBuffer, by namespace and name.
-    pub fn capacity_buffers(&self) -> impl ExactSizeIterator<Item = &Arc<CapacityBuffer>> {
-        self.data.capacity_buffers.values()
-    }
-
-    /// Labels of the namespaces.
-    pub fn namespaces(&self) -> &BTreeMap<String, BTreeMap<String, String>> {
-        &self.data.namespaces
-    }
-
-    /// Tells whether anything that matters to consolidation changed. Grows old by itself every five
-    /// minutes, so that a method that found nothing looks again.
-    pub fn consolidation_state(&self, now: Timestamp) -> ConsolidationState {
-        let state = self.data.consolidation_state;
-        let age = now.duration_since(state.changed_at).as_secs();
-        let steps = age.div_euclid(CONSOLIDATION_STATE_MAX_AGE_SECONDS).max(0);
-        let grown = SignedDuration::from_secs(steps * CONSOLIDATION_STATE_MAX_AGE_SECONDS);
-        ConsolidationState {
-            changed_at: state
-                .changed_at
-                .saturating_add(grown)
-                .unwrap_or(state.changed_at),
-            ..state
-        }
     }
 
     /// Capacity of the pool's nodes that are here to stay, with the pseudo resource `nodes`.
@@ -186,5 +109,35 @@ impl Snapshot {
     /// Allocatable less what bound pods request.
     pub fn available(&self, node: &StateNode) -> Resources {
         node.allocatable().sub(self.bound(node).requests())
+    }
+}
+
+impl Snapshot {
+    /// What would be if some nodes were marked for deletion and pods were expected on others until then; by the names
+    /// of Nodes or NodeClaims. The cluster learns nothing of it.
+    #[must_use]
+    pub fn supposing(
+        &self,
+        now: Timestamp,
+        leaving: Vec<String>,
+        expecting: Vec<String>,
+        until: Timestamp,
+    ) -> Self {
+        let mut model = Cluster::new();
+        model.data = self.data.clone();
+        let nominated = |name| Event::Nominated { name, until };
+        let events = expecting.into_iter().map(nominated);
+        for event in events.chain([Event::MarkedForDeletion(leaving)]) {
+            // Marks are never refused: what they name and is gone stays gone.
+            model.apply(now, event).ok();
+        }
+        model.snapshot()
+    }
+}
+
+impl Cluster {
+    /// The model as it is now; later changes do not show in it.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(self.data.clone())
     }
 }

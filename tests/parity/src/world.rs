@@ -14,7 +14,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use scheduling::instance_type::InstanceType;
 use scheduling::node_overlay::{self, Overlaid, OverlayVerdict};
-use scheduling::pod::PodKey;
+use scheduling::pod::{Pod, PodKey};
 use scheduling::problem::{
     MinValuesPolicy, Options, Packing, PreferencePolicy, Problem, ReservedMode,
 };
@@ -104,7 +104,7 @@ pub fn build(case: &Case, packing: Packing) -> Result<World> {
         verdicts.map(|(name, _)| name.clone()).collect()
     };
     for pod in capacity_buffer::virtual_pods(&snapshot) {
-        let buffer = capacity_buffer::buffer_of(&pod).context("the buffer of a virtual pod")?;
+        let buffer = buffer_of(&pod).context("the buffer of a virtual pod")?;
         let group = maker.groups.entry(buffer.name).or_default();
         group.pending.push(pod.key.clone());
     }
@@ -571,4 +571,13 @@ fn node(
             "conditions": [{"type": "Ready", "status": "True"}],
         },
     }))
+}
+
+/// The buffer behind a virtual pod.
+fn buffer_of(pod: &Pod) -> Option<PodKey> {
+    let annotations = &pod.shape.annotations;
+    annotations.get(labels::CAPACITY_BUFFER_FAKE_POD_ANNOTATION)?;
+    let name = annotations.get(labels::CAPACITY_BUFFER_NAME_ANNOTATION)?;
+    let namespace = annotations.get(labels::CAPACITY_BUFFER_NAMESPACE_ANNOTATION)?;
+    Some(PodKey::new(namespace, name))
 }

@@ -2,6 +2,7 @@
 //!
 //! It asks nobody; who keeps them is `instance_type.rs`.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -10,8 +11,10 @@ use jiff::Timestamp;
 use scheduling::instance_type::InstanceType;
 
 use super::base::Base;
+use super::reported::ReportedMemory;
 use super::shape::ClassShape;
 use super::{RegionTypes, capacity, incompatibility, requirements, volumes};
+use crate::kubelet::expressions::Expressions;
 use crate::offering::{OfferingSources, Places, offerings};
 use crate::unavailable_offerings::UnavailableStamp;
 
@@ -19,6 +22,7 @@ use crate::unavailable_offerings::UnavailableStamp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Revision {
     pub(super) catalogue: u64,
+    pub(super) memory: u64,
     pub(super) prices: u64,
     pub(super) reservations: u64,
     pub(super) unavailable: (u64, i64),
@@ -36,6 +40,8 @@ pub(super) struct OfferingStamp {
 #[derive(Debug)]
 pub(super) struct CachedTypes {
     pub(super) revision: Revision,
+    /// Memory that they were built with.
+    pub(super) reported_memory: ReportedMemory,
     pub(super) bases: Arc<[Base]>,
     pub(super) stamps: Vec<OfferingStamp>,
     pub(super) built: Arc<[Arc<InstanceType>]>,
@@ -60,7 +66,13 @@ pub(super) fn build(
         .map(|entry| entry.stamps.clone())
         .unwrap_or_default();
     let (bases, types) = match previous {
-        Some(entry) => (entry.bases, entry.built.to_vec()),
+        Some(entry) if entry.revision.memory == revision.memory => {
+            (entry.bases, entry.built.to_vec())
+        }
+        Some(entry) => {
+            let types = with_reports(catalogue, shape, &entry);
+            (entry.bases, types)
+        }
         None => described(catalogue, shape),
     };
     let stamps: Vec<OfferingStamp> = bases
@@ -86,6 +98,7 @@ pub(super) fn build(
         .collect();
     CachedTypes {
         revision,
+        reported_memory: shape.reported_memory.clone(),
         bases,
         stamps,
         built,
@@ -93,9 +106,39 @@ pub(super) fn build(
     }
 }
 
+/// The types with what nodes have reported of them since.
+fn with_reports(
+    catalogue: &RegionTypes,
+    shape: &ClassShape,
+    before: &CachedTypes,
+) -> Vec<Arc<InstanceType>> {
+    let expressions = Expressions::read(&shape.kubelet.expressions).unwrap_or_default();
+    let types = before.built.iter().map(|instance_type| {
+        let name = &instance_type.name;
+        let told = |reported: &ReportedMemory| reported.bytes(name);
+        let is_news = told(&shape.reported_memory) != told(&before.reported_memory);
+        let info = catalogue.types.get(name).filter(|_| is_news);
+        let settled = info.and_then(|info| {
+            let shape = on_type(name, info, shape, &expressions).ok()?;
+            Some(capacity::capacity_and_overhead(name, info, &shape))
+        });
+        let Some((capacity, overhead)) = settled else {
+            return Arc::clone(instance_type);
+        };
+        Arc::new(InstanceType {
+            capacity,
+            overhead,
+            ..InstanceType::clone(instance_type)
+        })
+    });
+    types.collect()
+}
+
 /// The types as the class sees them, with no offerings yet, and what those are made of.
 fn described(catalogue: &RegionTypes, shape: &ClassShape) -> (Arc<[Base]>, Vec<Arc<InstanceType>>) {
     let nowhere = BTreeSet::new();
+    // Those that cannot be read keep their class from being ready.
+    let expressions = Expressions::read(&shape.kubelet.expressions).unwrap_or_default();
     let (bases, types): (Vec<_>, Vec<_>) = catalogue
         .types
         .iter()
@@ -106,10 +149,35 @@ fn described(catalogue: &RegionTypes, shape: &ClassShape) -> (Arc<[Base]>, Vec<A
                 .filter(|zone| shape.zones.contains_key(*zone))
                 .cloned()
                 .collect();
-            describe(name, info, zones, shape)
+            match on_type(name, info, shape, &expressions) {
+                Ok(shape) => describe(name, info, zones, &shape),
+                Err(error) => {
+                    tracing::debug!(instance_type = name, error, "no kubelet can be set up");
+                    let (base, instance_type) = describe(name, info, zones, shape);
+                    let base = Base {
+                        is_compatible: false,
+                        ..base
+                    };
+                    (base, instance_type)
+                }
+            }
         })
         .unzip();
     (Arc::from(bases), types)
+}
+
+/// The shape as it is on a type.
+fn on_type<'a>(
+    name: &str,
+    info: &InstanceTypeInfo,
+    shape: &'a ClassShape,
+    expressions: &Expressions,
+) -> Result<Cow<'a, ClassShape>, String> {
+    if expressions.is_empty() {
+        return Ok(Cow::Borrowed(shape));
+    }
+    let settled = capacity::settle(name, info, shape, expressions)?;
+    Ok(Cow::Owned(shape.settled(settled)))
 }
 
 fn describe(

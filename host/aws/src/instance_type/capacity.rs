@@ -15,6 +15,7 @@ use scheduling::instance_type::Overhead;
 use super::shape::ClassShape;
 use crate::ami_family::features::features;
 use crate::ami_family::{default_block_device_mappings, ephemeral_device};
+use crate::kubelet::expressions::{Expressions, MachineFacts};
 use crate::seed::seed;
 
 const MIB: i64 = 1 << 20;
@@ -38,10 +39,43 @@ pub(super) fn capacity_and_overhead(
     (capacity, overhead)
 }
 
+/// What the expressions in the kubelet's settings come to on one type.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct SettledKubelet {
+    pub(super) max_pods: Option<i64>,
+    /// By path.
+    pub(crate) amounts: BTreeMap<String, String>,
+}
+
+/// Settles them, or says which of them comes to nothing.
+pub(super) fn settle(
+    name: &str,
+    info: &InstanceTypeInfo,
+    shape: &ClassShape,
+    expressions: &Expressions,
+) -> Result<SettledKubelet, String> {
+    let mut facts = MachineFacts {
+        instance_type: name,
+        vcpus: vcpus(info),
+        memory_mib: advertised_mib(info),
+        default_enis: default_card_interfaces(info),
+        ips_per_eni: ipv4_per_interface(info),
+        max_pods: pods(info, shape),
+    };
+    let max_pods = expressions.max_pods(facts)?;
+    if max_pods.is_some() {
+        facts.max_pods = pods(info, &shape.with_max_pods(max_pods));
+    }
+    let amounts = expressions.amounts(facts)?;
+    Ok(SettledKubelet { max_pods, amounts })
+}
+
 fn capacity(name: &str, info: &InstanceTypeInfo, shape: &ClassShape) -> Resources {
+    let reported = shape.reported_memory.bytes(name);
+    let memory = reported.unwrap_or_else(|| memory_bytes(info, shape));
     let mut capacity = Resources::new()
         .with(labels::RESOURCE_CPU, vcpus(info) * MILLI)
-        .with(labels::RESOURCE_MEMORY, memory_bytes(info, shape) * MILLI)
+        .with(labels::RESOURCE_MEMORY, memory * MILLI)
         .with(labels::RESOURCE_PODS, pods(info, shape) * MILLI)
         .with(
             labels::RESOURCE_EPHEMERAL_STORAGE,
@@ -79,11 +113,14 @@ fn vcpus(info: &InstanceTypeInfo) -> i64 {
     )
 }
 
+fn advertised_mib(info: &InstanceTypeInfo) -> i64 {
+    let memory = info.memory_info();
+    memory.and_then(|it| it.size_in_mib()).unwrap_or(0)
+}
+
+/// What a node has of it, as long as none has said.
 fn memory_bytes(info: &InstanceTypeInfo, shape: &ClassShape) -> i64 {
-    let mut mib = info
-        .memory_info()
-        .and_then(aws_sdk_ec2::types::MemoryInfo::size_in_mib)
-        .unwrap_or(0);
+    let mut mib = advertised_mib(info);
     let architectures = info
         .processor_info()
         .map(aws_sdk_ec2::types::ProcessorInfo::supported_architectures);
@@ -304,3 +341,6 @@ fn amounts(map: &BTreeMap<String, String>) -> Resources {
 fn ceil(number: f64) -> i64 {
     number.ceil() as i64
 }
+
+#[cfg(test)]
+mod tests;

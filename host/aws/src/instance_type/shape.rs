@@ -16,6 +16,9 @@ use crate::kubelet::Kubelet;
 use crate::options::AwsOptions;
 use crate::placement_group::PlacementGroup;
 
+use super::capacity::SettledKubelet;
+use super::reported::ReportedMemory;
+
 /// A zone in which a class has subnets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ClassZone {
@@ -40,6 +43,7 @@ pub(crate) struct ClassShape {
     pub(crate) reservations: Vec<CapacityReservation>,
     pub(crate) vm_memory_overhead_percent: f64,
     pub(crate) reserved_enis: i64,
+    pub(crate) reported_memory: ReportedMemory,
 }
 
 impl ClassShape {
@@ -55,6 +59,10 @@ impl ClassShape {
         } else {
             spec.block_device_mappings.clone()
         };
+        let mut kubelet = Kubelet::parse(&spec.kubelet).0;
+        if !options.aws_feature_gates.node_class_cel {
+            kubelet.expressions.clear();
+        }
         let nested = spec
             .cpu_options
             .as_ref()
@@ -67,7 +75,7 @@ impl ClassShape {
             family,
             region: options.region.clone(),
             zones: zones(node_class),
-            kubelet: Kubelet::parse(&spec.kubelet).0,
+            kubelet,
             block_device_mappings,
             is_raid0: spec.instance_store_policy == Some(InstanceStorePolicy::Raid0),
             network_interfaces: spec.network_interfaces.clone(),
@@ -80,7 +88,21 @@ impl ClassShape {
                 .unwrap_or_default(),
             vm_memory_overhead_percent: options.vm_memory_overhead_percent,
             reserved_enis: i64::from(options.reserved_enis),
+            reported_memory: ReportedMemory::default(),
         }
+    }
+
+    pub(super) fn with_max_pods(&self, max_pods: Option<i64>) -> Self {
+        let mut shape = self.clone();
+        shape.kubelet.max_pods = max_pods.or(shape.kubelet.max_pods);
+        shape
+    }
+
+    /// As it is on one type, on which the expressions come to this.
+    pub(super) fn settled(&self, on_type: SettledKubelet) -> Self {
+        let mut shape = self.with_max_pods(on_type.max_pods);
+        shape.kubelet = shape.kubelet.with_amounts(&on_type.amounts);
+        shape
     }
 
     /// Equal for shapes that are equal.

@@ -1,7 +1,7 @@
 //! Reads fields of `spec.kubelet` and notes what is wrong with them, each with its path.
 
-use crate::kubelet::Kubelet;
 use crate::kubelet::fields::{EVICTION_SIGNALS, MANAGED, RESERVABLE, UPSTREAM, UPSTREAM_REST};
+use crate::kubelet::{Kubelet, KubeletExpression};
 use apis::GoDuration;
 use apis::quantity::ParsedQuantity;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub(super) struct KubeletReader<'a> {
     pub(super) map: &'a BTreeMap<String, Value>,
     pub(super) errors: Vec<String>,
-    pub(super) expressions: Vec<String>,
+    pub(super) expressions: Vec<KubeletExpression>,
 }
 
 impl KubeletReader<'_> {
@@ -58,11 +58,16 @@ impl KubeletReader<'_> {
     }
 
     pub(super) fn max_pods(&mut self) -> Option<i64> {
-        if let Some(Value::String(_)) = self.map.get("maxPods") {
-            self.expressions.push("maxPods".to_owned());
+        if let Some(Value::String(source)) = self.map.get("maxPods") {
+            self.set_aside("maxPods".to_owned(), source);
             return None;
         }
         self.integer("maxPods", 0, i64::from(i32::MAX))
+    }
+
+    fn set_aside(&mut self, path: String, source: &str) {
+        let source = source.to_owned();
+        self.expressions.push(KubeletExpression { path, source });
     }
 
     pub(super) fn entries(&mut self, field: &str) -> BTreeMap<String, String> {
@@ -96,7 +101,7 @@ impl KubeletReader<'_> {
                 return false;
             }
             if value.parse::<ParsedQuantity>().is_err() {
-                self.expressions.push(format!("{field}.{key}"));
+                self.set_aside(format!("{field}.{key}"), value);
                 return false;
             }
             true

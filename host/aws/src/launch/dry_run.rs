@@ -163,7 +163,7 @@ fn requirements(pool: &NodePool) -> Requirements {
 impl InstanceLauncher {
     /// Asks EC2 what it would say of the launch.
     pub(crate) async fn try_out(&self, context: &LaunchContext<'_>) -> DryRun {
-        let (plan, template) = match planned(context) {
+        let (plan, template) = match planned(context).await {
             Ok(planned) => planned,
             Err(CloudProviderError::Create { message, .. }) => {
                 let reason = "UserDataInvalid";
@@ -230,11 +230,11 @@ impl InstanceLauncher {
     }
 }
 
-fn planned(
+async fn planned(
     context: &LaunchContext<'_>,
 ) -> Result<(LaunchPlan, LaunchTemplate), CloudProviderError> {
     let plan = LaunchPlan::of(context)?;
-    let template = templates(&plan, context)?.into_iter().next();
+    let template = templates(&plan, context).await?.into_iter().next();
     let template = template.ok_or_else(|| {
         CloudProviderError::Other("no launch template suits the class".to_owned())
     })?;

@@ -4,6 +4,7 @@
 //! bears its token. Answers to Karpenter's `pkg/batcher/createfleet.go`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use apis::labels;
 use async_trait::async_trait;
@@ -14,12 +15,18 @@ use futures::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 
 use super::dealing::Dealings;
-use crate::batcher::BatchCall;
+use crate::batcher::{BatchCall, BatchWindow};
 use crate::cache::fingerprint;
 use crate::error::TOKEN_REUSED;
 use crate::instance::provider_id;
 use crate::seam::{ApiError, Ec2Api, ErrorFault};
 
+/// For how long equal requests are gathered for one call, and how many.
+pub(super) const WINDOW: BatchWindow = BatchWindow {
+    idle: Duration::from_millis(35),
+    max: Duration::from_secs(1),
+    items_max: 1000,
+};
 /// Claims that are written at once before their call.
 const WRITES_AT_ONCE: usize = 100;
 

@@ -94,6 +94,7 @@ impl Bought<'_> {
             allocatable: advertised(&instance_type.allocatable()),
             launched_at: Some(context.now),
             is_terminating: false,
+            is_stopped: false,
         })
     }
 

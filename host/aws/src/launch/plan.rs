@@ -4,17 +4,20 @@
 
 use std::collections::BTreeMap;
 
-use apis::labels;
+use apis::{NodeClaim, labels};
 use cloudprovider::{CloudProviderError, LaunchRequest};
 
 use super::LaunchContext;
-use super::claim::{has_annotation, tenancy};
+use super::claim::{has_annotation, requirements, tenancy};
 use super::filter::{
     LaunchableType, candidates, has_min_values, keep_offerings, truncate, without_dear_spot,
     without_exotic,
 };
 use super::reserved::{Reservation, reserve};
 use crate::options::AwsOptions;
+
+/// With fewer types than this EC2 often has none of them.
+const FEW_TYPES: usize = 5;
 
 /// What one launch asks for.
 #[derive(Debug)]
@@ -91,6 +94,16 @@ impl LaunchPlan {
             is_prioritized: request.order_differs_from_price || has_overlay,
             ranks,
         })
+    }
+
+    /// How many types are left of a launch on demand whose claim allows spot, where they are few.
+    pub(super) fn falls_back_on(&self, claim: &NodeClaim) -> Option<usize> {
+        let types = self.candidates.len();
+        let is_on_demand = self.capacity_type == labels::CAPACITY_TYPE_ON_DEMAND;
+        let allowed = requirements(claim)
+            .get(labels::CAPACITY_TYPE)
+            .has(labels::CAPACITY_TYPE_SPOT);
+        (is_on_demand && allowed && types < FEW_TYPES).then_some(types)
     }
 
     /// The fewest pods that may land in a zone, by which its subnet is debited.

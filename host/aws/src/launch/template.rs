@@ -17,6 +17,7 @@ use crate::ami_family::{
     BootstrapError, BootstrapOptions, boot_taints, default_block_device_mappings, kubelet_labels,
     user_data,
 };
+use crate::instance_type::SettledKubelet;
 use crate::kubelet::Kubelet;
 use crate::launch_template::{NetworkPlan, ReservationPlan, TemplateParameters};
 use crate::tags::launch_tags;
@@ -35,11 +36,13 @@ struct TemplateKey {
     image_id: String,
     efa_count: i64,
     max_pods: i64,
+    /// What the kubelet reserves by expressions, by path.
+    amounts: BTreeMap<String, String>,
     reservation: ReservationPlan,
 }
 
 /// All templates that the plan's offerings need.
-pub(super) fn templates(
+pub(super) async fn templates(
     plan: &LaunchPlan,
     context: &LaunchContext<'_>,
 ) -> Result<Vec<LaunchTemplate>, CloudProviderError> {
@@ -50,7 +53,15 @@ pub(super) fn templates(
         .map(|status| status.amis.as_slice())
         .unwrap_or_default();
     let mut kinds: BTreeMap<TemplateKey, BTreeSet<String>> = BTreeMap::new();
-    for (kind, name) in kinds_of(plan, context, amis) {
+    let is_candidate = |name: &str| {
+        plan.candidates
+            .iter()
+            .any(|it| it.instance_type.name == name)
+    };
+    let types = context.instance_types;
+    let settled = types.settled_kubelets(class, context.options, is_candidate);
+    let settled = settled.await?;
+    for (kind, name) in kinds_of(plan, context, amis, &settled) {
         kinds.entry(kind).or_default().insert(name);
     }
     if kinds.is_empty() {
@@ -66,6 +77,7 @@ pub(super) fn templates(
                 ReservationPlan::Target { id, .. } => Some(id.clone()),
                 ReservationPlan::Unmanaged | ReservationPlan::Avoid => None,
             };
+            let kubelet = kubelet.clone().with_amounts(&kind.amounts);
             let parameters = parameters(plan, context, kind, &kubelet)?;
             Ok(LaunchTemplate {
                 parameters,
@@ -80,6 +92,7 @@ fn kinds_of(
     plan: &LaunchPlan,
     context: &LaunchContext<'_>,
     amis: &[Ami],
+    settled: &BTreeMap<String, Result<SettledKubelet, String>>,
 ) -> Vec<(TemplateKey, String)> {
     let wants_efa = asks_for(&context.request.node_claim, labels::RESOURCE_EFA);
     let mut kinds = Vec::new();
@@ -87,6 +100,12 @@ fn kinds_of(
         let instance_type = &candidate.instance_type;
         let Some(ami) = ami_for(amis, instance_type) else {
             continue;
+        };
+        let amounts = match settled.get(&instance_type.name) {
+            None => BTreeMap::new(),
+            Some(Ok(settled)) => settled.amounts.clone(),
+            // Its node would be set up otherwise than asked for.
+            Some(Err(_)) => continue,
         };
         for offering in &candidate.offerings {
             let key = (instance_type.name.clone(), offering.zone.clone());
@@ -104,6 +123,7 @@ fn kinds_of(
                 image_id: ami.id.clone(),
                 efa_count: if wants_efa { efa_count } else { 0 },
                 max_pods: instance_type.capacity.get(labels::RESOURCE_PODS) / 1000,
+                amounts: amounts.clone(),
                 reservation,
             };
             kinds.push((kind, instance_type.name.clone()));

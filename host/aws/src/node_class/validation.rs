@@ -13,11 +13,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::{Outcome, PartCondition};
 use crate::ami_family::features::features;
 use crate::kubelet::Kubelet;
+use crate::kubelet::expressions::Expressions;
 use crate::options::AwsOptions;
 use crate::tags::restricted_tag;
 
 /// Reason when AL2023 nodes cannot be told the service CIDR.
 const CLUSTER_CIDR_RESOLUTION_FAILED: &str = "ClusterCIDRResolutionFailed";
+/// Reason when an expression makes no sense on any machine.
+const KUBELET_EXPRESSION_INVALID: &str = "KubeletExpressionInvalid";
 /// Reason when kubelet values are expressions and those are switched off.
 const KUBELET_EXPRESSIONS_DISABLED: &str = "KubeletExpressionsDisabled";
 const DEPENDENCIES_SECONDS: u64 = 600;
@@ -45,7 +48,7 @@ pub(super) fn fault(
             DEPENDENCIES_SECONDS,
         ));
     }
-    if let Some(outcome) = kubelet(&node_class.spec, family) {
+    if let Some(outcome) = kubelet(&node_class.spec, family, options) {
         return Some(outcome);
     }
     if let Some(message) = block_devices(&node_class.spec) {
@@ -67,7 +70,7 @@ pub(super) fn fault(
     ))
 }
 
-fn kubelet(spec: &Ec2NodeClassSpec, family: AmiFamily) -> Option<Outcome> {
+fn kubelet(spec: &Ec2NodeClassSpec, family: AmiFamily, options: &AwsOptions) -> Option<Outcome> {
     let (kubelet, errors) = Kubelet::parse(&spec.kubelet);
     if !errors.is_empty() {
         let message = errors.join("; ");
@@ -77,13 +80,21 @@ fn kubelet(spec: &Ec2NodeClassSpec, family: AmiFamily) -> Option<Outcome> {
             u64::MAX,
         ));
     }
-    if !kubelet.expressions.is_empty() {
+    if !kubelet.expressions.is_empty() && !options.aws_feature_gates.node_class_cel {
+        let paths = kubelet.expressions.iter().map(|it| it.path.as_str());
         let message = format!(
             "spec.kubelet: {} hold expressions, which need the feature gate NodeClassCEL",
-            kubelet.expressions.join(", ")
+            paths.collect::<Vec<_>>().join(", ")
         );
         return Some(Outcome::not_ready(
             KUBELET_EXPRESSIONS_DISABLED,
+            message,
+            u64::MAX,
+        ));
+    }
+    if let Err(message) = Expressions::read(&kubelet.expressions) {
+        return Some(Outcome::not_ready(
+            KUBELET_EXPRESSION_INVALID,
             message,
             u64::MAX,
         ));

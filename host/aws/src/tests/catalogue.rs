@@ -295,3 +295,50 @@ async fn a_refresh_without_news_builds_nothing() {
     rig.provider.refresh_instance_types().await.unwrap();
     assert_eq!(rig.types(&class).await.len(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_memory_that_nodes_of_the_current_image_report_is_what_the_type_has() {
+    let rig = Rig::new(infos(&["m5.large", "c5.large"]));
+    let class = rig.resolve(class()).await;
+    let memory = |types: &[std::sync::Arc<scheduling::instance_type::InstanceType>]| {
+        types
+            .iter()
+            .map(|it| it.capacity.get("memory"))
+            .collect::<Vec<_>>()
+    };
+    let built = rig.types(&class).await;
+    let estimates = memory(&built);
+    let image_id = "ami-x86";
+    let mib = |count: i64| count << 20;
+    // Image, MiB reported by an m5.large of 8 GiB, and what counts then; none for the estimate.
+    let told = [
+        ("ami-old", 7_700, None),
+        (image_id, 0, None),
+        (image_id, 4_096, None),
+        (image_id, 8_193, None),
+        (image_id, 7_800, Some(7_800)),
+        (image_id, 7_700, Some(7_700)),
+        (image_id, 7_900, Some(7_700)),
+    ];
+    for (image_id, reported, counts) in told {
+        let node = cloudprovider::RegisteredNode {
+            instance_type: "m5.large",
+            image_id,
+            memory_bytes: mib(reported),
+        };
+        let before = rig.types(&class).await;
+        cloudprovider::CloudProvider::learn(rig.provider.as_ref(), node, &class).await;
+        let types = rig.types(&class).await;
+        // The first report makes a list of its own.
+        if before[1].capacity != built[1].capacity {
+            assert!(std::sync::Arc::ptr_eq(&before[0], &types[0]), "{reported}");
+        }
+        let m5 = counts.map_or(estimates[1], |count| mib(count) * 1000);
+        assert_eq!(memory(&types), [estimates[0], m5], "{image_id} {reported}");
+    }
+    // Nodes of other images have said nothing yet.
+    let mut renewed = class.clone();
+    renewed.metadata.resource_version = Some("2".to_owned());
+    renewed.status.as_mut().unwrap().amis[0].id = "ami-new".to_owned();
+    assert_eq!(memory(&rig.types(&renewed).await), estimates);
+}

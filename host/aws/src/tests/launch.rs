@@ -319,6 +319,29 @@ async fn a_missing_template_is_made_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_template_that_nobody_knows_is_found_and_deleted() {
+    let rig = Rig::new(infos(&["m5.large"]));
+    launch(
+        &rig,
+        vec![offering("m5.large", "us-east-1a", "on-demand", 0.096)],
+    )
+    .await
+    .unwrap();
+    let orphans = rig.aws.edit(|state| state.templates.clone());
+    let left = || rig.aws.edit(|state| state.templates.len());
+    rig.pass(61);
+    rig.provider.sweep_launch_templates().await;
+    assert_eq!(left(), 0);
+    rig.aws.edit(|state| state.templates = orphans);
+    rig.pass(301);
+    rig.provider.sweep_launch_templates().await;
+    assert_eq!(left(), 1, "somebody may be about to use it");
+    rig.pass(61);
+    rig.provider.sweep_launch_templates().await;
+    assert_eq!(left(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_full_subnet_hides_its_zone() {
     let rig = Rig::new(infos(&["m5.large"]));
     let key = ("m5.large".to_owned(), "us-east-1a".to_owned());

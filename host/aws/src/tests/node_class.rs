@@ -196,7 +196,20 @@ async fn release_takes_profiles_and_templates_away() {
     let rig = Rig::new(infos(&["m5.large"]));
     let class = rig.resolve(class()).await;
     assert_eq!(rig.aws.edit(|state| state.profiles.len()), 1);
+    // As a Karpenter named it that knew no paths; others keep theirs.
+    let legacy = format!("demo_{}", apis::hash::text("us-east-1default"));
+    let other = "demo_1".to_owned();
+    rig.aws.edit(|state| {
+        for name in [&legacy, &other] {
+            state.profiles.insert(name.clone(), "node-role".to_owned());
+        }
+    });
     rig.provider.release_node_class(&class).await.unwrap();
+    assert!(
+        rig.aws
+            .edit(|state| state.profiles.remove(&other))
+            .is_some()
+    );
     assert_eq!(rig.aws.edit(|state| state.profiles.len()), 0);
 }
 

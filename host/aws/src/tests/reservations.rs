@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use apis::Ec2NodeClass;
 use apis::ec2nodeclass::CapacityReservationSelectorTerm;
+use apis::{Ec2NodeClass, NodeClaim, labels};
 use aws_sdk_ec2::types::{
-    CapacityReservation, CapacityReservationInstancePlatform, CapacityReservationType,
+    CapacityReservation, CapacityReservationInstancePlatform, CapacityReservationPreference,
+    CapacityReservationSpecificationResponse, CapacityReservationType, GroupIdentifier, Instance,
+    InstanceLifecycleType, InstanceState, InstanceStateName, Placement,
 };
 use aws_smithy_types::DateTime;
 use cloudprovider::CloudProvider as _;
@@ -81,4 +83,73 @@ async fn a_block_expires_forty_minutes_before_its_end() {
         let expiring = rig.provider.expiring_reservations(&ids).await.unwrap();
         assert_eq!(expiring.into_iter().collect::<Vec<_>>(), want);
     }
+}
+
+/// Has an instance run, in a reservation or not.
+fn runs(rig: &Rig, reservation: Option<&str>, lifecycle: Option<InstanceLifecycleType>) {
+    let only = CapacityReservationSpecificationResponse::builder()
+        .capacity_reservation_preference(CapacityReservationPreference::CapacityReservationsOnly);
+    let running = InstanceState::builder().name(InstanceStateName::Running);
+    let placement = Placement::builder().availability_zone("us-east-1a");
+    let instance = Instance::builder()
+        .instance_id("i-1")
+        .instance_type("m5.large".into())
+        .image_id("ami-x86")
+        .subnet_id("subnet-0")
+        .security_groups(GroupIdentifier::builder().group_id("sg-1").build())
+        .placement(placement.build())
+        .state(running.build())
+        .set_capacity_reservation_id(reservation.map(str::to_owned))
+        .capacity_reservation_specification(only.build())
+        .set_instance_lifecycle(lifecycle)
+        .build();
+    rig.aws
+        .edit(|state| state.instances.insert("i-1".to_owned(), instance));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_says_what_kind_of_reservation_it_runs_in() {
+    let cases = [
+        (None, "default", "false"),
+        (
+            Some(InstanceLifecycleType::CapacityBlock),
+            "capacity-block",
+            "false",
+        ),
+        (
+            Some(InstanceLifecycleType::InterruptibleCapacityReservation),
+            "default",
+            "true",
+        ),
+    ];
+    for (lifecycle, kind, interruptible) in cases {
+        let rig = rig();
+        runs(&rig, Some("cr-1"), lifecycle);
+        let told = rig.provider.get("aws:///us-east-1a/i-1").await.unwrap();
+        let label = |key: &str| told.labels.get(key).map(String::as_str);
+        assert_eq!(label(labels::CAPACITY_RESERVATION_TYPE), Some(kind));
+        assert_eq!(
+            label(labels::CAPACITY_RESERVATION_INTERRUPTIBLE),
+            Some(interruptible)
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_has_left_its_reservation_is_not_drifted() {
+    let rig = rig();
+    let class = rig.resolve(selecting(&["cr-2"])).await;
+    let mut claim = NodeClaim::default();
+    let own = [(labels::INSTANCE_TYPE.to_owned(), "m5.large".to_owned())];
+    claim.metadata.labels = Some(own.into());
+    claim.status = Some(apis::NodeClaimStatus {
+        provider_id: Some("aws:///us-east-1a/i-1".to_owned()),
+        image_id: Some("ami-x86".to_owned()),
+        ..apis::NodeClaimStatus::default()
+    });
+    runs(&rig, Some("cr-1"), None);
+    let drift = async || rig.provider.is_drifted(&claim, &class).await.unwrap();
+    assert_eq!(drift().await.as_deref(), Some("CapacityReservationDrift"));
+    runs(&rig, None, None);
+    assert_eq!(drift().await, None);
 }

@@ -3,11 +3,11 @@
 /// How busy the controllers are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ControllerActivity {
-    /// Keys waiting or at work, periodic chores left out.
+    /// Keys waiting or at work, of all queues.
     pub queued: usize,
     /// Keys that failed and wait for another try.
     pub failing: usize,
-    /// Keys that will be worked on within seconds.
+    /// Keys that will be worked on within seconds, chores that come back by themselves left out.
     pub due_soon: usize,
     /// Whether a batch of pods is being collected or solved.
     pub is_provisioning: bool,

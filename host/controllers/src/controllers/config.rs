@@ -10,9 +10,9 @@ use hooks::binding::PolicyRegistry;
 use kube::Client;
 use scheduling::ranking::RankHook;
 
-use crate::journal::SharedLedger;
-use crate::metrics::Metrics;
 use crate::settings::Settings;
+use crate::shell::journal::SharedLedger;
+use crate::shell::metrics::Metrics;
 use crate::voluntary_disruption::repair_policies;
 
 /// The policies that judge.

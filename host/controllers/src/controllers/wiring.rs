@@ -3,7 +3,7 @@
 //! A list, no decisions. Who works on a queue stands in `workers.rs`.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cloudprovider::{CloudProvider, InterruptionQueue};
@@ -13,27 +13,26 @@ use hooks::binding::PolicyRegistry;
 use super::activity::ControllerActivity;
 use super::config::ControllersConfig;
 use crate::capacity_reservation::CapacityReservations;
-use crate::feed::DecisionFeed;
 use crate::instance_status::InstanceStatusController;
 use crate::interruption::InterruptionController;
-use crate::journal::Journal;
-use crate::measured_provider::MeasuredProvider;
-use crate::metrics::Metrics;
 use crate::node::eviction::EvictionKey;
 use crate::node::health::NodeHealth;
+use crate::node_capacity::NodeCapacities;
 use crate::node_claim::garbage_collection;
 use crate::node_class::profiles::Profiles;
-use crate::node_overlay::overlaid_provider::OverlaidProvider;
-use crate::node_overlay::overlays::Overlays;
 use crate::policy_binding::PolicyObjects;
 use crate::provisioning::Provisioner;
 use crate::provisioning::batcher::Batcher;
-use crate::recorder::{EventRecorder, Publisher};
-use crate::settings::Settings;
 use crate::shell::Shell;
+use crate::shell::feed::DecisionFeed;
+use crate::shell::journal::Journal;
+use crate::shell::measured_provider::MeasuredProvider;
+use crate::shell::notes::overlays::Overlays;
+use crate::shell::recorder::{EventRecorder, Publisher};
+use crate::shell::sync::lock;
+use crate::shell::work_queue::{BackOff, QueueState, WorkQueue};
 use crate::voluntary_disruption::VoluntaryDisruption;
-use crate::watches::{Queues, Router};
-use crate::work_queue::{BackOff, WorkQueue};
+use crate::watches::{QueueName, Queues, Router};
 
 /// Something that runs until it is dropped or its work is done.
 pub(super) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -50,8 +49,6 @@ pub(super) struct Wiring {
     disruption: Arc<VoluntaryDisruption>,
     pub(super) batcher: Arc<Batcher>,
     provider: Arc<dyn CloudProvider>,
-    /// Knows nothing of overlays.
-    bare_provider: Arc<dyn CloudProvider>,
     pub(super) policies: Arc<dyn PolicyRegistry>,
     pub(super) policy_objects: Arc<PolicyObjects>,
     interruptions: Option<Arc<dyn InterruptionQueue>>,
@@ -76,18 +73,17 @@ impl Wiring {
         let journal = Arc::new(Journal {
             clock: Arc::clone(&clock),
             events,
-            metrics: Arc::clone(&metrics),
+            metrics,
             feed: Arc::new(DecisionFeed::default()),
             ledger,
         });
         let shell = Arc::new(Shell::new(client, clock, settings, hooks.rank, journal));
-        let (settings, bare_provider) = (&shell.settings, Arc::clone(&provider));
-        let provider = overlaid(provider, settings, &shell.overlays);
+        let settings = &shell.settings;
         let batcher = Arc::new(Batcher::new(
             settings.batch_idle_duration,
             settings.batch_max_duration,
         ));
-        let measured = |controller| measured(&provider, &metrics, controller);
+        let measured = |controller| overlaid(&provider, &shell, controller);
         let provisioner = Provisioner::new(
             Arc::clone(&shell),
             measured("provisioner"),
@@ -112,7 +108,6 @@ impl Wiring {
             disruption: Arc::new(disruption),
             batcher,
             provider,
-            bare_provider,
             policies,
             interruptions,
             publisher: Mutex::new(Some(publisher)),
@@ -120,29 +115,19 @@ impl Wiring {
     }
 
     pub(super) fn activity(&self) -> ControllerActivity {
-        let queues = &self.queues;
-        let working = [
-            &queues.lifecycle,
-            &queues.node_termination,
-            &queues.node_class,
-            &queues.node_overlays,
-            &queues.capacity_buffers,
-            &queues.pool_readiness,
-            &queues.pool_validation,
-            &queues.pool_hash,
-            &queues.pod_events,
-        ];
         let mut activity = ControllerActivity {
             is_provisioning: self.provisioner.is_busy(),
             commands: self.disruption.commands(),
             is_synced: self.shell.model.is_synced(),
             ..ControllerActivity::default()
         };
-        for state in working
-            .map(|queue| queue.state(SOON))
-            .into_iter()
-            .chain([self.evictions.state(SOON)])
-        {
+        let policies = QueueState {
+            // A chore: what policies count is shown now and then.
+            due_soon: 0,
+            ..self.policy_objects.queue.state(SOON)
+        };
+        let others = [self.evictions.state(SOON), policies];
+        for state in self.queues.states(SOON).chain(others) {
             activity.queued += state.ready + state.processing;
             activity.failing += state.failing;
             activity.due_soon += state.due_soon;
@@ -151,12 +136,12 @@ impl Wiring {
     }
 
     pub(super) fn measured(&self, controller: &'static str) -> Arc<dyn CloudProvider> {
-        measured(&self.provider, &self.shell.metrics, controller)
+        overlaid(&self.provider, &self.shell, controller)
     }
 
     /// The provider that knows nothing of overlays.
     pub(super) fn measured_bare(&self, controller: &'static str) -> Arc<dyn CloudProvider> {
-        measured(&self.bare_provider, &self.shell.metrics, controller)
+        measured(&self.provider, None, &self.shell, controller)
     }
 
     pub(super) fn router(&self) -> Router {
@@ -189,6 +174,11 @@ impl Wiring {
             provider: self.measured("instanceprofile.garbagecollection"),
         };
         tasks.push(async move { profiles.run().await }.boxed());
+        let capacities = NodeCapacities {
+            shell: shell(),
+            provider: self.measured("providers.instancetype.capacity"),
+        };
+        tasks.push(async move { capacities.run().await }.boxed());
         if self.shell.settings.feature_gates.reserved_capacity {
             let reservations = CapacityReservations {
                 shell: shell(),
@@ -201,7 +191,7 @@ impl Wiring {
                 shell: shell(),
                 provider: self.measured("interruption"),
                 queue: Arc::clone(queue),
-                terminations: Arc::clone(&self.queues.node_termination),
+                terminations: Arc::clone(self.queues.of(QueueName::NodeTermination)),
             };
             tasks.push(async move { interruption.run().await }.boxed());
         }
@@ -228,6 +218,7 @@ impl Wiring {
             ("nodeclaim.garbagecollection", true),
             ("interruption.instancestatus", true),
             ("instanceprofile.garbagecollection", true),
+            ("providers.instancetype.capacity", true),
             ("capacityreservation", gates.reserved_capacity),
             ("interruption", self.interruptions.is_some()),
             ("node.health", repairs),
@@ -246,33 +237,31 @@ impl Wiring {
     /// Writes what the others have to tell.
     pub(super) fn publisher(&self) -> Option<Task> {
         let publisher = &self.publisher;
-        let mut publisher = publisher.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut publisher = lock(publisher);
         let turn = self.shell.turn.clone();
         Some(publisher.take()?.run(turn).boxed())
     }
 }
 
-/// The provider with the overlays that the settings switch on.
+/// The provider as a controller calls it, with the overlays if the settings switch them on.
 fn overlaid(
-    inner: Arc<dyn CloudProvider>,
-    settings: &Settings,
-    overlays: &Arc<Overlays>,
+    provider: &Arc<dyn CloudProvider>,
+    shell: &Shell,
+    controller: &'static str,
 ) -> Arc<dyn CloudProvider> {
-    if !settings.feature_gates.node_overlay {
-        return inner;
-    }
-    let overlays = Arc::clone(overlays);
-    Arc::new(OverlaidProvider { inner, overlays })
+    let is_overlaid = shell.settings.feature_gates.node_overlay;
+    let overlays = is_overlaid.then(|| Arc::clone(&shell.overlays));
+    measured(provider, overlays, shell, controller)
 }
 
 fn measured(
     provider: &Arc<dyn CloudProvider>,
-    metrics: &Arc<Metrics>,
+    overlays: Option<Arc<Overlays>>,
+    shell: &Shell,
     controller: &'static str,
 ) -> Arc<dyn CloudProvider> {
+    let (provider, metrics) = (Arc::clone(provider), Arc::clone(&shell.metrics));
     Arc::new(MeasuredProvider::new(
-        Arc::clone(provider),
-        Arc::clone(metrics),
-        controller,
+        provider, overlays, metrics, controller,
     ))
 }

@@ -1,11 +1,11 @@
-//! The controllers that work on queues: each with its name, how many of its keys are worked on at once, and its queue.
+//! The controllers that work on queues, each put together and given its queue.
 //!
-//! A list, no decisions. Names and numbers are those of Karpenter's controllers (`pkg/controllers/controllers.go` and
-//! their `Register`).
+//! A list, no decisions. Their names and numbers are the rows of `watches/queues.rs`.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use apis::ObjectKey;
 use futures::future::FutureExt;
 
 use super::wiring::{Task, Wiring};
@@ -24,14 +24,20 @@ use crate::node_overlay::NodeOverlayController;
 use crate::node_pool::{counter, hash, readiness, validation};
 use crate::policy_binding::PolicyBinding;
 use crate::provisioning::trigger::{NodeTrigger, PodTrigger};
-use crate::runtime::{Profile, Reconciler, run};
 use crate::shell::Shell;
+use crate::shell::runtime::{Profile, Reconciler, run};
+use crate::shell::work_queue::WorkQueue;
 use crate::static_capacity::StaticPools;
-use crate::work_queue::WorkQueue;
+use crate::watches::{QueueName, QueueProfile};
 
 impl Wiring {
-    /// Keys at work are the fewest on one core and the most on sixty.
-    fn spawn<R: Reconciler>(
+    fn spawn<R: Reconciler<Key = ObjectKey>>(&self, queue: QueueName, reconciler: R) -> Task {
+        let QueueProfile { name, at_work, .. } = queue.profile();
+        self.spawn_over(name, at_work, self.queues.of(queue), reconciler)
+    }
+
+    /// Over a queue whose keys are of another make. Keys at work are the fewest on one core and the most on sixty.
+    fn spawn_over<R: Reconciler>(
         &self,
         name: &'static str,
         at_work: RangeInclusive<usize>,
@@ -69,17 +75,11 @@ impl Wiring {
         let reconciler = StaticPools {
             shell: self.shell(),
         };
-        self.spawn(
-            "static.provisioning",
-            10..=1000,
-            &self.queues.static_pools,
-            reconciler,
-        )
+        self.spawn(QueueName::StaticPools, reconciler)
     }
 
     /// From a claim's launch to the end of its instance.
     fn claim_lifecycle(&self) -> [Task; 3] {
-        let queues = &self.queues;
         let provider = self.measured("nodeclaim.lifecycle");
         let launcher = Launcher::new(self.shell(), Arc::clone(&provider));
         let finalizer = Finalizer::new(self.shell(), Arc::clone(&provider));
@@ -89,25 +89,15 @@ impl Wiring {
         let termination = Termination::new(self.shell(), provider, evictions());
         let eviction = EvictionQueue::new(self.shell());
         [
-            self.spawn(
-                "nodeclaim.lifecycle",
-                1000..=5000,
-                &queues.lifecycle,
-                lifecycle,
-            ),
-            self.spawn(
-                "node.termination",
-                100..=5000,
-                &queues.node_termination,
-                termination,
-            ),
-            self.spawn("eviction-queue", 100..=5000, &self.evictions, eviction),
+            self.spawn(QueueName::Lifecycle, lifecycle),
+            self.spawn(QueueName::NodeTermination, termination),
+            self.spawn_over("eviction-queue", 100..=5000, &self.evictions, eviction),
         ]
     }
 
     /// What is said of claims and Nodes that live.
     fn claim_markers(&self) -> [Task; 8] {
-        let (shell, queues) = (|| self.shell(), &self.queues);
+        let shell = || self.shell();
         let markers = markers::Markers::new(shell(), self.measured("nodeclaim.disruption"));
         let expiration = expiration::Expiration { shell: shell() };
         let consistency = consistency::Consistency { shell: shell() };
@@ -118,64 +108,34 @@ impl Wiring {
         let reboots = reboot::Reboot::new(shell(), provider, Arc::clone(&self.evictions));
         let pods = pod_events::PodEvents { shell: shell() };
         [
-            self.spawn(
-                "nodeclaim.disruption",
-                10..=1000,
-                &queues.claim_disruption,
-                markers,
-            ),
-            self.spawn(
-                "nodeclaim.expiration",
-                10..=1000,
-                &queues.expiration,
-                expiration,
-            ),
-            self.spawn(
-                "nodeclaim.consistency",
-                10..=1000,
-                &queues.consistency,
-                consistency,
-            ),
-            self.spawn(
-                "nodeclaim.hydration",
-                1000..=5000,
-                &queues.claim_hydration,
-                claims,
-            ),
-            self.spawn("node.hydration", 1000..=5000, &queues.node_hydration, nodes),
-            self.spawn("nodeclaim.tagging", 10..=1000, &queues.tagging, tagging),
-            self.spawn("nodeclaim.reboot", 10..=10, &queues.reboots, reboots),
-            self.spawn("nodeclaim.podevents", 10..=1000, &queues.pod_events, pods),
+            self.spawn(QueueName::ClaimDisruption, markers),
+            self.spawn(QueueName::Expiration, expiration),
+            self.spawn(QueueName::Consistency, consistency),
+            self.spawn(QueueName::ClaimHydration, claims),
+            self.spawn(QueueName::NodeHydration, nodes),
+            self.spawn(QueueName::Tagging, tagging),
+            self.spawn(QueueName::Reboots, reboots),
+            self.spawn(QueueName::PodEvents, pods),
         ]
     }
 
     fn node_pools(&self) -> [Task; 4] {
-        let (shell, queues) = (|| self.shell(), &self.queues);
+        let shell = || self.shell();
         let hash = hash::Hash { shell: shell() };
         let readiness = readiness::Readiness { shell: shell() };
         let validation = validation::Validation { shell: shell() };
         let counter = counter::Counter { shell: shell() };
         [
-            self.spawn("nodepool.hash", 10..=1000, &queues.pool_hash, hash),
-            self.spawn(
-                "nodepool.readiness",
-                10..=1000,
-                &queues.pool_readiness,
-                readiness,
-            ),
-            self.spawn(
-                "nodepool.validation",
-                10..=1000,
-                &queues.pool_validation,
-                validation,
-            ),
-            self.spawn("nodepool.counter", 10..=1000, &queues.pool_counter, counter),
+            self.spawn(QueueName::PoolHash, hash),
+            self.spawn(QueueName::PoolReadiness, readiness),
+            self.spawn(QueueName::PoolValidation, validation),
+            self.spawn(QueueName::PoolCounter, counter),
         ]
     }
 
     /// What pools buy, what they buy it for, and who has a say in it.
     fn around_pools(&self) -> [Task; 6] {
-        let (shell, queues) = (|| self.shell(), &self.queues);
+        let shell = || self.shell();
         let batcher = || Arc::clone(&self.batcher);
         let node_class = NodeClassController {
             shell: shell(),
@@ -200,27 +160,12 @@ impl Wiring {
         let (policies, objects) = (Arc::clone(&self.policies), Arc::clone(&self.policy_objects));
         let bindings = PolicyBinding::new(shell(), policies, objects);
         [
-            self.spawn("nodeclass", 10..=10, &queues.node_class, node_class),
-            self.spawn("capacitybuffer", 10..=10, &queues.capacity_buffers, buffers),
-            self.spawn(
-                "nodeoverlay.controller",
-                1..=1,
-                &queues.node_overlays,
-                overlays,
-            ),
-            self.spawn(
-                "provisioner.trigger.pod",
-                10..=1000,
-                &queues.pod_trigger,
-                pods,
-            ),
-            self.spawn(
-                "provisioner.trigger.node",
-                10..=1000,
-                &queues.node_trigger,
-                nodes,
-            ),
-            self.spawn(
+            self.spawn(QueueName::NodeClass, node_class),
+            self.spawn(QueueName::CapacityBuffers, buffers),
+            self.spawn(QueueName::NodeOverlays, overlays),
+            self.spawn(QueueName::PodTrigger, pods),
+            self.spawn(QueueName::NodeTrigger, nodes),
+            self.spawn_over(
                 "policy.binding",
                 2..=2,
                 &self.policy_objects.queue,

@@ -11,11 +11,11 @@ use scheduling::ranking::RankedLaunch;
 use state::ledger::{OutcomeId, Record};
 use tracing::info;
 
-use crate::journal::JournalEntry;
-use crate::metrics::Metrics;
 use crate::node_claim::disrupted;
 use crate::node_claim::launch_record::launch_record;
-use crate::recorder::{EventType, Notice};
+use crate::shell::journal::JournalEntry;
+use crate::shell::metrics::Metrics;
+use crate::shell::recorder::{EventType, Notice};
 
 /// A claim, and its node where it has one.
 pub(super) struct Affected<'a> {

@@ -13,11 +13,11 @@ use scheduling::pod::Pod;
 use state::ledger::{OutcomeId, Record, TerminationRecord};
 use tracing::{debug, info};
 
-use crate::journal::JournalEntry;
-use crate::metrics::Metrics;
 use crate::node_claim::{NodeClaimExt, drain_reason};
-use crate::recorder::{EventType, Notice};
-use crate::references;
+use crate::shell::journal::JournalEntry;
+use crate::shell::metrics::Metrics;
+use crate::shell::recorder::{EventType, Notice};
+use crate::shell::references;
 
 /// VolumeAttachments that an event names.
 const ATTACHMENTS_NAMED_MAX: usize = 5;

@@ -22,13 +22,13 @@ use scheduling::pod::Pod;
 use state::pod::PodLife;
 
 use self::decision::{Observed, Step, decide, is_ours, tainted};
-use crate::error::{ReconcileError, ignore_not_found};
 use crate::node::entries::{LeavingNode, NodeEntry};
 use crate::node::eviction::EvictionKey;
 use crate::node_claim::NodeClaimExt;
-use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
-use crate::work_queue::WorkQueue;
+use crate::shell::error::{ErrorClass, ReconcileError, ignore_not_found};
+use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::work_queue::WorkQueue;
 
 const DRAIN_POLL: Duration = Duration::from_secs(1);
 const INSTANCE_POLL: Duration = Duration::from_secs(5);
@@ -93,7 +93,6 @@ impl Termination {
         } = observed;
         self.warn_of_deadline(observed);
         match step {
-            Step::Leave => Ok(Action::Await),
             Step::DeleteClaim => {
                 if let Some(claim) = claim {
                     ignore_not_found(self.shell.writer.delete(claim.as_ref()).await)?;
@@ -282,8 +281,7 @@ fn provider_id(node: &Node) -> Option<&str> {
 
 fn ignore_gone<T>(result: Result<T, ReconcileError>) -> Result<(), ReconcileError> {
     match result {
-        Err(ReconcileError::Kube(error)) if crate::error::is_not_found(&error) => Ok(()),
-        Ok(_) => Ok(()),
-        Err(error) => Err(error),
+        Err(error) if error.class() != ErrorClass::Gone => Err(error),
+        Ok(_) | Err(_) => Ok(()),
     }
 }

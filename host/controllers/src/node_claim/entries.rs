@@ -3,8 +3,6 @@
 //! Events answer to `pkg/controllers/nodeclaim/lifecycle/events.go` and its neighbours, log lines and metrics to the
 //! controllers of `pkg/controllers/nodeclaim`. Reboots have their own, `reboot/entries.rs`.
 
-mod causes;
-
 use apis::{GoDuration, NodeClaim, labels};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -13,13 +11,13 @@ use scheduling::ranking::RankedLaunch;
 use state::ledger::{OutcomeId, Record};
 use tracing::{error, info};
 
-use crate::journal::JournalEntry;
-use crate::metrics::Metrics;
+use crate::node_claim::launch::failure::LaunchFailure;
 use crate::node_claim::launch_record::{launch_record, with_policy};
+use crate::node_claim::liveness::TimeLimit;
 use crate::node_claim::{NodeClaimExt, disrupted, unhealthy_disrupted};
-use crate::recorder::{EventType, Notice, RateClass, shorten};
-
-pub(crate) use self::causes::{LaunchFailure, TimeLimit};
+use crate::shell::journal::JournalEntry;
+use crate::shell::metrics::Metrics;
+use crate::shell::recorder::{EventType, Notice, RateClass, shorten};
 
 const ERROR_BYTES_MAX: usize = 1024;
 
@@ -152,6 +150,14 @@ impl JournalEntry for ClaimEntry<'_> {
                 pods,
                 ..
             } => insufficient_capacity(claim, message, pods),
+            Self::LaunchGivenUp {
+                cause: LaunchFailure::NodeClassNotReady,
+                message,
+                ..
+            } => {
+                let message = format!("Failed resolving NodeClass: {message}");
+                notice(Warning, "NodeClassNotReady", message)
+            }
             Self::UnregisteredTaintMissing { .. } => {
                 let message = "Missing karpenter.sh/unregistered taint which prevents registration related race \
                                conditions on Karpenter-managed nodes";
@@ -175,10 +181,6 @@ impl JournalEntry for ClaimEntry<'_> {
             | Self::OffPlan { .. }
             | Self::Launched { .. }
             | Self::LaunchFailed { .. }
-            | Self::LaunchGivenUp {
-                cause: LaunchFailure::NodeClassNotReady,
-                ..
-            }
             | Self::GoneMeanwhile { .. }
             | Self::Registered { .. }
             | Self::Initialized { .. }

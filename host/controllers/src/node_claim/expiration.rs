@@ -9,11 +9,11 @@ use apis::ObjectKey;
 use jiff::Timestamp;
 use state::facts::ClaimFacts;
 
-use crate::error::{ReconcileError, ignore_not_found};
 use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::remaining;
-use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
+use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::runtime::{Action, Reconciler};
 
 /// The controller.
 pub(crate) struct Expiration {
@@ -37,12 +37,7 @@ impl Reconciler for Expiration {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
-        let observed = self
-            .shell
-            .model
-            .snapshot()
-            .node_of_claim(&key.name)
-            .and_then(|it| it.claim.clone());
+        let observed = self.shell.model.claim_facts(&key.name);
         let Some(facts) = observed else {
             return Ok(Action::Await);
         };

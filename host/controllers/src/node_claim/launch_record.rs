@@ -7,7 +7,7 @@ use scheduling::ranking::{Exclusions, RankedLaunch};
 use state::ledger::{LaunchStepRecord, OutcomeId, Record};
 
 use crate::node_claim::NodeClaimExt;
-use crate::recorder::shorten;
+use crate::shell::recorder::shorten;
 
 /// A policy's note on a launch is cut here.
 const NOTE_BYTES_MAX: usize = 300;

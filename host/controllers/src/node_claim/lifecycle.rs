@@ -1,7 +1,7 @@
 //! Takes a NodeClaim from its creation to an initialized node, and through its deletion.
 //!
 //! One step a reconcile; each is decided from the objects alone, so a restart in the middle changes nothing.
-//! Answers to `pkg/controllers/nodeclaim/lifecycle/controller.go` and `liveness.go`.
+//! Answers to `pkg/controllers/nodeclaim/lifecycle/controller.go`.
 
 #[cfg(test)]
 mod tests;
@@ -18,21 +18,18 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 
-use crate::error::{ReconcileError, ignore_not_found};
-use crate::node_claim::entries::{ClaimEntry, TimeLimit};
+use crate::node_capacity;
+use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::finalize::Finalizer;
 use crate::node_claim::initialization::{self, Lack};
 use crate::node_claim::launch::Launcher;
-use crate::node_claim::{LAUNCH_TIMEOUT, NodeClaimExt, registration, remaining};
+use crate::node_claim::liveness::TimeLimit;
+use crate::node_claim::{NodeClaimExt, registration};
 use crate::node_pool::registration_health::Registration;
-use crate::runtime::{Action, Reconciler};
+use crate::nomination::next_look;
 use crate::shell::Shell;
-
-/// A claim whose node did not register within this time is deleted.
-pub(crate) const REGISTRATION_TIMEOUT: Duration = Duration::from_mins(15);
-
-/// How soon the provider is asked again whether a node may register.
-const HOOK_POLL: Duration = Duration::from_secs(1);
+use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::runtime::{Action, Reconciler};
 
 /// The controller.
 pub(crate) struct Lifecycle {
@@ -151,12 +148,8 @@ impl Lifecycle {
         let now = self.shell.now();
         let after = claim.with_condition(conditions::REGISTERED, status, reason, message, now);
         self.shell.writer.write_claim_status(claim, &after).await?;
-        let since = claim.condition_since(conditions::REGISTERED);
-        Ok(Action::RequeueAfter(remaining(
-            since,
-            REGISTRATION_TIMEOUT,
-            now,
-        )))
+        let left = TimeLimit::Registration.left(claim, now);
+        Ok(Action::RequeueAfter(left))
     }
 
     async fn register(&self, claim: &NodeClaim, node: &Node) -> Result<Action, ReconcileError> {
@@ -182,6 +175,7 @@ impl Lifecycle {
         let mut after = claim.with_true(conditions::REGISTERED, now);
         after.status.get_or_insert_default().node_name = Some(node.name_any());
         self.shell.writer.write_claim_status(claim, &after).await?;
+        node_capacity::tell(&self.shell, self.provider.as_ref(), claim, node).await;
         let node = &node.name_any();
         let entry = ClaimEntry::Registered { node };
         self.shell.journal.write(claim, &entry);
@@ -229,8 +223,8 @@ impl Lifecycle {
 
     /// At full seconds, so that nodes which open together do so at once.
     fn next_poll(&self) -> Duration {
-        let nanos = self.shell.now().subsec_nanosecond().unsigned_abs();
-        HOOK_POLL.saturating_sub(Duration::from_nanos(nanos.into()))
+        let now = self.shell.now();
+        next_look(now).duration_since(now).unsigned_abs()
     }
 
     async fn initialize(&self, claim: &NodeClaim, node: &Node) -> Result<Action, ReconcileError> {
@@ -301,21 +295,18 @@ fn decide(observed: &Observed, now: Timestamp) -> Step {
     {
         return Step::AddFinalizer;
     }
-    let overdue = |condition: &str, limit: Duration| {
-        remaining(claim.condition_since(condition), limit, now).is_zero()
-    };
-    if !claim.is_true(conditions::LAUNCHED) {
-        return if overdue(conditions::LAUNCHED, LAUNCH_TIMEOUT) {
+    if !claim.is_condition_true(conditions::LAUNCHED) {
+        return if TimeLimit::Launch.is_over(claim, now) {
             Step::GiveUp(TimeLimit::Launch)
         } else {
             Step::Launch
         };
     }
-    if !claim.is_true(conditions::REGISTERED) {
+    if !claim.is_condition_true(conditions::REGISTERED) {
         let message = || "Node not registered with cluster".to_owned();
         return match nodes.as_slice() {
             [node] => Step::Register(Arc::clone(node)),
-            _ if overdue(conditions::REGISTERED, REGISTRATION_TIMEOUT) => {
+            _ if TimeLimit::Registration.is_over(claim, now) => {
                 Step::GiveUp(TimeLimit::Registration)
             }
             [] => Step::AwaitNode {
@@ -331,7 +322,9 @@ fn decide(observed: &Observed, now: Timestamp) -> Step {
         };
     }
     // What reboots is made ready again once it is back.
-    if claim.is_true(conditions::INITIALIZED) || claim.is_true(conditions::REBOOTING) {
+    if claim.is_condition_true(conditions::INITIALIZED)
+        || claim.is_condition_true(conditions::REBOOTING)
+    {
         return Step::Rest(nodes.first().map(Arc::clone));
     }
     let Some(node) = nodes.first() else {

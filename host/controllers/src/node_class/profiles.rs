@@ -12,9 +12,9 @@ use cloudprovider::CloudProvider;
 use kube::ResourceExt;
 use tracing::error;
 
-use crate::error::ReconcileError;
-use crate::paging::for_each_listed;
 use crate::shell::Shell;
+use crate::shell::error::ReconcileError;
+use crate::shell::paging::for_each_listed;
 
 const PERIOD: Duration = Duration::from_mins(30);
 

@@ -9,9 +9,9 @@ use apis::conditions::{self, Conditioned};
 use apis::{NodeClaim, NodePool, hash, labels};
 use kube::ResourceExt;
 
-use crate::error::ReconcileError;
-use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
+use crate::shell::error::ReconcileError;
+use crate::shell::runtime::{Action, Reconciler};
 
 /// The controller.
 pub(crate) struct Hash {

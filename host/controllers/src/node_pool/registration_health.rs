@@ -4,16 +4,17 @@
 //! `pkg/controllers/nodepool/registrationhealth/controller.go`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use apis::conditions::{self, Conditioned, Status};
 use apis::{NodeClaim, NodePool};
 use kube::ResourceExt;
 
-use crate::error::ReconcileError;
-use crate::model::Model;
 use crate::node_claim::NodeClaimExt;
-use crate::writer::Writer;
+use crate::shell::error::ReconcileError;
+use crate::shell::model::Model;
+use crate::shell::sync::lock;
+use crate::shell::writer::Writer;
 
 /// Results that are remembered.
 const REMEMBERED: usize = 4;
@@ -83,7 +84,7 @@ impl RegistrationHealth {
     }
 
     fn health(&self) -> MutexGuard<'_, PoolResults> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

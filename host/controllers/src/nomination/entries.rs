@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use scheduling::pod::PodKey;
 use state::ledger::{OutcomeId, PlacementRecord, Record};
 
-use crate::journal::JournalEntry;
-use crate::metrics::Metrics;
+use crate::shell::journal::JournalEntry;
+use crate::shell::metrics::Metrics;
 
 /// What became of a plan.
 pub(super) enum PlanEntry<'a> {

@@ -4,7 +4,7 @@ use apis::resources::Resources;
 use kube::ResourceExt as _;
 
 use super::{Observation, Tell, amount};
-use crate::metrics::resource_type;
+use crate::shell::metrics::resource_type;
 
 pub(super) fn limit(observation: &Observation<'_>, tell: &mut Tell<'_>) {
     for pool in observation.snapshot.node_pools() {

@@ -8,7 +8,7 @@ use scheduling::pod::Pod;
 use state::StateNode;
 
 use super::{Observation, Tell, amount, seconds};
-use crate::metrics::resource_type;
+use crate::shell::metrics::resource_type;
 
 /// Labels of a series, borrowed of its node.
 type NodeLabels<'a> = Vec<(&'static str, &'a str)>;

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use scheduling::pod::{Pod, PodKey, PodPhase};
 
 use super::{Observation, Tell, seconds};
-use crate::pod_starts::Start;
+use crate::shell::notes::pod_starts::Start;
 
 pub(super) fn state(observation: &Observation<'_>, tell: &mut Tell<'_>) {
     for pod in observation.snapshot.pods() {

@@ -2,7 +2,7 @@
 //! and to the gauges of `pkg/controllers/provisioning/scheduling/metrics.go`.
 
 use super::{Observation, Tell, count};
-use crate::work_queue::Load;
+use crate::shell::work_queue::Load;
 
 pub(super) fn depth(observation: &Observation<'_>, tell: &mut Tell<'_>) {
     observation.shell.queue_loads.each(|name, load| {

@@ -4,9 +4,9 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Resource, ResourceExt};
 use tracing::{info, warn};
 
-use crate::journal::JournalEntry;
 use crate::policy_binding::status::StatusAnnotation;
-use crate::recorder::{EventType, Notice};
+use crate::shell::journal::JournalEntry;
+use crate::shell::recorder::{EventType, Notice};
 
 /// Something in the life of a binding.
 pub(super) enum BindingEntry<'a> {

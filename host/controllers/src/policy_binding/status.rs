@@ -9,7 +9,7 @@ use hooks::binding::{AppliesTo, BindingState, BindingStatus, InCharge};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::recorder::EventType;
+use crate::shell::recorder::EventType;
 
 /// Where the state of a binding is shown, as JSON.
 pub const STATUS_ANNOTATION: &str = "mortise.dev/status";

@@ -19,12 +19,12 @@ use state::provisioning::IgnoredReason;
 
 use super::creation::Creation;
 use super::{Decided, Observed};
-use crate::journal::JournalEntry;
-use crate::metrics::{Metrics, replace};
-use crate::pod_ledger::PodLedger;
-use crate::pod_starts::PodStarts;
-use crate::recorder::{EventType, Notice, RateClass};
-use crate::references;
+use crate::shell::journal::JournalEntry;
+use crate::shell::metrics::{Metrics, replace};
+use crate::shell::notes::pod_ledger::PodLedger;
+use crate::shell::notes::pod_starts::PodStarts;
+use crate::shell::recorder::{EventType, Notice, RateClass};
+use crate::shell::references;
 
 /// Instance types that a record names.
 const TYPES_NAMED_MAX: usize = 10;

@@ -9,13 +9,16 @@ use apis::ObjectKey;
 use apis::labels;
 use scheduling::pod::PodKey;
 
-use crate::error::ReconcileError;
 use crate::provisioning::batcher::Batcher;
-use crate::runtime::{Action, Reconciler};
 use crate::shell::Shell;
+use crate::shell::error::ReconcileError;
+use crate::shell::runtime::{Action, Reconciler};
 
 /// As long as it waits, a pod triggers again after this time.
 const AGAIN: Action = Action::RequeueAfter(Duration::from_secs(10));
+
+/// The same once its node is there: others may take its room, and then it is planned anew.
+const AGAIN_SOON: Action = Action::RequeueAfter(Duration::from_secs(2));
 
 /// `provisioner.trigger.pod`.
 pub(crate) struct PodTrigger {
@@ -48,7 +51,9 @@ impl Reconciler for PodTrigger {
         };
         self.shell.pods.saw(&key, self.shell.now());
         self.batcher.trigger(&pod.uid);
-        Ok(AGAIN)
+        let snapshot = self.shell.model.snapshot();
+        let is_there = snapshot.place(&key).is_some_and(|it| it.is_ready());
+        Ok(if is_there { AGAIN_SOON } else { AGAIN })
     }
 }
 

@@ -1,138 +1,15 @@
-//! Every right that the process needs, and what it is for.
+//! Every right that the process needs beside those to watch, and what it is for.
 //!
 //! A table, no decisions.
 
-use super::{RbacRule, Role, When};
+use super::rule::{RbacRule, Role, When};
 
 const KARPENTER: &str = "karpenter.sh";
 const AWS: &str = "karpenter.k8s.aws";
-const WATCHED: &[&str] = &["list", "watch"];
-/// Watched, and asked for one by one before something is done about them.
-const LOOKED_AT: &[&str] = &["get", "list", "watch"];
 const PATCHED: &[&str] = &["patch"];
 
-/// Every rule of every role, in the order in which the chart has them.
-pub const RULES: &[RbacRule] = &[
-    // Read.
-    RbacRule::new(
-        Role::Core,
-        KARPENTER,
-        &["nodepools", "nodeclaims"],
-        LOOKED_AT,
-        "what may be bought, and what was",
-    ),
-    RbacRule::new(
-        Role::Core,
-        "",
-        &["nodes"],
-        LOOKED_AT,
-        "what pods can run on",
-    ),
-    RbacRule::new(
-        Role::Core,
-        "",
-        &["pods", "namespaces"],
-        WATCHED,
-        "what runs and what waits, and the labels by which affinity selects namespaces",
-    ),
-    RbacRule::new(
-        Role::Core,
-        "",
-        &["persistentvolumes", "persistentvolumeclaims"],
-        WATCHED,
-        "where volumes bind pods to a zone",
-    ),
-    RbacRule::new(
-        Role::Core,
-        "storage.k8s.io",
-        &["storageclasses", "csinodes", "volumeattachments"],
-        WATCHED,
-        "how many volumes a node takes, and which one that goes has yet to let go of",
-    ),
-    RbacRule::new(
-        Role::Core,
-        "apps",
-        &["daemonsets"],
-        WATCHED,
-        "what comes onto every new node",
-    ),
-    RbacRule::new(
-        Role::Core,
-        "policy",
-        &["poddisruptionbudgets"],
-        WATCHED,
-        "whom a drain may not evict",
-    ),
-    RbacRule::new(
-        Role::Core,
-        "apps",
-        &["replicasets", "statefulsets"],
-        WATCHED,
-        "how many pods are wanted, and how they are selected",
-    )
-    .when(When::Workloads),
-    RbacRule::new(
-        Role::Core,
-        "batch",
-        &["jobs"],
-        WATCHED,
-        "how many pods are about to come",
-    )
-    .when(When::ComingPods),
-    RbacRule::new(
-        Role::Core,
-        "",
-        &["services", "replicationcontrollers"],
-        WATCHED,
-        "which pods the scheduler's default constraints count together",
-    )
-    .when(When::DefaultSpread),
-    RbacRule::new(
-        Role::Core,
-        "autoscaling.x-k8s.io",
-        &["capacitybuffers"],
-        LOOKED_AT,
-        "room that is kept",
-    )
-    .when(When::CapacityBuffers),
-    RbacRule::new(
-        Role::Core,
-        "apps",
-        &["deployments"],
-        WATCHED,
-        "the pods for which a buffer keeps room",
-    )
-    .when(When::CapacityBuffers),
-    RbacRule::new(
-        Role::Core,
-        "",
-        &["podtemplates"],
-        WATCHED,
-        "the same, as templates",
-    )
-    .when(When::CapacityBuffers),
-    RbacRule::new(
-        Role::Core,
-        KARPENTER,
-        &["nodeoverlays"],
-        WATCHED,
-        "prices and capacity that are other than the cloud says",
-    )
-    .when(When::NodeOverlays),
-    RbacRule::new(
-        Role::Core,
-        "resource.k8s.io",
-        &[
-            "deviceclasses",
-            "resourceclaims",
-            "resourceclaimtemplates",
-            "resourceslices",
-        ],
-        WATCHED,
-        "devices that pods claim",
-    )
-    .when(When::Devices),
-    // Write.
+/// What is written, and what is asked for once.
+pub(super) const WRITTEN: &[RbacRule] = &[
     RbacRule::new(
         Role::Core,
         KARPENTER,
@@ -217,13 +94,6 @@ pub const RULES: &[RbacRule] = &[
     RbacRule::new(
         Role::Aws,
         AWS,
-        &["ec2nodeclasses"],
-        LOOKED_AT,
-        "what instances are made of",
-    ),
-    RbacRule::new(
-        Role::Aws,
-        AWS,
         &["ec2nodeclasses", "ec2nodeclasses/status"],
         PATCHED,
         "hashes, finalizers, and what the names in it came to",
@@ -277,7 +147,7 @@ pub const RULES: &[RbacRule] = &[
         Role::Policies,
         "",
         &["configmaps"],
-        &["get", "list", "watch", "patch"],
-        "policies, what they name, and the annotation that says what became of them",
+        PATCHED,
+        "the annotation that says what became of a policy",
     ),
 ];

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{RULES, RbacRule, Role, When};
+use super::RULES;
+use super::rule::{RbacRule, Role, When};
 
 const HEAD: &str = "\
 {{- /*

@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 
 use super::seen::{ConditionSeen, StatusSeen};
-use crate::journal::JournalEntry;
-use crate::metrics::{Labels, Metrics};
-use crate::recorder::{EventType, Notice};
+use crate::shell::journal::JournalEntry;
+use crate::shell::metrics::{Labels, Metrics};
+use crate::shell::recorder::{EventType, Notice};
 
 /// What happened to an object.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use state::Snapshot;
 use state::cluster::Change;
 
-use crate::references;
+use crate::shell::references;
 
 /// A kind whose conditions are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

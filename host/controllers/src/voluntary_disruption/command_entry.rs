@@ -15,11 +15,11 @@ use state::ledger::{CommandRecord, CommandStep, DisruptionRound, NodeOutcome, Ou
 use tracing::{info, warn};
 
 use self::counts::{count_decision, count_deletion};
-use crate::journal::JournalEntry;
-use crate::metrics::Metrics;
 use crate::node_claim::unhealthy_disrupted;
-use crate::recorder::Notice;
-use crate::references;
+use crate::shell::journal::JournalEntry;
+use crate::shell::metrics::Metrics;
+use crate::shell::recorder::Notice;
+use crate::shell::references;
 use crate::voluntary_disruption::{events, method_labels};
 
 /// A command, and the cluster in which it takes place.

@@ -14,8 +14,8 @@ use state::ledger::NodeOutcome;
 use state::pod::{DoNotDisrupt, PodLife};
 
 use crate::node_claim::deadline_text;
-use crate::recorder::{EventType, Notice};
-use crate::references;
+use crate::shell::recorder::{EventType, Notice};
+use crate::shell::references;
 
 /// What stays as it is for long is told again after this long.
 const REPEAT: Duration = Duration::from_mins(15);

@@ -13,10 +13,10 @@ use state::Snapshot;
 use state::ledger::{OutcomeId, Record};
 use state::pod::PodLife;
 
-use crate::journal::JournalEntry;
-use crate::metrics::{Labels, Metrics, replace};
-use crate::recorder::Notice;
-use crate::references;
+use crate::shell::journal::JournalEntry;
+use crate::shell::metrics::{Labels, Metrics, replace};
+use crate::shell::recorder::Notice;
+use crate::shell::references;
 use crate::voluntary_disruption::{events, method_labels};
 
 /// A scan that is over.

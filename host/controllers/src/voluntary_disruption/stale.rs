@@ -11,9 +11,9 @@ use disruption::queue::{StaleMark, stale_marks};
 use k8s_openapi::api::core::v1::Node;
 use tracing::{error, info};
 
-use crate::error::ReconcileError;
 use crate::node_claim::NodeClaimExt;
 use crate::shell::Shell;
+use crate::shell::error::ReconcileError;
 
 pub(super) async fn remove(shell: &Shell, queued: &BTreeSet<String>) {
     let stale = stale_marks(&shell.model.snapshot(), queued);

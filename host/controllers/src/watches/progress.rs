@@ -60,6 +60,15 @@ impl WatchedKind {
         Self { name, weight }
     }
 
+    pub(super) fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// The same, by another name.
+    pub(super) const fn called(self, name: &'static str) -> Self {
+        Self { name, ..self }
+    }
+
     /// Whether people must hear of a watch that fails.
     pub(super) fn is_essential(self) -> bool {
         self.weight != Weight::Helpful

@@ -1,118 +1,157 @@
-//! The queues that watches feed, one for each controller that looks at objects.
+//! The queues that watches feed: a row for each controller that works on keys of objects.
+//!
+//! The two whose keys are of another make are elsewhere: evictions and bindings of policies. Names and numbers are those
+//! of Karpenter's controllers (`pkg/controllers/controllers.go` and their `Register`).
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
 use apis::ObjectKey;
 
-use crate::work_queue::{BackOff, WorkQueue};
+use crate::shell::work_queue::{BackOff, QueueState, WorkQueue};
 
 /// A queue of object keys.
 pub(crate) type Keys = Arc<WorkQueue<ObjectKey>>;
 
-/// The queues that changes of the model are routed to.
+/// Whether keys that come due show that somebody is at work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum QueueName {
-    Lifecycle,
-    Reboots,
-    ClaimDisruption,
-    Expiration,
-    Consistency,
-    ClaimHydration,
-    NodeHydration,
-    Tagging,
-    PodEvents,
-    NodeTermination,
-    PoolHash,
-    PoolReadiness,
-    PoolValidation,
-    PoolCounter,
-    NodeClass,
-    CapacityBuffers,
-    PodTrigger,
-    NodeTrigger,
-    StaticPools,
+enum QueuePace {
+    /// They come due while something is being done.
+    Work,
+    /// They come due by themselves, for as long as their object is there.
+    Chore,
 }
 
-/// The queues that watches feed.
+/// How a controller works on its queue.
 #[derive(Debug, Clone)]
-pub(crate) struct Queues {
-    pub(crate) lifecycle: Keys,
-    pub(crate) reboots: Keys,
-    pub(crate) claim_disruption: Keys,
-    pub(crate) expiration: Keys,
-    pub(crate) consistency: Keys,
-    pub(crate) claim_hydration: Keys,
-    pub(crate) node_hydration: Keys,
-    pub(crate) tagging: Keys,
-    pub(crate) pod_events: Keys,
-    pub(crate) node_termination: Keys,
-    pub(crate) pool_hash: Keys,
-    pub(crate) pool_readiness: Keys,
-    pub(crate) pool_validation: Keys,
-    pub(crate) pool_counter: Keys,
-    pub(crate) node_class: Keys,
-    pub(crate) node_overlays: Keys,
-    pub(crate) capacity_buffers: Keys,
-    pub(crate) pod_trigger: Keys,
-    pub(crate) node_trigger: Keys,
-    pub(crate) static_pools: Keys,
+pub(crate) struct QueueProfile {
+    /// Karpenter's name of the controller, as metrics and logs show it.
+    pub(crate) name: &'static str,
+    /// Keys at work: the fewest on one core and the most on sixty.
+    pub(crate) at_work: RangeInclusive<usize>,
+    back_off: BackOff,
+    pace: QueuePace,
 }
+
+/// One row a controller: its queue, its name, the keys at work, the delays after failures, and its pace.
+macro_rules! queues {
+    ($($queue:ident = $name:literal, $at_work:expr, $back_off:expr, $pace:ident;)*) => {
+        /// The queues that changes of the model are routed to.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum QueueName {
+            $($queue,)*
+        }
+
+        impl QueueName {
+            const ALL: &[Self] = &[$(Self::$queue,)*];
+
+            pub(crate) fn profile(self) -> QueueProfile {
+                match self {
+                    $(Self::$queue => QueueProfile {
+                        name: $name,
+                        at_work: $at_work,
+                        back_off: $back_off,
+                        pace: QueuePace::$pace,
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+queues! {
+    Lifecycle = "nodeclaim.lifecycle", 1000..=5000, back_off(1000, 60), Work;
+    Reboots = "nodeclaim.reboot", 10..=10, BackOff::DEFAULT, Work;
+    ClaimDisruption = "nodeclaim.disruption", 10..=1000, BackOff::DEFAULT, Chore;
+    Expiration = "nodeclaim.expiration", 10..=1000, BackOff::DEFAULT, Chore;
+    Consistency = "nodeclaim.consistency", 10..=1000, BackOff::DEFAULT, Chore;
+    ClaimHydration = "nodeclaim.hydration", 1000..=5000, back_off(100, 60), Work;
+    NodeHydration = "node.hydration", 1000..=5000, back_off(100, 60), Work;
+    Tagging = "nodeclaim.tagging", 10..=1000, back_off(1000, 60), Work;
+    PodEvents = "nodeclaim.podevents", 10..=1000, BackOff::DEFAULT, Work;
+    NodeTermination = "node.termination", 100..=5000, back_off(100, 10), Work;
+    PoolHash = "nodepool.hash", 10..=1000, BackOff::DEFAULT, Work;
+    PoolReadiness = "nodepool.readiness", 10..=1000, BackOff::DEFAULT, Work;
+    PoolValidation = "nodepool.validation", 10..=1000, BackOff::DEFAULT, Work;
+    PoolCounter = "nodepool.counter", 10..=1000, BackOff::DEFAULT, Chore;
+    NodeClass = "nodeclass", 10..=10, back_off(1000, 60), Work;
+    NodeOverlays = "nodeoverlay.controller", 1..=1, back_off(100, 60), Work;
+    CapacityBuffers = "capacitybuffer", 10..=10, back_off(100, 60), Work;
+    PodTrigger = "provisioner.trigger.pod", 10..=1000, BackOff::DEFAULT, Chore;
+    NodeTrigger = "provisioner.trigger.node", 10..=1000, BackOff::DEFAULT, Chore;
+    StaticPools = "static.provisioning", 10..=1000, BackOff::DEFAULT, Chore;
+}
+
+const fn back_off(first_millis: u64, longest_seconds: u64) -> BackOff {
+    BackOff {
+        first: Duration::from_millis(first_millis),
+        longest: Duration::from_secs(longest_seconds),
+    }
+}
+
+/// The queues that watches feed. Clones share them.
+#[derive(Debug, Clone)]
+pub(crate) struct Queues([Keys; QueueName::ALL.len()]);
 
 impl Queues {
     pub(crate) fn new() -> Self {
-        let queue = |first_millis, longest_seconds| {
-            Arc::new(WorkQueue::new(BackOff {
-                first: Duration::from_millis(first_millis),
-                longest: Duration::from_secs(longest_seconds),
-            }))
-        };
-        let default = || Arc::new(WorkQueue::new(BackOff::DEFAULT));
-        Self {
-            lifecycle: queue(1000, 60),
-            reboots: default(),
-            claim_disruption: default(),
-            expiration: default(),
-            consistency: default(),
-            claim_hydration: queue(100, 60),
-            node_hydration: queue(100, 60),
-            tagging: queue(1000, 60),
-            pod_events: default(),
-            node_termination: queue(100, 10),
-            pool_hash: default(),
-            pool_readiness: default(),
-            pool_validation: default(),
-            pool_counter: default(),
-            node_class: queue(1000, 60),
-            node_overlays: queue(100, 60),
-            capacity_buffers: queue(100, 60),
-            pod_trigger: default(),
-            node_trigger: default(),
-            static_pools: default(),
-        }
+        Self(std::array::from_fn(|at| {
+            Arc::new(WorkQueue::new(QueueName::ALL[at].profile().back_off))
+        }))
     }
 
-    pub(super) fn of(&self, queue: QueueName) -> &Keys {
-        match queue {
-            QueueName::Lifecycle => &self.lifecycle,
-            QueueName::Reboots => &self.reboots,
-            QueueName::ClaimDisruption => &self.claim_disruption,
-            QueueName::Expiration => &self.expiration,
-            QueueName::Consistency => &self.consistency,
-            QueueName::ClaimHydration => &self.claim_hydration,
-            QueueName::NodeHydration => &self.node_hydration,
-            QueueName::Tagging => &self.tagging,
-            QueueName::PodEvents => &self.pod_events,
-            QueueName::NodeTermination => &self.node_termination,
-            QueueName::PoolHash => &self.pool_hash,
-            QueueName::PoolReadiness => &self.pool_readiness,
-            QueueName::PoolValidation => &self.pool_validation,
-            QueueName::PoolCounter => &self.pool_counter,
-            QueueName::NodeClass => &self.node_class,
-            QueueName::CapacityBuffers => &self.capacity_buffers,
-            QueueName::PodTrigger => &self.pod_trigger,
-            QueueName::NodeTrigger => &self.node_trigger,
-            QueueName::StaticPools => &self.static_pools,
+    pub(crate) fn of(&self, queue: QueueName) -> &Keys {
+        &self.0[queue as usize]
+    }
+
+    /// What each has to do; keys of chores are not said to come due.
+    pub(crate) fn states(&self, horizon: Duration) -> impl Iterator<Item = QueueState> {
+        QueueName::ALL.iter().map(move |queue| {
+            let state = self.of(*queue).state(horizon);
+            match queue.profile().pace {
+                QueuePace::Work => state,
+                QueuePace::Chore => QueueState {
+                    due_soon: 0,
+                    ..state
+                },
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(6);
+
+    /// All that the queues have to do together.
+    fn told(queues: &Queues) -> (usize, usize, usize) {
+        queues.states(SOON).fold((0, 0, 0), |sum, it| {
+            (
+                sum.0 + it.ready + it.processing,
+                sum.1 + it.failing,
+                sum.2 + it.due_soon,
+            )
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_queue_counts_and_a_chore_that_comes_back_does_not() {
+        for queue in QueueName::ALL {
+            let (queues, key) = (Queues::new(), ObjectKey::cluster("a"));
+            let keys = queues.of(*queue);
+            keys.add(key.clone());
+            assert_eq!(told(&queues), (1, 0, 0), "{queue:?} waits");
+            let at_work = keys.next().await;
+            assert_eq!(told(&queues), (1, 0, 0), "{queue:?} is worked on");
+            keys.failed(at_work);
+            assert_eq!(told(&queues).1, 1, "{queue:?} failed");
+            let again = keys.next().await;
+            keys.done(again, Some(Duration::from_secs(5)));
+            let due = usize::from(queue.profile().pace == QueuePace::Work);
+            assert_eq!(told(&queues), (0, 0, due), "{queue:?} comes back");
         }
     }
 }

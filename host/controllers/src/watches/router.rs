@@ -6,11 +6,11 @@ use state::cluster::Change;
 use tracing::warn;
 
 use super::fact::WatchFact;
-use super::queues::Queues;
+use super::queues::{QueueName, Queues};
 use super::routing::{Wake, wakes};
 use crate::policy_binding::PolicyObjects;
 use crate::shell::Shell;
-use crate::turn::TurnStage;
+use crate::shell::turn::TurnStage;
 
 /// Feeds model and queues.
 pub(crate) struct Router {
@@ -81,7 +81,8 @@ impl Router {
             Wake::Forget(queue, key) => self.queues.of(queue).forget(&key),
             Wake::Overlays => {
                 if self.shell.settings.feature_gates.node_overlay {
-                    self.queues.node_overlays.add(crate::node_overlay::key());
+                    let queue = self.queues.of(QueueName::NodeOverlays);
+                    queue.add(crate::node_overlay::key());
                 }
             }
             Wake::Policies => self.policies.node_pools_changed(),
@@ -91,7 +92,7 @@ impl Router {
             Wake::PodEnded(pod) => {
                 self.shell.pods.decided(&pod);
                 self.shell.pod_starts.ended(&pod);
-                self.queues.pod_trigger.forget(&pod);
+                self.queues.of(QueueName::PodTrigger).forget(&pod);
             }
             Wake::RoomFreed => self.shell.room_freed.notify_one(),
             Wake::PoolGone(uid) => self.shell.registration_health.forget(&uid),

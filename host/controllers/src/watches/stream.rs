@@ -11,14 +11,12 @@ use apis::labels::NOMINATION_MANAGER;
 use futures::stream::{BoxStream, StreamExt};
 use kube::runtime::utils::Backoff;
 use kube::runtime::{WatchStreamExt, watcher};
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
-use state::cluster::Watched;
-use state::workloads::{Workload, WorkloadKind};
 
 use super::fact::{WatchFact, key_of};
 use super::progress::WatchedKind;
-use super::telling::{Plain, Telling, WatchedWorkloads};
+use super::telling::Telling;
 
 /// Objects a page, on the first list of each kind and when a watch has to start over.
 const PAGE_SIZE: u32 = 500;
@@ -41,37 +39,6 @@ pub(super) enum WatchMessage {
 
 /// A kind and what its watch tells.
 pub(super) type KindWatch = (WatchedKind, BoxStream<'static, WatchMessage>);
-
-pub(super) fn all<K: Resource<DynamicType = ()>>(client: &Client) -> Api<K> {
-    Api::all(client.clone())
-}
-
-pub(super) fn watch_all<K>(client: &Client, kind: WatchedKind) -> KindWatch
-where
-    K: Watched<Kind = ()> + Resource<DynamicType = ()> + Clone + DeserializeOwned,
-{
-    watch(all::<K>(client), kind, Plain::default())
-}
-
-pub(super) fn watch_workload<K>(client: &Client, kind: WorkloadKind) -> KindWatch
-where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
-    Workload: From<K>,
-{
-    watch(
-        all::<K>(client),
-        WatchedKind::helpful(kind.name()),
-        WatchedWorkloads(kind),
-    )
-}
-
-pub(super) fn watch<K>(api: Api<K>, kind: WatchedKind, telling: impl Telling<K>) -> KindWatch
-where
-    K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
-    K::DynamicType: Clone + Default + Debug,
-{
-    watch_some(api, watcher::Config::default(), kind, telling)
-}
 
 pub(super) fn watch_some<K>(
     api: Api<K>,

@@ -15,9 +15,9 @@ use state::workloads::{Workload, WorkloadKind};
 use tracing::warn;
 
 use super::fact::{WatchFact, key_of};
-use crate::managed::Managed;
 use crate::policy_binding::PolicyFact;
 use crate::shell::Shell;
+use crate::shell::managed::Managed;
 
 /// What is said when a watch hands over an object.
 pub(super) trait Telling<K>: Send + 'static {

@@ -9,7 +9,8 @@ use apis::resources::Resources;
 use apis::{Ec2NodeClass, NodeClaim, NodePool, RepairPolicy, labels};
 use cloudprovider::{
     CloudProvider, CloudProviderError, Impairment, Interruption, InterruptionKind,
-    InterruptionQueue, LaunchRequest, Launched, NodeClassStatus, RebootError, Registrable,
+    InterruptionQueue, LaunchRequest, Launched, NodeClassStatus, RebootError, RegisteredNode,
+    Registrable,
 };
 use kube::ResourceExt;
 use scheduling::instance_type::{InstanceType, Offering, Overhead};
@@ -38,6 +39,8 @@ pub(crate) struct State {
     /// The instance profile of classes, and those that were said to be in use.
     pub(crate) profile: Option<String>,
     pub(crate) profiles_in_use: Option<BTreeSet<String>>,
+    /// What was told of nodes that registered, and how often.
+    pub(crate) learned: BTreeMap<String, usize>,
     /// The hash of the class and its version, as this version of the provider reckons it.
     pub(crate) class_stamps: BTreeMap<String, String>,
     /// What the cloud finds wrong with instances.
@@ -292,6 +295,7 @@ impl CloudProvider for Cloud {
                     allocatable: capacity(*cpus),
                     launched_at: Some(now),
                     is_terminating: false,
+                    is_stopped: false,
                 };
                 state.by_uid.insert(uid, id.clone());
                 state.instances.insert(id, launched.clone());
@@ -407,6 +411,14 @@ impl CloudProvider for Cloud {
     async fn registrable(&self, _: &NodeClaim) -> Result<Registrable, CloudProviderError> {
         let told = self.with(|state| state.registrable.clone());
         Ok(told.unwrap_or_else(|| Registrable::Ready(BTreeMap::new())))
+    }
+
+    async fn learn(&self, node: RegisteredNode<'_>, _: &Ec2NodeClass) {
+        let told = format!(
+            "{} {} {}",
+            node.instance_type, node.image_id, node.memory_bytes
+        );
+        self.with(|state| *state.learned.entry(told).or_default() += 1);
     }
 
     async fn tag(&self, _node_claim: &NodeClaim) -> Result<(), CloudProviderError> {

@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use aws::seam::Ec2Api as _;
 use aws::{AwsApis, AwsOptions, AwsProvider};
+use aws_sdk_ec2::operation::describe_launch_templates::DescribeLaunchTemplatesInput;
 use controllers::{
     Controllers, ControllersConfig, ControllersHooks, Metrics, Settings, SharedLedger,
 };
@@ -35,8 +37,9 @@ const CALLS_OF_A_START: u64 = 40;
 
 const CLASS_IS_READY_SECONDS: u64 = 8;
 const SETTLES_SECONDS_MAX: u64 = 900;
-/// Longer than two passes of garbage collection and what EC2 lists late.
-const REST_SECONDS: u64 = 260;
+/// Longer than two passes of garbage collection and what EC2 lists late, and than a launch template that nobody knows
+/// is left alone: five minutes until the account is asked, one of grace, and one or two sweeps.
+const REST_SECONDS: u64 = 540;
 
 /// What one world is like.
 #[derive(Debug, Clone)]
@@ -149,7 +152,7 @@ impl Region {
     }
 
     /// What is not as it must be once all is at rest.
-    fn faults(&self) -> Vec<String> {
+    async fn faults(&self) -> Vec<String> {
         let mut faults = self.judged.found.lock().unwrap().clone();
         let ec2 = self.world.ec2();
         let claims = self.list(&Resource::NODE_CLAIMS);
@@ -169,6 +172,14 @@ impl Region {
             .iter()
             .filter_map(|it| it["status"]["providerID"].as_str())
             .collect();
+        let templates = DescribeLaunchTemplatesInput::builder().build().unwrap();
+        let templates = loop {
+            // The account may fail or be out of breath for us, too.
+            match ec2.describe_launch_templates(templates.clone()).await {
+                Ok(answer) => break answer.launch_templates().len(),
+                Err(_) => tokio::time::sleep(Duration::from_secs(1)).await,
+            }
+        };
         let counts = BTreeMap::from([
             ("claims ever created", self.created.len()),
             ("claims", claims.len()),
@@ -187,8 +198,13 @@ impl Region {
         if counts.values().collect::<BTreeSet<_>>().len() != 1 {
             faults.push(format!("not equal: {counts:?}"));
         }
-        if ec2.terminations() != 0 {
-            faults.push(format!("terminations: {}", ec2.terminations()));
+        for (what, count) in [
+            ("terminations", size(ec2.terminations())),
+            ("launch templates", templates),
+        ] {
+            if count != 0 {
+                faults.push(format!("{what}: {count}"));
+            }
         }
         faults
     }
@@ -354,7 +370,7 @@ fn play(case: &Case, deaths: &[Death]) -> Played {
         }
         played.calls = region.process.calls();
         region.pass(REST_SECONDS).await;
-        played.faults.extend(region.faults());
+        played.faults.extend(region.faults().await);
         played
     })
 }

@@ -355,6 +355,7 @@ async fn limits_hold_for_pods_that_keep_coming() {
     world.settle(180).await;
     assert_eq!(world.cloud.running(), 2);
     assert_eq!(world.bound_pods(), 2);
+    assert!(world.times_recorded("pool-limit-reached") > 0);
     world.change_pool(json!({"spec": {"limits": {"cpu": "24"}}}));
     world.settle(120).await;
     assert_eq!(world.cloud.running(), 3);

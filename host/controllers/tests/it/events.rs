@@ -245,3 +245,24 @@ async fn an_event_says_no_more_than_the_api_server_takes() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_whose_class_is_not_there_says_so_before_it_goes() {
+    let world = World::new();
+    world.pass(5).await;
+    let claim = json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": "alone"},
+        "spec": {
+            "requirements": [],
+            "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "none"},
+            "expireAfter": "Never",
+        },
+    });
+    world.api.create(&Resource::NODE_CLAIMS, "", claim).unwrap();
+    let about = &known(&world, "NodeClaim", &Resource::NODE_CLAIMS)[0];
+    world.pass(20).await;
+    assert_eq!(world.names(&Resource::NODE_CLAIMS), Vec::<String>::new());
+    let messages = told(&world, about, "NodeClassNotReady");
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert!(messages[0].contains("none does not exist"), "{messages:?}");
+}

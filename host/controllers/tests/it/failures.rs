@@ -320,3 +320,29 @@ async fn a_panic_while_ranking_a_launch_costs_no_claim() {
     let unavailable = "InsufficientCapacityError".to_owned();
     assert!(!told.contains(&unavailable), "{told:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_of_the_solver_is_not_an_answer() {
+    let unschedulable = |world: &World| {
+        let series = "karpenter_scheduler_unschedulable_pods_count{controller=\"provisioner\"}";
+        world.series(series)
+    };
+    let (world, hook) = Panics::world(RankStage::Packing);
+    world.pass(5).await;
+    world.create_pod("huge", "64", &json!({}));
+    world
+        .until("it has no place", 30, |world| {
+            unschedulable(world) == Some(1.0)
+        })
+        .await;
+    hook.be(true);
+    world.create_pod("a", "900m", &json!({}));
+    for _ in 0..20 {
+        world.pass(1).await;
+        assert_eq!(unschedulable(&world), Some(1.0));
+    }
+    hook.be(false);
+    world
+        .until("the pod runs", 60, |world| world.bound_pods() == 1)
+        .await;
+}

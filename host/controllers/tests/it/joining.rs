@@ -148,3 +148,19 @@ async fn of_many_nodes_that_register_at_once_one_tells_the_pools_health() {
     let written = world.process.written(path);
     assert!(written < 20, "{written}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_registers_tells_its_memory_and_again_when_another_process_begins() {
+    let mut world = with_a_node().await;
+    let learned = |world: &World| world.cloud.with(|state| state.learned.clone());
+    let claim = &world.list(&Resource::NODE_CLAIMS)[0];
+    let kind = claim["metadata"]["labels"]["node.kubernetes.io/instance-type"].as_str();
+    let node = &world.list(&Resource::NODES)[0];
+    let memory = node["status"]["capacity"]["memory"].as_str().unwrap();
+    let bytes = apis::quantity::parse_millis(memory).unwrap() / 1000;
+    let told = format!("{} image-1 {bytes}", kind.unwrap());
+    assert_eq!(learned(&world), [(told.clone(), 1)].into());
+    world.restart();
+    world.settle(30).await;
+    assert_eq!(learned(&world), [(told, 2)].into());
+}

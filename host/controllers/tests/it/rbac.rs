@@ -178,7 +178,7 @@ async fn every_right_is_of_use() {
     let mut asked = world.process.asked();
     asked.extend(pods_with_a_plan().await);
     let mut unused = BTreeSet::new();
-    for rule in RULES {
+    for rule in RULES.iter() {
         for (resource, verb) in rule
             .resources
             .iter()

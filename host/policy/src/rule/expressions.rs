@@ -14,7 +14,7 @@ const EXCLUSIONS_MAX: usize = 64;
 
 /// The expressions of a binding.
 #[derive(Debug)]
-pub(super) struct Expressions<V> {
+pub(super) struct RuleExpressions<V> {
     pub(super) named: Vec<RuleNode<V>>,
     pub(super) slots: usize,
     pub(super) rule: Option<RuleNode<V>>,
@@ -34,7 +34,7 @@ pub(super) struct Exclusion<V> {
     pub(super) has_comment: bool,
 }
 
-impl<V: Variable> Expressions<V> {
+impl<V: Variable> RuleExpressions<V> {
     pub(super) fn compile(
         source: &RuleSource,
         wanted: Wanted,

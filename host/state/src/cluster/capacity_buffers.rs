@@ -9,6 +9,7 @@ use super::Cluster;
 use super::change::{Change, Changes, Refused, Versions};
 use super::pools::deleted;
 use super::watched::Watched;
+use crate::snapshot::Snapshot;
 use crate::workloads::key_of;
 
 impl Watched for CapacityBuffer {
@@ -43,5 +44,12 @@ impl Watched for CapacityBuffer {
 
     fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
         cluster.data.capacity_buffers.keys().cloned().collect()
+    }
+}
+
+impl Snapshot {
+    /// Every CapacityBuffer, by namespace and name.
+    pub fn capacity_buffers(&self) -> impl ExactSizeIterator<Item = &Arc<CapacityBuffer>> {
+        self.data.capacity_buffers.values()
     }
 }

@@ -9,8 +9,16 @@ use scheduling::pod::{Pod, PodKey, PodShape};
 
 use super::Cluster;
 use super::change::{Changes, Refused, StateError};
-use super::model::DaemonSet;
 use super::watched::Watched;
+
+/// A DaemonSet: the pod its template would start.
+#[derive(Debug, Clone)]
+pub(crate) struct DaemonSet {
+    pub(crate) uid: String,
+    pub(crate) template: Arc<PodShape>,
+    /// The live pod that tells best what the next one asks for.
+    pub(crate) newest_pod: Option<PodKey>,
+}
 
 impl Watched for ApiDaemonSet {
     type Kind = ();

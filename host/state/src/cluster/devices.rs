@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use super::Cluster;
 use super::change::{Changes, Refused};
 use super::watched::Watched;
-use crate::devices::{DeviceKind, DeviceObject};
+use crate::devices::{DeviceKind, DeviceObject, DeviceWorld};
+use crate::snapshot::Snapshot;
 
 impl Watched for DeviceObject {
     type Kind = DeviceKind;
@@ -34,5 +35,12 @@ impl Watched for DeviceObject {
 
     fn known(cluster: &Cluster, kind: DeviceKind) -> Vec<ObjectKey> {
         cluster.data.devices.keys(kind)
+    }
+}
+
+impl Snapshot {
+    /// Devices and claims.
+    pub fn devices(&self) -> &DeviceWorld {
+        &self.data.devices
     }
 }

@@ -1,5 +1,6 @@
 //! Namespaces in the model: their labels.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apis::ObjectKey;
@@ -9,6 +10,7 @@ use k8s_openapi::api::core::v1;
 use super::Cluster;
 use super::change::{Changes, Refused};
 use super::watched::Watched;
+use crate::snapshot::Snapshot;
 
 impl Watched for v1::Namespace {
     type Kind = ();
@@ -34,5 +36,12 @@ impl Watched for v1::Namespace {
     fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
         let names = cluster.data.namespaces.keys();
         names.map(ObjectKey::cluster).collect()
+    }
+}
+
+impl Snapshot {
+    /// Labels of the namespaces.
+    pub fn namespaces(&self) -> &BTreeMap<String, BTreeMap<String, String>> {
+        &self.data.namespaces
     }
 }

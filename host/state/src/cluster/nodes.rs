@@ -160,7 +160,17 @@ impl Cluster {
         }
     }
 
-    pub(super) fn marked(&mut self, now: Timestamp, names: &[String], is_marked: bool) {
+    /// A command is about to delete these.
+    pub(super) fn marked(&mut self, now: Timestamp, names: &[String]) {
+        self.set_marks(now, names, true);
+    }
+
+    /// The command was given up.
+    pub(super) fn unmarked(&mut self, now: Timestamp, names: &[String]) {
+        self.set_marks(now, names, false);
+    }
+
+    fn set_marks(&mut self, now: Timestamp, names: &[String], is_marked: bool) {
         for name in names {
             let Some(key) = self.key_of(name) else {
                 continue;

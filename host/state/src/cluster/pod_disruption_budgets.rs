@@ -9,7 +9,8 @@ use k8s_openapi::api::policy::v1;
 use super::Cluster;
 use super::change::{Changes, Refused};
 use super::watched::Watched;
-use crate::pod_disruption_budget::Pdb;
+use crate::pod_disruption_budget::{Pdb, Pdbs};
+use crate::snapshot::Snapshot;
 
 impl Watched for v1::PodDisruptionBudget {
     type Kind = ();
@@ -32,5 +33,12 @@ impl Watched for v1::PodDisruptionBudget {
         let pdbs = cluster.data.pdbs.all();
         pdbs.map(|it| ObjectKey::new(&it.namespace, &it.name))
             .collect()
+    }
+}
+
+impl Snapshot {
+    /// The PodDisruptionBudgets.
+    pub fn pdbs(&self) -> &Pdbs {
+        &self.data.pdbs
     }
 }

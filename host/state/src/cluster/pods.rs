@@ -11,6 +11,15 @@ use super::Cluster;
 use super::change::{Change, Changes, Refused};
 use super::watched::Watched;
 
+/// Why a pod is not kept any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PodEnd {
+    /// The API has it no more.
+    Deleted,
+    /// It has run to its end, or cannot be read.
+    Over,
+}
+
 impl Watched for v1::Pod {
     type Kind = ();
 
@@ -27,18 +36,18 @@ impl Watched for v1::Pod {
                 let key = PodKey::new(namespace, meta.name.as_deref().unwrap_or_default());
                 return Err(Refused {
                     error: Box::new(error.into()),
-                    changes: cluster.pod_deleted(now, &key, false),
+                    changes: cluster.pod_gone(now, &key, PodEnd::Over),
                 });
             }
         };
         if pod.is_terminal() {
-            return Ok(cluster.pod_deleted(now, &pod.key, false));
+            return Ok(cluster.pod_gone(now, &pod.key, PodEnd::Over));
         }
         Ok(cluster.pod_seen(now, pod))
     }
 
     fn deleted(cluster: &mut Cluster, now: Timestamp, (): (), key: &ObjectKey) -> Changes {
-        cluster.pod_deleted(now, key, true)
+        cluster.pod_gone(now, key, PodEnd::Deleted)
     }
 
     fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
@@ -84,7 +93,7 @@ impl Cluster {
         }]
     }
 
-    fn pod_deleted(&mut self, now: Timestamp, key: &PodKey, is_deleted: bool) -> Changes {
+    fn pod_gone(&mut self, now: Timestamp, key: &PodKey, end: PodEnd) -> Changes {
         let Some(before) = self.data.pods.get(key).cloned() else {
             return Changes::new();
         };
@@ -97,7 +106,7 @@ impl Cluster {
             before: Some(before),
             after: None,
             planned: None,
-            is_deleted,
+            is_deleted: end == PodEnd::Deleted,
         }]
     }
 

@@ -7,9 +7,16 @@ use jiff::Timestamp;
 
 use super::Cluster;
 use super::change::{Change, Changes, Refused, Versions};
-use super::model::NodeClass;
 use super::watched::Watched;
 use crate::facts::NodeClassFacts;
+use crate::snapshot::Snapshot;
+
+/// An EC2NodeClass.
+#[derive(Debug, Clone)]
+pub(crate) struct NodeClass {
+    pub(crate) facts: Arc<NodeClassFacts>,
+    pub(crate) object: Arc<Ec2NodeClass>,
+}
 
 impl Watched for NodePool {
     type Kind = ();
@@ -119,4 +126,31 @@ pub(crate) fn deleted<K>(key: &ObjectKey, before: Option<Arc<K>>) -> Option<Vers
         before: Some(before),
         after: None,
     })
+}
+
+impl Snapshot {
+    /// Every NodePool, by name.
+    pub fn node_pools(&self) -> impl ExactSizeIterator<Item = &Arc<NodePool>> {
+        self.data.node_pools.values()
+    }
+
+    /// A NodePool.
+    pub fn node_pool(&self, name: &str) -> Option<&Arc<NodePool>> {
+        self.data.node_pools.get(name)
+    }
+
+    /// An EC2NodeClass.
+    pub fn node_class(&self, name: &str) -> Option<&Arc<NodeClassFacts>> {
+        self.data.node_classes.get(name).map(|it| &it.facts)
+    }
+
+    /// An EC2NodeClass as the API has it.
+    pub fn node_class_object(&self, name: &str) -> Option<&Arc<Ec2NodeClass>> {
+        self.data.node_classes.get(name).map(|it| &it.object)
+    }
+
+    /// Every NodeOverlay, by name.
+    pub fn node_overlays(&self) -> impl ExactSizeIterator<Item = &Arc<NodeOverlay>> {
+        self.data.node_overlays.values()
+    }
 }

@@ -12,7 +12,8 @@ use k8s_openapi::api::storage::v1 as storage;
 use super::Cluster;
 use super::change::{Changes, Refused};
 use super::watched::Watched;
-use crate::volumes::Attachment;
+use crate::snapshot::Snapshot;
+use crate::volumes::{Attachment, Volumes};
 
 impl Watched for v1::PersistentVolumeClaim {
     type Kind = ();
@@ -154,5 +155,12 @@ impl Watched for storage::VolumeAttachment {
     fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
         let names = cluster.data.volumes.attachments.keys();
         names.map(ObjectKey::cluster).collect()
+    }
+}
+
+impl Snapshot {
+    /// The volumes.
+    pub fn volumes(&self) -> &Volumes {
+        &self.data.volumes
     }
 }

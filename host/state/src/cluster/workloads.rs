@@ -9,7 +9,8 @@ use k8s_openapi::api::core::v1;
 use super::Cluster;
 use super::change::{Change, Changes, Refused};
 use super::watched::Watched;
-use crate::workloads::{Workload, WorkloadKind};
+use crate::snapshot::Snapshot;
+use crate::workloads::{Workload, WorkloadKind, Workloads};
 
 impl Watched for Workload {
     type Kind = WorkloadKind;
@@ -65,5 +66,12 @@ impl Watched for v1::Service {
 
     fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
         cluster.data.workloads.services.keys().cloned().collect()
+    }
+}
+
+impl Snapshot {
+    /// Services and workloads.
+    pub fn workloads(&self) -> &Workloads {
+        &self.data.workloads
     }
 }

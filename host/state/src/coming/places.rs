@@ -8,7 +8,7 @@ use scheduling::pod::{Owner, Pod, PodKey};
 
 use super::key::prefix;
 use super::owned::{expected, missing};
-use crate::cluster::model::Data;
+use crate::cluster::Data;
 use crate::workloads::WorkloadKind;
 
 impl Data {

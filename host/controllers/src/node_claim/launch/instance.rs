@@ -11,10 +11,10 @@ use kube::ResourceExt;
 use scheduling::ranking::RankedLaunch;
 
 use super::WRITES_MAX;
-use crate::error::{ErrorClass, ReconcileError};
 use crate::node_claim::NodeClaimExt;
 use crate::node_claim::entries::ClaimEntry;
 use crate::shell::Shell;
+use crate::shell::error::{ErrorClass, ReconcileError};
 
 /// Writes instances on their claims.
 pub(super) struct InstanceWriter {

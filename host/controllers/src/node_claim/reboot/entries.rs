@@ -9,11 +9,11 @@ use scheduling::ranking::RankedLaunch;
 use state::ledger::{OutcomeId, Record};
 use tracing::info;
 
-use crate::journal::JournalEntry;
-use crate::metrics::Metrics;
 use crate::node_claim::disrupted;
 use crate::node_claim::launch_record::launch_record;
-use crate::recorder::{EventType, Notice};
+use crate::shell::journal::JournalEntry;
+use crate::shell::metrics::Metrics;
+use crate::shell::recorder::{EventType, Notice};
 
 const REPEAT: Duration = Duration::from_mins(30);
 

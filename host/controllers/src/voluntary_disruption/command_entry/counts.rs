@@ -4,8 +4,8 @@ use apis::{NodeClaim, labels};
 use disruption::{Command, CommandCandidate, Execution, Method};
 
 use super::Underway;
-use crate::metrics::{Metrics, snake_case};
 use crate::node_claim::{NodeClaimExt, disrupted_with, termination_mode, unhealthy_disrupted};
+use crate::shell::metrics::{Metrics, snake_case};
 use crate::voluntary_disruption::method_labels;
 
 pub(super) fn count_decision(metrics: &Metrics, command: &Command) {

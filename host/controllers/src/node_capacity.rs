@@ -1,0 +1,125 @@
+//! Tells the provider what nodes turned out to be, so that it need not guess for the next ones of their kind.
+//!
+//! A node is told of when it registers (`node_claim/lifecycle.rs`), and all are when the process begins and twice a day.
+//! Answers to `pkg/controllers/providers/instancetype/capacity` of the AWS provider.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use apis::resources::Resources;
+use apis::{NodeClaim, labels};
+use cloudprovider::{CloudProvider, RegisteredNode};
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
+use state::Snapshot;
+use tracing::error;
+
+use crate::shell::error::ReconcileError;
+use crate::shell::Shell;
+
+const PERIOD: Duration = Duration::from_hours(12);
+const RETRY: Duration = Duration::from_mins(1);
+
+/// The controller.
+pub(crate) struct NodeCapacities {
+    pub(crate) shell: Arc<Shell>,
+    pub(crate) provider: Arc<dyn CloudProvider>,
+}
+
+impl NodeCapacities {
+    pub(crate) async fn run(&self) {
+        loop {
+            let metrics = &self.shell.metrics;
+            let mut round = metrics.round("providers.instancetype.capacity");
+            let told = self.tell_of_all().await;
+            let pause = if told.is_ok() { PERIOD } else { RETRY };
+            if let Err(error) = told {
+                error!(%error, "reading what registered nodes turned out to be");
+                round.failed(error);
+            }
+            drop(round);
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    async fn tell_of_all(&self) -> Result<(), ReconcileError> {
+        let mut booted = BTreeMap::new();
+        let model = &self.shell.model;
+        model
+            .for_each_claim("", |claim| {
+                let image = claim.status.as_ref().and_then(|it| it.image_id.clone());
+                booted.extend(image.map(|image| (claim.name_any(), image)));
+            })
+            .await?;
+        for (kind, memory_bytes) in least(&model.snapshot(), &booted) {
+            let Some(class) = model.node_class(&kind.node_class) else {
+                continue;
+            };
+            let told = RegisteredNode {
+                instance_type: &kind.instance_type,
+                image_id: &kind.image_id,
+                memory_bytes,
+            };
+            self.provider.learn(told, &class).await;
+        }
+        Ok(())
+    }
+}
+
+/// Nodes that should have as much memory as each other.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct NodeKind {
+    node_class: String,
+    instance_type: String,
+    image_id: String,
+}
+
+/// The least memory of each kind of node; `booted` is the image of a claim by its name.
+fn least(snapshot: &Snapshot, booted: &BTreeMap<String, String>) -> BTreeMap<NodeKind, i64> {
+    let mut least = BTreeMap::new();
+    for it in snapshot.nodes().filter(|it| it.is_registered()) {
+        let (Some(node), Some(claim)) = (&it.node, &it.claim) else {
+            continue;
+        };
+        let Some(image_id) = booted.get(&claim.name) else {
+            continue;
+        };
+        let kind = NodeKind {
+            node_class: claim.node_class.clone(),
+            instance_type: it.label(labels::INSTANCE_TYPE).to_owned(),
+            image_id: image_id.clone(),
+        };
+        let bytes = memory_bytes(&node.capacity);
+        let known: &mut i64 = least.entry(kind).or_insert(bytes);
+        *known = bytes.min(*known);
+    }
+    least
+}
+
+/// Tells of a node that has just registered.
+pub(crate) async fn tell(
+    shell: &Shell,
+    provider: &dyn CloudProvider,
+    claim: &NodeClaim,
+    node: &Node,
+) {
+    let class = shell.model.node_class(&claim.spec.node_class_ref.name);
+    let image = claim.status.as_ref().and_then(|it| it.image_id.as_deref());
+    let instance_type = claim.labels().get(labels::INSTANCE_TYPE);
+    let capacity = node.status.as_ref().and_then(|it| it.capacity.as_ref());
+    if let (Some(class), Some(image_id), Some(instance_type), Some(capacity)) =
+        (class, image, instance_type, capacity)
+    {
+        let told = RegisteredNode {
+            instance_type,
+            image_id,
+            memory_bytes: memory_bytes(&Resources::from_list(capacity)),
+        };
+        provider.learn(told, &class).await;
+    }
+}
+
+fn memory_bytes(capacity: &Resources) -> i64 {
+    capacity.get(labels::RESOURCE_MEMORY) / 1000
+}

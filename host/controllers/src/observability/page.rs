@@ -1,0 +1,101 @@
+//! The tables of docs/metrics.md, as far as these controllers feed them.
+//!
+//! Pure: a page becomes a page. Rows of metrics that are registered elsewhere stay as they are.
+
+use super::{OF_THE_CLUSTER, OF_THE_PROCESS};
+use crate::shell::metrics::Metrics;
+
+/// The page with a row for each metric of the controllers. A new one comes behind that which it follows in the code.
+pub fn metrics_page(page: &str) -> String {
+    let mut lines: Vec<String> = page.lines().map(str::to_owned).collect();
+    for rows in [counted(), observed()] {
+        let mut before = None;
+        for row in rows {
+            let known = lines.iter().position(|line| name_of(line) == name_of(&row));
+            let at = known.unwrap_or_else(|| before.map_or(lines.len(), |it| it + 1));
+            match known {
+                Some(at) => lines[at] = row,
+                None => lines.insert(at, row),
+            }
+            before = Some(at);
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+/// What happens is counted.
+fn counted() -> Vec<String> {
+    let rows = Metrics::ROWS.iter();
+    rows.map(|row| {
+        let (kind, ending) = kind_of(row.made_as);
+        told(&format!("{}{ending}", row.name), kind, row.labels, row.help)
+    })
+    .collect()
+}
+
+/// What there is, is a gauge.
+fn observed() -> Vec<String> {
+    let gauges = OF_THE_PROCESS.iter().chain(OF_THE_CLUSTER);
+    gauges
+        .map(|it| told(it.name, "gauge", it.labels, it.help))
+        .collect()
+}
+
+/// The kind as it is scraped, and what the text encoder adds to the name.
+fn kind_of(made_as: &str) -> (&'static str, &'static str) {
+    match made_as {
+        "Counter" | "CounterFamily" => ("counter", "_total"),
+        "Histograms" => ("histogram", ""),
+        "QuantileSummaries" => ("summary", ""),
+        // `Gauges`, and a gauge alone.
+        _ => ("gauge", ""),
+    }
+}
+
+fn told(name: &str, kind: &str, labels: &str, help: &str) -> String {
+    let labels = labels.trim().trim_end_matches('.');
+    let labels = match labels.strip_prefix("Labels: ") {
+        Some(labels) => format!(" {labels}"),
+        None => String::new(),
+    };
+    format!("| `{name}` | {kind} |{labels} | {help} |")
+}
+
+/// What a row is about.
+fn name_of(line: &str) -> Option<&str> {
+    line.strip_prefix("| `")?.split('`').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = "../../docs/metrics.md";
+
+    #[test]
+    fn the_page_has_the_metrics_of_the_code() {
+        let page = std::fs::read_to_string(PAGE).unwrap();
+        assert!(
+            page == metrics_page(&page),
+            "{PAGE} is stale: run `just tables`"
+        );
+    }
+
+    #[test]
+    fn a_row_that_is_missing_comes_behind_its_neighbour_and_one_that_differs_is_mended() {
+        let page = std::fs::read_to_string(PAGE).unwrap();
+        let all = [counted(), observed()].concat();
+        for row in &all[1..] {
+            let name = name_of(row).unwrap();
+            let without: Vec<&str> = page
+                .lines()
+                .filter(|it| name_of(it) != Some(name))
+                .collect();
+            assert!(without.len() < page.lines().count(), "{name}");
+            let mended = metrics_page(&without.join("\n"));
+            assert!(mended.lines().any(|it| it == row), "{name}");
+            let stale = page.replace(row, &format!("| `{name}` | gauge | | Old words |"));
+            assert_eq!(metrics_page(&stale), page, "{name}");
+        }
+    }
+}

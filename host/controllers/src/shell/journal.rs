@@ -1,0 +1,79 @@
+//! Tells what happened: a controller writes one entry, and log, Events, metrics, decision feed and ledger each take
+//! their part of it.
+//!
+//! What each of them is told stands with the entry, in the `entries.rs` beside its controllers or in the file of the
+//! controller that has one or two. Only the applying halves of controllers write here; nothing reads.
+
+use std::sync::{Arc, Mutex};
+
+use cloudprovider::Clock;
+use jiff::Timestamp;
+use state::ledger::{Ledger, Record};
+
+use crate::shell::feed::DecisionFeed;
+use crate::shell::metrics::Metrics;
+use crate::shell::recorder::{EventRecorder, Notice};
+use crate::shell::sync::lock;
+
+/// The ledger, shared with whoever wants to read it.
+pub type SharedLedger = Arc<Mutex<Ledger>>;
+
+/// Something that happened to a subject, and what each reader is told of it; most are told nothing.
+pub(crate) trait JournalEntry {
+    /// What it happened to.
+    type Subject: ?Sized;
+
+    /// Writes the log line.
+    fn log(&self, _subject: &Self::Subject) {}
+
+    /// Kubernetes Events.
+    fn events(&self, _subject: &Self::Subject) -> Vec<Notice> {
+        Vec::new()
+    }
+
+    /// Counts and observes.
+    fn measure(&self, _subject: &Self::Subject, _metrics: &Metrics) {}
+
+    /// The line of the decision feed, where there is one at most.
+    fn line(&self, _subject: &Self::Subject) -> Option<String> {
+        None
+    }
+
+    /// Lines of the decision feed.
+    fn lines(&self, subject: &Self::Subject) -> Vec<String> {
+        self.line(subject).into_iter().collect()
+    }
+
+    /// A record of the ledger.
+    fn record(&self, _subject: &Self::Subject, _at: Timestamp) -> Option<Record> {
+        None
+    }
+}
+
+/// Shared by all that tell.
+pub(crate) struct Journal {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) events: EventRecorder,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) feed: Arc<DecisionFeed>,
+    pub(crate) ledger: SharedLedger,
+}
+
+impl Journal {
+    /// Tells all of something that happened.
+    pub(crate) fn write<E: JournalEntry>(&self, subject: &E::Subject, entry: &E) {
+        let at = self.clock.now();
+        entry.log(subject);
+        for notice in entry.events(subject) {
+            self.events.publish(notice);
+        }
+        entry.measure(subject, &self.metrics);
+        if let Some(record) = entry.record(subject, at) {
+            let mut ledger = lock(&self.ledger);
+            ledger.push(record);
+        }
+        for line in entry.lines(subject) {
+            self.feed.write(at, line);
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The cloud provider as one controller calls it: calls are measured, and what is sold has the NodeOverlays on it.
+//!
+//! Answers to `pkg/cloudprovider/metrics/cloudprovider.go` and `pkg/cloudprovider/overlay/cloudprovider.go`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use apis::{Ec2NodeClass, NodeClaim, NodePool, RepairPolicy, labels};
+use cloudprovider::{
+    CloudProvider, CloudProviderError, Impairment, LaunchRequest, Launched, NodeClassStatus,
+    RebootError, RegisteredNode, Registrable,
+};
+use kube::ResourceExt as _;
+use scheduling::instance_type::InstanceType;
+use tokio::time::Instant;
+
+use crate::shell::metrics::Metrics;
+use crate::shell::notes::overlays::Overlays;
+
+/// The provider as one controller calls it.
+pub(crate) struct MeasuredProvider {
+    inner: Arc<dyn CloudProvider>,
+    /// None for whoever wants types as the cloud tells them, and where overlays are switched off.
+    overlays: Option<Arc<Overlays>>,
+    metrics: Arc<Metrics>,
+    controller: &'static str,
+}
+
+impl MeasuredProvider {
+    pub(crate) fn new(
+        inner: Arc<dyn CloudProvider>,
+        overlays: Option<Arc<Overlays>>,
+        metrics: Arc<Metrics>,
+        controller: &'static str,
+    ) -> Self {
+        Self {
+            inner,
+            overlays,
+            metrics,
+            controller,
+        }
+    }
+
+    /// What the pool may buy, with the overlays on it.
+    async fn overlaid(
+        &self,
+        node_pool: &NodePool,
+        node_class: &Ec2NodeClass,
+    ) -> Result<Arc<[Arc<InstanceType>]>, CloudProviderError> {
+        let types = self.inner.instance_types(node_pool, node_class).await?;
+        let Some(overlays) = &self.overlays else {
+            return Ok(types);
+        };
+        overlays.overlay(node_pool, &types).ok_or_else(|| {
+            let name = node_pool.name_any();
+            CloudProviderError::Other(format!(
+                "overlays of nodepool {name:?} are not evaluated yet"
+            ))
+        })
+    }
+
+    fn measure<T>(
+        &self,
+        call: Call<'_>,
+        result: Result<T, CloudProviderError>,
+    ) -> Result<T, CloudProviderError> {
+        let Call {
+            method,
+            node_pool,
+            started,
+        } = call;
+        let mut labels = vec![
+            ("controller", self.controller.to_owned()),
+            ("method", method.to_owned()),
+            ("provider", self.inner.name().to_owned()),
+        ];
+        let seconds = started.elapsed().as_secs_f64();
+        self.metrics
+            .cloud_seconds
+            .get_or_create(&labels)
+            .observe(seconds);
+        if let Err(error) = &result {
+            labels.push(("error", kind_of(error).to_owned()));
+            labels.push(("nodepool", node_pool.to_owned()));
+            self.metrics.cloud_errors.get_or_create(&labels).inc();
+        }
+        result
+    }
+}
+
+/// A call that was begun.
+#[derive(Debug, Clone, Copy)]
+struct Call<'a> {
+    method: &'static str,
+    /// Empty where the call is about none.
+    node_pool: &'a str,
+    started: Instant,
+}
+
+impl<'a> Call<'a> {
+    fn begin(method: &'static str, node_pool: &'a str) -> Self {
+        Self {
+            method,
+            node_pool,
+            started: Instant::now(),
+        }
+    }
+}
+
+fn pool_of(claim: &NodeClaim) -> String {
+    let pool = claim.labels().get(labels::NODEPOOL);
+    pool.cloned().unwrap_or_default()
+}
+
+fn kind_of(error: &CloudProviderError) -> &'static str {
+    match error {
+        CloudProviderError::InsufficientCapacity(_) => "InsufficientCapacityError",
+        CloudProviderError::NodeClassNotReady(_) => "NodeClassNotReadyError",
+        CloudProviderError::NotFound(_) => "NodeClaimNotFoundError",
+        CloudProviderError::Create { .. } | CloudProviderError::Other(_) => "unknown",
+    }
+}
+
+#[async_trait::async_trait]
+impl CloudProvider for MeasuredProvider {
+    async fn create(&self, request: LaunchRequest) -> Result<Launched, CloudProviderError> {
+        let pool = pool_of(&request.node_claim);
+        let call = Call::begin("Create", &pool);
+        self.measure(call, self.inner.create(request).await)
+    }
+
+    async fn delete(&self, provider_id: &str) -> Result<(), CloudProviderError> {
+        let call = Call::begin("Delete", "");
+        self.measure(call, self.inner.delete(provider_id).await)
+    }
+
+    async fn get(&self, provider_id: &str) -> Result<Launched, CloudProviderError> {
+        let call = Call::begin("Get", "");
+        self.measure(call, self.inner.get(provider_id).await)
+    }
+
+    async fn list(&self) -> Result<Vec<Launched>, CloudProviderError> {
+        let call = Call::begin("List", "");
+        self.measure(call, self.inner.list().await)
+    }
+
+    async fn instance_types(
+        &self,
+        node_pool: &NodePool,
+        node_class: &Ec2NodeClass,
+    ) -> Result<Arc<[Arc<InstanceType>]>, CloudProviderError> {
+        let pool = node_pool.name_any();
+        let call = Call::begin("GetInstanceTypes", &pool);
+        let types = self.overlaid(node_pool, node_class).await;
+        self.measure(call, types)
+    }
+
+    async fn free_addresses(&self, node_class: &Ec2NodeClass) -> BTreeMap<String, u32> {
+        self.inner.free_addresses(node_class).await
+    }
+
+    async fn is_drifted(
+        &self,
+        node_claim: &NodeClaim,
+        node_class: &Ec2NodeClass,
+    ) -> Result<Option<String>, CloudProviderError> {
+        let pool = pool_of(node_claim);
+        let call = Call::begin("IsDrifted", &pool);
+        let drifted = self.inner.is_drifted(node_claim, node_class).await;
+        self.measure(call, drifted)
+    }
+
+    async fn release_unused(&self, profiles: &BTreeSet<String>) -> Result<(), CloudProviderError> {
+        self.inner.release_unused(profiles).await
+    }
+
+    async fn expiring_reservations(
+        &self,
+        ids: &BTreeSet<String>,
+    ) -> Result<BTreeSet<String>, CloudProviderError> {
+        self.inner.expiring_reservations(ids).await
+    }
+
+    async fn resolve_node_class(
+        &self,
+        node_class: &Ec2NodeClass,
+        node_pools: &[Arc<NodePool>],
+    ) -> Result<NodeClassStatus, CloudProviderError> {
+        self.inner.resolve_node_class(node_class, node_pools).await
+    }
+
+    async fn release_node_class(
+        &self,
+        node_class: &Ec2NodeClass,
+    ) -> Result<(), CloudProviderError> {
+        self.inner.release_node_class(node_class).await
+    }
+
+    async fn registrable(&self, node_claim: &NodeClaim) -> Result<Registrable, CloudProviderError> {
+        self.inner.registrable(node_claim).await
+    }
+
+    async fn learn(&self, node: RegisteredNode<'_>, node_class: &Ec2NodeClass) {
+        self.inner.learn(node, node_class).await;
+    }
+
+    async fn tag(&self, node_claim: &NodeClaim) -> Result<(), CloudProviderError> {
+        self.inner.tag(node_claim).await
+    }
+
+    async fn reboot(&self, provider_id: &str, operation_id: &str) -> Result<(), RebootError> {
+        let call = Call::begin("Reboot", "");
+        let answer = self.inner.reboot(provider_id, operation_id).await;
+        let told = answer.clone();
+        let told = told.map_err(|error| CloudProviderError::Other(error.to_string()));
+        self.measure(call, told).ok();
+        answer
+    }
+
+    async fn impairments(&self) -> Result<Vec<Impairment>, CloudProviderError> {
+        self.inner.impairments().await
+    }
+
+    fn repair_policies(&self) -> Vec<RepairPolicy> {
+        self.inner.repair_policies()
+    }
+
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+}

@@ -1,0 +1,229 @@
+//! What controllers read: the model of the cluster that the watches feed, and single objects as they are right now.
+//!
+//! Facts come in by [`Model::apply`] only, from the watches and from the [`crate::shell::writer`]. Answers to
+//! `pkg/controllers/state/cluster.go` and to the reading half of controller-runtime's client.
+
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
+use std::time::Duration;
+
+use apis::{Ec2NodeClass, NodeClaim, NodePool};
+use cloudprovider::Clock;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
+use kube::Client;
+use kube::api::Api;
+use scheduling::pod::{Pod, PodKey};
+use state::facts::ClaimFacts;
+use state::{Changes, Cluster, Event, Refused, Snapshot};
+use tokio::sync::watch;
+use tracing::warn;
+
+use crate::shell::error::ReconcileError;
+use crate::shell::managed::Managed as _;
+use crate::shell::paging::for_each_listed;
+use crate::shell::sync::{lock, read, write};
+use crate::watches::progress::FirstLists;
+
+/// Shared by all that read, by the watches and by the writer.
+pub(crate) struct Model {
+    client: Client,
+    clock: Arc<dyn Clock>,
+    /// For how long a node is not taken for empty while pods are on their way to it.
+    nomination_window: Duration,
+    cluster: RwLock<Cluster>,
+    progress: watch::Sender<FirstLists>,
+    /// Since when the model cannot be relied on, as far as somebody asked.
+    unsynced_since: Mutex<Option<Timestamp>>,
+}
+
+impl Model {
+    pub(crate) fn new(client: Client, clock: Arc<dyn Clock>, nomination_window: Duration) -> Self {
+        Self {
+            client,
+            clock,
+            nomination_window,
+            cluster: RwLock::new(Cluster::new()),
+            progress: watch::Sender::new(FirstLists::default()),
+            unsynced_since: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// The cluster as it is now. Drop it before the next fact comes in, or that one has to copy.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        read(&self.cluster).snapshot()
+    }
+
+    /// Takes in something that happened; answers what changed by it.
+    pub(crate) fn apply(&self, event: Event) -> Result<Changes, Refused> {
+        self.cluster_mut().apply(self.now(), event)
+    }
+
+    /// Takes in what this process did or decided. An object that the model cannot read is left out and warned of.
+    pub(crate) fn note(&self, event: Event) {
+        if let Err(refused) = self.apply(event) {
+            warn!(error = %refused, "object left out of cluster state");
+        }
+    }
+
+    fn cluster_mut(&self) -> RwLockWriteGuard<'_, Cluster> {
+        write(&self.cluster)
+    }
+
+    /// Which kinds were listed once.
+    pub(crate) fn progress(&self) -> watch::Ref<'_, FirstLists> {
+        self.progress.borrow()
+    }
+
+    /// The same, as it goes on.
+    pub(crate) fn watch_progress(&self) -> watch::Receiver<FirstLists> {
+        self.progress.subscribe()
+    }
+
+    pub(crate) fn note_progress(&self, note: impl FnOnce(&mut FirstLists)) {
+        self.progress.send_modify(note);
+    }
+
+    /// Whether the model may be relied on: everything was listed once, and every claim has its instance.
+    pub(crate) fn is_synced(&self) -> bool {
+        let cluster = read(&self.cluster);
+        let is_launched = cluster.is_every_claim_launched();
+        drop(cluster);
+        let is_synced = self.progress().is_complete() && is_launched;
+        let mut since = self.unsynced();
+        if is_synced {
+            *since = None;
+        } else {
+            since.get_or_insert_with(|| self.clock.now());
+        }
+        is_synced
+    }
+
+    /// Since when the model cannot be relied on.
+    pub(crate) fn unsynced_since(&self) -> Option<Timestamp> {
+        if self.is_synced() {
+            return None;
+        }
+        *self.unsynced()
+    }
+
+    fn unsynced(&self) -> MutexGuard<'_, Option<Timestamp>> {
+        lock(&self.unsynced_since)
+    }
+
+    /// Keeps a node or claim from being taken for empty while pods are on their way to it.
+    pub(crate) fn nominate(&self, name: &str) {
+        let until = self.now().saturating_add(self.nomination_window);
+        let until = until.unwrap_or(Timestamp::MAX);
+        let name = name.to_owned();
+        self.note(Event::Nominated { name, until });
+    }
+
+    pub(crate) fn node_class(&self, name: &str) -> Option<Arc<Ec2NodeClass>> {
+        self.snapshot().node_class_object(name).cloned()
+    }
+
+    pub(crate) fn node_pool(&self, name: &str) -> Option<Arc<NodePool>> {
+        self.snapshot().node_pool(name).cloned()
+    }
+
+    pub(crate) fn pod(&self, key: &PodKey) -> Option<Arc<Pod>> {
+        self.snapshot().pod(key).cloned()
+    }
+
+    /// Pods bound to a node that have not ended.
+    pub(crate) fn pods_on(&self, node_name: &str) -> Vec<Arc<Pod>> {
+        let snapshot = self.snapshot();
+        snapshot.bound_to(node_name).pods().cloned().collect()
+    }
+
+    pub(crate) fn claim_name_of_node(&self, node_name: &str) -> Option<String> {
+        let snapshot = self.snapshot();
+        snapshot.node(node_name)?.claim_name().map(str::to_owned)
+    }
+
+    /// What the model keeps of a claim that has its instance.
+    pub(crate) fn claim_facts(&self, name: &str) -> Option<Arc<ClaimFacts>> {
+        let snapshot = self.snapshot();
+        snapshot.node_of_claim(name)?.claim.clone()
+    }
+
+    /// The claim, if it changed lately.
+    pub(crate) fn recent_node_claim(&self, name: &str) -> Option<Arc<NodeClaim>> {
+        read(&self.cluster).recent_claim(name)
+    }
+
+    /// The claim is asked for anew when it is wanted next: what was seen of it lately is out of date.
+    pub(crate) fn forget_recent_claim(&self, name: &str) {
+        self.cluster_mut().forget_recent_claim(name);
+    }
+
+    /// Claims that nothing has happened to for a while are asked for anew.
+    pub(crate) fn forget_claims_at_rest(&self) {
+        self.cluster_mut().forget_claims_at_rest();
+    }
+
+    /// The claim as it is now, as far as watches and our own writes tell.
+    pub(crate) async fn node_claim(
+        &self,
+        name: &str,
+    ) -> Result<Option<Arc<NodeClaim>>, ReconcileError> {
+        let recent = self.recent_node_claim(name);
+        if recent.is_some() {
+            return Ok(recent);
+        }
+        let claims: Api<NodeClaim> = Api::all(self.client.clone());
+        let claim = claims.get_opt(name).await?;
+        Ok(claim.filter(NodeClaim::is_managed).map(Arc::new))
+    }
+
+    /// Hands every claim of ours that bears the labels to `each`, as [`for_each_listed`] does.
+    pub(crate) async fn for_each_claim(
+        &self,
+        labels: &str,
+        mut each: impl FnMut(NodeClaim),
+    ) -> kube::Result<()> {
+        let ours = |claim: NodeClaim| {
+            if claim.is_managed() {
+                each(claim);
+            }
+        };
+        for_each_listed(&Api::all(self.client.clone()), labels, ours).await
+    }
+
+    /// The node as it is now.
+    pub(crate) async fn node(&self, name: &str) -> Result<Option<Arc<Node>>, ReconcileError> {
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        Ok(nodes.get_opt(name).await?.map(Arc::new))
+    }
+
+    /// The nodes with that provider id, as they are now.
+    pub(crate) async fn nodes_of(
+        &self,
+        provider_id: &str,
+    ) -> Result<Vec<Arc<Node>>, ReconcileError> {
+        let names: Vec<String> = {
+            let snapshot = self.snapshot();
+            let names = snapshot.node_names_of(provider_id);
+            names.map(str::to_owned).collect()
+        };
+        let mut nodes = Vec::new();
+        for name in names {
+            nodes.extend(self.node(&name).await?);
+        }
+        Ok(nodes)
+    }
+
+    /// The pool as it is now.
+    pub(crate) async fn fresh_node_pool(
+        &self,
+        name: &str,
+    ) -> Result<Option<NodePool>, ReconcileError> {
+        let pools: Api<NodePool> = Api::all(self.client.clone());
+        let pool = pools.get_opt(name).await?;
+        Ok(pool.filter(NodePool::is_managed))
+    }
+}

@@ -1,0 +1,39 @@
+//! What pods say that it costs to lose them, where that is ours to say.
+//!
+//! It stays out of the model: what we write ourselves must not decide anything, nor make equal pods differ.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard};
+
+use scheduling::pod::PodKey;
+
+use crate::shell::sync::lock;
+
+/// Values of `controller.kubernetes.io/pod-deletion-cost`, by pod.
+#[derive(Debug, Default)]
+pub(crate) struct DeletionCosts(Mutex<BTreeMap<PodKey, String>>);
+
+impl DeletionCosts {
+    /// The pod bears this cost, or none.
+    pub(crate) fn set(&self, pod: &PodKey, cost: Option<String>) {
+        let mut costs = self.lock();
+        match cost {
+            Some(cost) => costs.insert(pod.clone(), cost),
+            None => costs.remove(pod),
+        };
+    }
+
+    /// Forgets all pods but these.
+    pub(crate) fn retain(&self, pods: &BTreeSet<PodKey>) {
+        self.lock().retain(|pod, _| pods.contains(pod));
+    }
+
+    /// Whether the pod bears just this.
+    pub(crate) fn says(&self, pod: &PodKey, cost: Option<&String>) -> bool {
+        self.lock().get(pod) == cost
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PodKey, String>> {
+        lock(&self.0)
+    }
+}

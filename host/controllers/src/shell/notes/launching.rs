@@ -1,0 +1,73 @@
+//! What claims are about to become: the choice of each launch under way, until the claim says it itself.
+//!
+//! Claims of one round are ranked one after the other, and a policy that weighs what there is must see the choices made
+//! before. Bounded by the launches under way; nothing is decided here.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard};
+
+use scheduling::problem::OfferingKey;
+use scheduling::ranking::{RankedOffering, Usage, UsageKey};
+
+use crate::shell::sync::lock;
+
+/// Choices by name of the claim, and the prices of what there is.
+#[derive(Debug, Default)]
+pub(crate) struct Launching {
+    choices: Mutex<BTreeMap<String, (UsageKey, f64)>>,
+    prices: Mutex<BTreeMap<UsageKey, f64>>,
+}
+
+impl Launching {
+    /// A claim is launched, as this offering if all goes well.
+    pub(crate) fn chose(&self, claim: &str, pool: &str, best: &RankedOffering) {
+        let key = UsageKey {
+            pool: pool.to_owned(),
+            offering: OfferingKey {
+                instance_type: best.instance_type.clone(),
+                zone: best.zone.clone(),
+                capacity_type: best.capacity_type.clone(),
+            },
+        };
+        let choice = (key, best.price_per_hour);
+        self.choices().insert(claim.to_owned(), choice);
+    }
+
+    /// The launch came to an end, good or bad.
+    pub(crate) fn settled(&self, claim: &str) {
+        self.choices().remove(claim);
+    }
+
+    /// What nodes cost as packing saw it: a launch looks at the types of its own pool only.
+    pub(crate) fn keep_prices(&self, usage: &BTreeMap<UsageKey, Usage>) {
+        let prices = usage.iter();
+        let prices = prices.map(|(key, it)| (key.clone(), it.price_per_hour));
+        *self.prices() = prices.collect();
+    }
+
+    /// Adds prices, and the choices of all claims, or of all but one.
+    pub(crate) fn add_to(&self, usage: &mut BTreeMap<UsageKey, Usage>, except: Option<&str>) {
+        let prices = self.prices();
+        for (key, count) in usage.iter_mut() {
+            count.price_per_hour = prices.get(key).copied().unwrap_or_default();
+        }
+        drop(prices);
+        for (claim, (key, price_per_hour)) in self.choices().iter() {
+            if Some(claim.as_str()) == except {
+                continue;
+            }
+            let count = usage.entry(key.clone()).or_default();
+            count.nodes += 1;
+            count.launching += 1;
+            count.price_per_hour = *price_per_hour;
+        }
+    }
+
+    fn choices(&self) -> MutexGuard<'_, BTreeMap<String, (UsageKey, f64)>> {
+        lock(&self.choices)
+    }
+
+    fn prices(&self) -> MutexGuard<'_, BTreeMap<UsageKey, f64>> {
+        lock(&self.prices)
+    }
+}

@@ -1,0 +1,77 @@
+//! The NodeOverlays in force, laid on the types that the provider told last.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, RwLock};
+
+use apis::{NodeClaim, NodeOverlay, NodePool};
+use kube::ResourceExt;
+use scheduling::instance_type::InstanceType;
+use scheduling::node_overlay::{self, Overlaid};
+
+use crate::shell::sync::{lock, read, write};
+
+/// Overlays in force, once they were judged, and what they make of the types told last.
+#[derive(Debug, Default)]
+pub(crate) struct Overlays {
+    judged: RwLock<Option<Arc<JudgedOverlays>>>,
+    latest: Mutex<BTreeMap<String, Latest>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct JudgedOverlays {
+    pub(crate) accepted: Vec<NodeOverlay>,
+    pub(crate) pools: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+struct Latest {
+    judged: Arc<JudgedOverlays>,
+    told: Arc<[Arc<InstanceType>]>,
+    overlaid: Arc<Overlaid>,
+}
+
+impl Overlays {
+    pub(crate) fn set(&self, judged: JudgedOverlays) {
+        let mut before = write(&self.judged);
+        *before = Some(Arc::new(judged));
+    }
+
+    /// The pool's types under the overlays in force; nothing as long as the pool was not part of a judgement.
+    pub(crate) fn overlay(
+        &self,
+        pool: &NodePool,
+        told: &Arc<[Arc<InstanceType>]>,
+    ) -> Option<Arc<[Arc<InstanceType>]>> {
+        let judged = read(&self.judged);
+        let name = pool.name_any();
+        let judged = judged.clone().filter(|it| it.pools.contains(&name))?;
+        let mut all = lock(&self.latest);
+        let known = all
+            .get(&name)
+            .filter(|it| Arc::ptr_eq(&it.told, told) && Arc::ptr_eq(&it.judged, &judged));
+        let overlaid = known.map_or_else(
+            || {
+                let catalogue = (Arc::new(pool.clone()), Arc::clone(told));
+                Arc::new(node_overlay::apply(&judged.accepted, &[catalogue]))
+            },
+            |known| Arc::clone(&known.overlaid),
+        );
+        let types = overlaid.instance_types.get(&name).cloned();
+        let told = Arc::clone(told);
+        let latest = Latest {
+            judged,
+            told,
+            overlaid,
+        };
+        all.insert(name, latest);
+        types
+    }
+
+    /// Says on a claim what overlays changed about the types it may become.
+    pub(crate) fn mark(&self, claim: &mut NodeClaim, pool: &str) {
+        let all = lock(&self.latest);
+        if let Some(latest) = all.get(pool) {
+            latest.overlaid.mark(claim, pool);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The instance types of every NodePool as disruption saw them last, and what nodes cost by them.
+//!
+//! The lists are those that decisions share; nothing is asked for its own sake. Answers to Karpenter's `pkg/state/cost`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use apis::labels;
+use scheduling::instance_type::InstanceType;
+use state::{Snapshot, StateNode};
+
+use crate::shell::sync::lock;
+
+/// Instance types by the name of the NodePool that may buy them.
+pub(crate) type TypesOfPools = BTreeMap<String, Arc<[Arc<InstanceType>]>>;
+
+/// Shared by disruption, which looks at them, and by the gauges.
+#[derive(Debug, Default)]
+pub(crate) struct SoldTypes {
+    types: Mutex<TypesOfPools>,
+    /// Claims of which it was told that their price is not known.
+    unpriced: Mutex<BTreeSet<String>>,
+}
+
+impl SoldTypes {
+    /// These are the types now.
+    pub(crate) fn set(&self, types: TypesOfPools) {
+        *lock(&self.types) = types;
+    }
+
+    /// The types.
+    pub(crate) fn get(&self) -> TypesOfPools {
+        lock(&self.types).clone()
+    }
+
+    /// What the nodes of each NodePool cost an hour.
+    pub(crate) fn costs(&self, snapshot: &Snapshot) -> BTreeMap<String, f64> {
+        let types = self.get();
+        let types: BTreeMap<&str, ByName<'_>> = by_name(&types);
+        let mut costs = BTreeMap::new();
+        for (pool, node) in nodes_of_pools(snapshot) {
+            let price = types.get(pool).and_then(|it| price(it, node));
+            *costs.entry(pool.to_owned()).or_default() += price.unwrap_or_default();
+        }
+        costs
+    }
+
+    /// NodePools of nodes whose price turns out not to be known, once for each node.
+    pub(crate) fn newly_unpriced(&self, snapshot: &Snapshot) -> Vec<String> {
+        let types = self.get();
+        let types = by_name(&types);
+        let known = |pool: &str, node| types.get(pool).is_none_or(|it| price(it, node).is_some());
+        let unpriced = nodes_of_pools(snapshot).filter(|(pool, node)| !known(pool, node));
+        let unpriced: BTreeMap<&str, &str> = unpriced
+            .filter_map(|(pool, node)| Some((node.claim_name()?, pool)))
+            .collect();
+        let mut told = lock(&self.unpriced);
+        let new = unpriced.iter().filter(|(claim, _)| !told.contains(**claim));
+        let new = new.map(|(_, pool)| (*pool).to_owned()).collect();
+        *told = unpriced.into_keys().map(str::to_owned).collect();
+        new
+    }
+}
+
+type ByName<'a> = BTreeMap<&'a str, &'a InstanceType>;
+
+fn by_name(types: &TypesOfPools) -> BTreeMap<&str, ByName<'_>> {
+    let mut named = BTreeMap::new();
+    for (pool, types) in types {
+        let types = types.iter().map(|it| (it.name.as_str(), it.as_ref()));
+        named.insert(pool.as_str(), types.collect());
+    }
+    named
+}
+
+fn nodes_of_pools(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &StateNode)> {
+    let managed = snapshot.nodes().filter(|it| it.is_managed());
+    managed.filter_map(|node| Some((node.node_pool()?, node.as_ref())))
+}
+
+/// The list price of the offering that the node was bought by.
+fn price(types: &ByName<'_>, node: &StateNode) -> Option<f64> {
+    let bought = types.get(node.label(labels::INSTANCE_TYPE))?;
+    let (zone, capacity_type) = (
+        node.label(labels::TOPOLOGY_ZONE),
+        node.label(labels::CAPACITY_TYPE),
+    );
+    let reservation = node.label(labels::CAPACITY_RESERVATION_ID);
+    let offering = bought.offerings.iter().find(|it| {
+        it.zone() == zone
+            && it.capacity_type() == capacity_type
+            && it.reservation_id() == reservation
+    })?;
+    Some(offering.price_per_hour)
+}

@@ -1,0 +1,352 @@
+//! Publishes Kubernetes Events with de-duplication, counts and rate limits, off the reconcilers' path.
+//!
+//! A full queue drops events: they inform, nothing depends on them. Wording lives in the `events.rs` beside
+//! each controller. Answers to `pkg/events/recorder.go` and client-go's event correlator.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use cloudprovider::Clock;
+use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tracing::debug;
+
+use crate::shell::error::is_not_found;
+use crate::shell::sync::lock;
+use crate::shell::turn::{Turn, TurnStage};
+
+/// Repeats of one event within this time are dropped, unless the event says otherwise.
+pub(crate) const DEDUPE_DEFAULT: Duration = Duration::from_mins(2);
+const QUEUE_MAX: usize = 4096;
+const REMEMBERED_MAX: usize = 4096;
+const MESSAGE_BYTES_MAX: usize = 1024;
+
+/// `type` of an Event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EventType {
+    /// For information.
+    Normal,
+    /// Someone may have to act.
+    Warning,
+}
+
+impl EventType {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+        }
+    }
+}
+
+/// Kinds of events that share a token bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RateClass {
+    /// Pods nominated to nodes: 5 a second, burst 10.
+    Nomination,
+    /// Pods whose node could not be bought: 5 a second, burst 10.
+    NoCapacity,
+}
+
+/// An event to publish.
+#[derive(Debug, Clone)]
+pub(crate) struct Notice {
+    /// The object the event is about.
+    pub(crate) regarding: ObjectReference,
+    /// Normal or Warning.
+    pub(crate) event_type: EventType,
+    /// CamelCase reason.
+    pub(crate) reason: Cow<'static, str>,
+    /// One sentence.
+    pub(crate) message: String,
+    /// Together with the reason: what makes two events the same.
+    pub(crate) dedupe: String,
+    /// For how long the same event is not repeated; zero never drops.
+    pub(crate) dedupe_for: Duration,
+    /// The token bucket, if there is one.
+    pub(crate) rate: Option<RateClass>,
+}
+
+impl Notice {
+    /// An event that is the same as another about the same object with the same reason.
+    pub(crate) fn new(
+        regarding: ObjectReference,
+        event_type: EventType,
+        reason: impl Into<Cow<'static, str>>,
+        message: impl Into<String>,
+    ) -> Self {
+        let message = message.into();
+        Self {
+            dedupe: identity(&regarding),
+            regarding,
+            event_type,
+            reason: reason.into(),
+            message,
+            dedupe_for: DEDUPE_DEFAULT,
+            rate: None,
+        }
+    }
+
+    /// Adds a value that tells two such events apart.
+    #[must_use]
+    pub(crate) fn distinct_by(mut self, value: &str) -> Self {
+        self.dedupe.push('/');
+        self.dedupe.push_str(value);
+        self
+    }
+
+    /// Repeats are dropped for this long.
+    #[must_use]
+    pub(crate) fn at_most_every(mut self, time: Duration) -> Self {
+        self.dedupe_for = time;
+        self
+    }
+
+    /// Shares a token bucket.
+    #[must_use]
+    pub(crate) fn limited_by(mut self, rate: RateClass) -> Self {
+        self.rate = Some(rate);
+        self
+    }
+}
+
+#[derive(Debug, Default)]
+struct EventGate {
+    seen: BTreeMap<(Cow<'static, str>, String), Instant>,
+    buckets: BTreeMap<RateClass, (f64, Instant)>,
+}
+
+impl EventGate {
+    fn admits(&mut self, notice: &Notice, now: Instant) -> bool {
+        if self.seen.len() >= REMEMBERED_MAX {
+            self.seen.retain(|_, until| *until > now);
+            if self.seen.len() >= REMEMBERED_MAX {
+                self.seen.pop_first();
+            }
+        }
+        let key = (notice.reason.clone(), notice.dedupe.clone());
+        if self.seen.get(&key).is_some_and(|until| *until > now) {
+            return false;
+        }
+        if notice
+            .rate
+            .is_some_and(|class| !self.takes_token(class, now))
+        {
+            return false;
+        }
+        if !notice.dedupe_for.is_zero() {
+            self.seen.insert(key, now + notice.dedupe_for);
+        }
+        true
+    }
+
+    fn takes_token(&mut self, class: RateClass, now: Instant) -> bool {
+        let (per_second, burst) = match class {
+            RateClass::Nomination | RateClass::NoCapacity => (5.0, 10.0),
+        };
+        let (tokens, filled_at) = self.buckets.entry(class).or_insert((burst, now));
+        let gained = now.duration_since(*filled_at).as_secs_f64() * per_second;
+        *tokens = (*tokens + gained).min(burst);
+        *filled_at = now;
+        if *tokens < 1.0 {
+            return false;
+        }
+        *tokens -= 1.0;
+        true
+    }
+}
+
+/// Takes events from anywhere; [`Publisher::run`] writes them.
+#[derive(Debug)]
+pub(crate) struct EventRecorder {
+    gate: Mutex<EventGate>,
+    sender: mpsc::Sender<Notice>,
+}
+
+impl EventRecorder {
+    /// A recorder, and the publisher that someone has to run.
+    pub(crate) fn new(client: kube::Client, clock: Arc<dyn Clock>) -> (Self, Publisher) {
+        let (sender, receiver) = mpsc::channel(QUEUE_MAX);
+        let publisher = Publisher {
+            client,
+            clock,
+            receiver,
+            written: VecDeque::new(),
+            sequence: 0,
+        };
+        (
+            Self {
+                gate: Mutex::new(EventGate::default()),
+                sender,
+            },
+            publisher,
+        )
+    }
+
+    /// Publishes unless the same was published lately.
+    pub(crate) fn publish(&self, notice: Notice) {
+        let admitted = {
+            let mut gate = lock(&self.gate);
+            gate.admits(&notice, Instant::now())
+        };
+        if admitted && self.sender.try_send(notice).is_err() {
+            debug!("event dropped, the queue is full");
+        }
+    }
+}
+
+struct WrittenEvent {
+    key: (String, Cow<'static, str>, String),
+    namespace: String,
+    name: String,
+    count: i32,
+}
+
+/// Writes events one after the other.
+pub(crate) struct Publisher {
+    client: kube::Client,
+    clock: Arc<dyn Clock>,
+    receiver: mpsc::Receiver<Notice>,
+    written: VecDeque<WrittenEvent>,
+    sequence: u64,
+}
+
+impl Publisher {
+    /// Writes until the process concludes and everything was written.
+    pub(crate) async fn run(mut self, turn: Turn) {
+        let mut concludes = pin!(turn.reached(TurnStage::Concludes));
+        loop {
+            let notice = tokio::select! { biased;
+                () = &mut concludes, if !self.receiver.is_closed() => {
+                    self.receiver.close();
+                    continue;
+                }
+                notice = self.receiver.recv() => notice,
+            };
+            let Some(notice) = notice else { return };
+            if let Err(error) = self.write(notice).await {
+                debug!(%error, "event not written");
+            }
+        }
+    }
+
+    async fn write(&mut self, notice: Notice) -> Result<(), kube::Error> {
+        let key = (
+            identity(&notice.regarding),
+            notice.reason.clone(),
+            notice.message.clone(),
+        );
+        if let Some(position) = self.written.iter().position(|known| known.key == key)
+            && self.count_again(position).await?
+        {
+            return Ok(());
+        }
+        let event = self.event(&notice);
+        let namespace = event.metadata.namespace.clone().unwrap_or_default();
+        let name = event.metadata.name.clone().unwrap_or_default();
+        Api::<Event>::namespaced(self.client.clone(), &namespace)
+            .create(&PostParams::default(), &event)
+            .await?;
+        if self.written.len() == REMEMBERED_MAX {
+            self.written.pop_front();
+        }
+        self.written.push_back(WrittenEvent {
+            key,
+            namespace,
+            name,
+            count: 1,
+        });
+        Ok(())
+    }
+
+    /// Raises the count of an event written before; false when it is gone by now.
+    async fn count_again(&mut self, position: usize) -> Result<bool, kube::Error> {
+        let now = self.clock.now();
+        let Some(known) = self.written.get_mut(position) else {
+            return Ok(false);
+        };
+        known.count = known.count.saturating_add(1);
+        let patch = serde_json::json!({ "count": known.count, "lastTimestamp": Time(now) });
+        let api = Api::<Event>::namespaced(self.client.clone(), &known.namespace);
+        match api
+            .patch(&known.name, &PatchParams::default(), &Patch::Merge(&patch))
+            .await
+        {
+            Ok(_) => Ok(true),
+            Err(error) if is_not_found(&error) => {
+                self.written.remove(position);
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn event(&mut self, notice: &Notice) -> Event {
+        let now = self.clock.now();
+        self.sequence += 1;
+        let regarding = notice.regarding.clone();
+        let namespace = regarding.namespace.clone().filter(|name| !name.is_empty());
+        let nanoseconds = now.as_nanosecond() + i128::from(self.sequence);
+        let name = format!(
+            "{}.{nanoseconds:x}",
+            regarding.name.as_deref().unwrap_or("object")
+        );
+        Event {
+            metadata: ObjectMeta {
+                name: Some(name),
+                namespace: Some(namespace.unwrap_or_else(|| "default".to_owned())),
+                ..ObjectMeta::default()
+            },
+            involved_object: regarding,
+            type_: Some(notice.event_type.as_str().to_owned()),
+            reason: Some(notice.reason.clone().into_owned()),
+            message: Some(shorten(&notice.message, MESSAGE_BYTES_MAX)),
+            source: Some(EventSource {
+                component: Some("karpenter".to_owned()),
+                host: None,
+            }),
+            reporting_component: Some("karpenter".to_owned()),
+            first_timestamp: Some(Time(now)),
+            last_timestamp: Some(Time(now)),
+            count: Some(1),
+            ..Event::default()
+        }
+    }
+}
+
+/// What tells an object from every other: many have a name in common, and not each reference has a UID.
+fn identity(object: &ObjectReference) -> String {
+    let ObjectReference {
+        kind,
+        namespace,
+        name,
+        uid,
+        api_version: _,
+        field_path: _,
+        resource_version: _,
+    } = object;
+    [kind, namespace, name, uid]
+        .map(|part| part.as_deref().unwrap_or_default())
+        .join("/")
+}
+
+/// The text cut at a character boundary, with an ellipsis when something was cut.
+pub(crate) fn shorten(text: &str, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    let mut end = bytes_max.saturating_sub(3);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}...", &text[..end])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! Runs one controller over its work queue: bounded concurrency, one place where errors become delays.
+//!
+//! It knows no object kinds and takes no decision. Reconciles are polled inside the runner's own task, in the
+//! order in which they become ready, so that equal inputs give equal runs. Answers to controller-runtime's
+//! `pkg/internal/controller/controller.go`.
+
+use std::fmt::Debug;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::stream::{FuturesUnordered, StreamExt};
+use tokio::time::Instant;
+use tracing::{Instrument as _, debug, error, info_span};
+
+use crate::shell::error::{ErrorClass, ReconcileError};
+use crate::shell::metrics::Metrics;
+use crate::shell::turn::{Turn, TurnStage};
+use crate::shell::work_queue::WorkQueue;
+
+pub(crate) use crate::shell::action::Action;
+
+/// How a controller is run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Profile {
+    /// Karpenter's controller name, as metrics and logs show it.
+    pub(crate) name: &'static str,
+    /// Reconciles at work at one time, at most.
+    pub(crate) concurrency: usize,
+}
+
+/// A level-triggered controller: brings one object closer to what it should be.
+#[async_trait::async_trait]
+pub(crate) trait Reconciler: Send + Sync + 'static {
+    /// What identifies a unit of work.
+    type Key: Ord + Clone + Debug + Send + Sync + 'static;
+
+    /// Brings `key` one step further. Short and idempotent; never waits for the world, but requeues.
+    async fn reconcile(&self, key: &Self::Key) -> Result<Action, ReconcileError>;
+}
+
+/// Serves the queue until the future is dropped, or until the process stops and what is at work is done.
+pub(crate) async fn run<R: Reconciler>(
+    profile: Profile,
+    queue: Arc<WorkQueue<R::Key>>,
+    reconciler: Arc<R>,
+    metrics: Arc<Metrics>,
+    turn: Turn,
+) {
+    metrics.begin_controller(profile.name, profile.concurrency);
+    let active = metrics.active_workers(profile.name);
+    queue.measure(metrics.queue_meter(profile.name));
+    let mut running = FuturesUnordered::new();
+    let mut stops = pin!(turn.reached(TurnStage::Stops));
+    let mut begins = true;
+    let mut reconciles: u64 = 0;
+    while begins || !running.is_empty() {
+        tokio::select! { biased;
+            () = &mut stops, if begins => begins = false,
+            Some((key, outcome, took)) = running.next(), if !running.is_empty() => {
+                active.dec();
+                metrics.reconciled(profile.name, took, &outcome);
+                settle(&profile, &queue, key, outcome);
+            }
+            key = queue.next(), if begins && running.len() < profile.concurrency => {
+                let reconciler = Arc::clone(&reconciler);
+                active.inc();
+                reconciles += 1;
+                let id = format!("{reconciles:016x}");
+                let span = info_span!("reconcile", controller = profile.name, reconcileID = id);
+                running.push(async move {
+                    let started = Instant::now();
+                    let caught = AssertUnwindSafe(reconciler.reconcile(&key)).catch_unwind().await;
+                    (key, caught.unwrap_or(Err(ReconcileError::Panicked)), started.elapsed())
+                }.instrument(span));
+            }
+        }
+    }
+}
+
+/// The one place where the outcome of a reconcile becomes a delay.
+fn settle<K: Ord + Clone + Debug>(
+    profile: &Profile,
+    queue: &WorkQueue<K>,
+    key: K,
+    outcome: Result<Action, ReconcileError>,
+) {
+    let failure = match outcome {
+        Ok(action) => return queue.done(key, action.delay()),
+        Err(failure) => failure,
+    };
+    match failure.class() {
+        ErrorClass::Retry => {
+            debug!(controller = profile.name, ?key, error = %failure, "reconcile will be tried again");
+            queue.failed(key);
+        }
+        ErrorClass::Fault => {
+            error!(controller = profile.name, ?key, error = %failure, "reconciler error");
+            queue.failed(key);
+        }
+        ErrorClass::Gone => queue.done(key, None),
+        ErrorClass::Terminal => {
+            error!(controller = profile.name, ?key, error = %failure, "terminal reconciler error");
+            queue.done(key, None);
+        }
+    }
+}

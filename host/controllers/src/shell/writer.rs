@@ -1,0 +1,225 @@
+//! What controllers write: NodeClaims, Nodes and NodePools. The model learns of each write before the watch does.
+//!
+//! It decides nothing and tells nobody; that is the controllers' and the [`crate::shell::journal`]'s. Answers to the writing
+//! half of controller-runtime's client.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use apis::{NodeClaim, NodePool};
+use cloudprovider::Clock;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Api, DeleteParams, PostParams, Preconditions};
+use kube::{Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use state::Event;
+
+use crate::shell::claim_names::ClaimNames;
+use crate::shell::error::{ReconcileError, api_code};
+use crate::shell::model::Model;
+use crate::shell::patching::{PatchTarget, patch};
+
+/// Shared by all that write.
+pub(crate) struct Writer {
+    client: Client,
+    clock: Arc<dyn Clock>,
+    model: Arc<Model>,
+    names: ClaimNames,
+}
+
+impl Writer {
+    pub(crate) fn new(client: Client, clock: Arc<dyn Clock>, model: Arc<Model>) -> Self {
+        Self {
+            client,
+            clock,
+            model,
+            names: ClaimNames::default(),
+        }
+    }
+
+    /// The API of a cluster-scoped kind.
+    pub(crate) fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        Api::all(self.client.clone())
+    }
+
+    /// Creates a claim; the model learns of it at once, as the watch may tell only after the next pass.
+    pub(crate) async fn create_claim(&self, claim: &NodeClaim) -> Result<NodeClaim, kube::Error> {
+        let created = match self.create_named(claim).await {
+            // The name is taken by another, so that nothing came of it.
+            Err(error) if api_code(&error) == Some(409) => self.create_named(claim).await,
+            tried => tried,
+        }?;
+        self.claim_written(&created);
+        Ok(created)
+    }
+
+    /// Creates the claim under a name of its own. Where the answer leaves open whether it is there, the API server is
+    /// asked, and nothing is created a second time.
+    async fn create_named(&self, claim: &NodeClaim) -> Result<NodeClaim, kube::Error> {
+        let mut claim = claim.clone();
+        let prefix = claim.metadata.generate_name.take().unwrap_or_default();
+        let name = self.names.next(&prefix, self.clock.now());
+        claim.metadata.name = Some(name.clone());
+        let tried = self.api().create(&PostParams::default(), &claim).await;
+        match tried {
+            Err(error) if is_unknown(&error) => match self.api().get_opt(&name).await {
+                Ok(Some(created)) => Ok(created),
+                Ok(None) | Err(_) => Err(error),
+            },
+            known => known,
+        }
+    }
+
+    /// Writes metadata of a claim; answers what the API server made of it.
+    pub(crate) async fn write_claim(
+        &self,
+        before: &NodeClaim,
+        after: &NodeClaim,
+    ) -> Result<NodeClaim, ReconcileError> {
+        self.write_claim_part(before, after, PatchTarget::Main)
+            .await
+    }
+
+    /// Writes the status of a claim; answers what the API server made of it.
+    pub(crate) async fn write_claim_status(
+        &self,
+        before: &NodeClaim,
+        after: &NodeClaim,
+    ) -> Result<NodeClaim, ReconcileError> {
+        self.write_claim_part(before, after, PatchTarget::Status)
+            .await
+    }
+
+    async fn write_claim_part(
+        &self,
+        before: &NodeClaim,
+        after: &NodeClaim,
+        part: PatchTarget,
+    ) -> Result<NodeClaim, ReconcileError> {
+        let written = match patch(&self.api(), before, after, part).await {
+            Ok(Some(written)) => written,
+            Ok(None) => return Ok(before.clone()),
+            Err(error) => {
+                self.model.forget_recent_claim(&before.name_any());
+                return Err(error);
+            }
+        };
+        if is_gone(&written) {
+            self.model.forget_recent_claim(&written.name_any());
+        } else {
+            self.claim_written(&written);
+        }
+        Ok(written)
+    }
+
+    fn claim_written(&self, claim: &NodeClaim) {
+        let mut claim = claim.clone();
+        claim.metadata.managed_fields = None;
+        self.model.note(Event::written(Arc::new(claim)));
+    }
+
+    /// Writes metadata and spec of a node.
+    pub(crate) async fn write_node(
+        &self,
+        before: &Node,
+        after: &Node,
+    ) -> Result<Node, ReconcileError> {
+        let Some(written) = patch(&self.api(), before, after, PatchTarget::Main).await? else {
+            return Ok(before.clone());
+        };
+        if !is_gone(&written) {
+            let event = Event::written(Arc::new(written.clone()));
+            self.model.note(event);
+        }
+        Ok(written)
+    }
+
+    /// Writes metadata and spec of a pool.
+    pub(crate) async fn write_pool(
+        &self,
+        before: &NodePool,
+        after: &NodePool,
+    ) -> Result<(), ReconcileError> {
+        self.write_pool_part(before, after, PatchTarget::Main).await
+    }
+
+    /// Writes the status of a pool.
+    pub(crate) async fn write_pool_status(
+        &self,
+        before: &NodePool,
+        after: &NodePool,
+    ) -> Result<(), ReconcileError> {
+        self.write_pool_part(before, after, PatchTarget::Status)
+            .await
+    }
+
+    async fn write_pool_part(
+        &self,
+        before: &NodePool,
+        after: &NodePool,
+        part: PatchTarget,
+    ) -> Result<(), ReconcileError> {
+        if let Some(written) = patch(&self.api(), before, after, part).await? {
+            self.model.note(Event::written(Arc::new(written)));
+        }
+        Ok(())
+    }
+
+    /// Deletes this very object, not a later one of the same name.
+    pub(crate) async fn delete<K>(&self, object: &K) -> Result<(), kube::Error>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let preconditions = Preconditions {
+            uid: object.uid(),
+            resource_version: None,
+        };
+        self.delete_if(object, preconditions).await
+    }
+
+    /// Deletes the object unless it has changed since; what was seen of a claim is then asked for anew.
+    pub(crate) async fn delete_unchanged(&self, claim: &NodeClaim) -> Result<(), kube::Error> {
+        let preconditions = Preconditions {
+            uid: claim.uid(),
+            resource_version: claim.resource_version(),
+        };
+        let result = self.delete_if(claim, preconditions).await;
+        if result.is_err() {
+            self.model.forget_recent_claim(&claim.name_any());
+        }
+        result
+    }
+
+    async fn delete_if<K>(
+        &self,
+        object: &K,
+        preconditions: Preconditions,
+    ) -> Result<(), kube::Error>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let params = DeleteParams {
+            preconditions: Some(preconditions),
+            ..DeleteParams::default()
+        };
+        let deleted = self.api::<K>().delete(&object.name_any(), &params).await;
+        deleted.map(drop)
+    }
+}
+
+/// Whether the write may have happened all the same: the server failed at it, or did not answer.
+fn is_unknown(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => status.code >= 500,
+        kube::Error::Service(_) | kube::Error::HyperError(_) | kube::Error::ReadEvents(_) => true,
+        _ => false,
+    }
+}
+
+/// Whether the write took the last finalizer off a deleted object.
+fn is_gone(written: &impl ResourceExt) -> bool {
+    written.meta().deletion_timestamp.is_some() && written.finalizers().is_empty()
+}

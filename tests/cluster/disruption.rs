@@ -1,0 +1,45 @@
+//! Nodes are replaced, and not before their pods allow it.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::rig::{Cluster, is_true, names};
+
+#[test]
+fn a_drifted_node_goes_when_its_pod_may_be_disrupted_and_its_successor_is_there() {
+    let Some(cluster) = Cluster::start("mortise-test-drift") else {
+        return;
+    };
+    let controller = cluster.controller("one");
+    cluster.deploy(1, &json!({"karpenter.sh/do-not-disrupt": "true"}));
+    cluster.until("the pod runs", || cluster.running() == 1);
+    let first = names(&cluster.owned("nodeclaims"));
+    cluster
+        .patch_pool(&json!({"spec": {"template": {"metadata": {"labels": {"round": "second"}}}}}));
+    cluster.until("the claim is drifted", || {
+        let claims = cluster.owned("nodeclaims");
+        claims.iter().any(|it| is_true(it, "Drifted"))
+    });
+    std::thread::sleep(Duration::from_secs(20));
+    assert_eq!(names(&cluster.owned("nodeclaims")), first);
+    assert_eq!(cluster.running(), 1);
+
+    let allowed = "karpenter.sh/do-not-disrupt-";
+    cluster.kubectl(&[
+        "annotate",
+        "pods",
+        "-n",
+        cluster.name,
+        "-l",
+        "app=web",
+        allowed,
+    ]);
+    cluster.until("another node took its place", || {
+        let claims = names(&cluster.owned("nodeclaims"));
+        claims.len() == 1 && claims.is_disjoint(&first) && cluster.running() == 1
+    });
+    cluster.until("the old node is gone", || cluster.owned("nodes").len() == 1);
+    cluster.assert_one_node_a_claim();
+    controller.assert_content();
+}
