@@ -138,7 +138,8 @@ impl PolicyRule {
                     labels: RANK_LABELS,
                     config,
                 };
-                RuleExpressions::compile(source, Wanted::Number, &words, faults).map(Judgement::Rank)
+                RuleExpressions::compile(source, Wanted::Number, &words, faults)
+                    .map(Judgement::Rank)
             }
             PolicyKind::Consolidation => {
                 let words = RuleVocabulary {
@@ -155,7 +156,8 @@ impl PolicyRule {
                     labels: POOL_LABELS,
                     config,
                 };
-                RuleExpressions::compile(source, Wanted::Number, &words, faults).map(Judgement::Budgets)
+                RuleExpressions::compile(source, Wanted::Number, &words, faults)
+                    .map(Judgement::Budgets)
             }
         }?;
         let RuleSource { rule, exclude, .. } = source;

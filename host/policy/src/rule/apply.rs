@@ -18,6 +18,7 @@ use texts::{changed, found, joined, split};
 
 /// What a list takes for each of its items.
 const ITEM_BYTES: usize = 32;
+
 /// Applies a function to operands whose types were settled before.
 pub(super) fn apply<'a>(
     function: Function,

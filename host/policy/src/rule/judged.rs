@@ -6,7 +6,7 @@ use hooks::disruption::{
 };
 
 use super::facts::{MoveFacts, Owners, PoolFacts};
-use super::{RuleExpressions, Judgement, PolicyRule, Ran, with_steps};
+use super::{Judgement, PolicyRule, Ran, RuleExpressions, with_steps};
 use crate::answer::Allowed;
 use crate::guest::call_failure::CallFailure;
 use crate::interface::exchange::JudgeAsk;

@@ -5,7 +5,7 @@ use hooks::ranking::{ClaimView, RankRound, Ranking};
 
 use super::facts::{OfferingFacts, Owners, OwnersView, RankVariable, UsageIndex};
 use super::steps::Steps;
-use super::{RuleExpressions, Judgement, PolicyRule, Ran, with_steps};
+use super::{Judgement, PolicyRule, Ran, RuleExpressions, with_steps};
 use crate::guest::call_failure::CallFailure;
 use crate::interface::exchange::RankAsk;
 

@@ -1,161 +1,17 @@
 //! Cases for consolidation policies.
 
-use std::collections::BTreeMap;
+mod rows;
 
 use hooks::disruption::{
-    ConsolidationHook, ConsolidationRound, Move, MoveKind, NO_CAPACITY_TYPE, NodeTable, PoolView,
-    Verdict, VerdictDecision, WorkloadTable,
+    ConsolidationHook, ConsolidationRound, Move, NO_CAPACITY_TYPE, NodeTable, PoolView, Verdict,
+    WorkloadTable,
 };
 use hooks::ranking::Symbols;
 use serde::Deserialize;
 
-use super::{CapacityTypeName, Case, CaseFaults, NEVER, Uses};
+use super::{CapacityTypeName, Case, CaseFaults, Uses};
 use crate::host::PolicyHost;
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(super) struct NodeRow {
-    name: String,
-    nodepool: String,
-    instance_type: String,
-    zone: String,
-    capacity_type: CapacityTypeName,
-    price: f64,
-    /// Its price when left out.
-    effective_price: Option<f64>,
-    age: u32,
-    time_to_expiry: u32,
-    last_pod_event: u32,
-    drift_reason: String,
-    pods: u32,
-    blocked_pods: u32,
-    disruption_cost: f64,
-    cpu_milli: u32,
-    cpu_requested_milli: u32,
-    memory_mib: u32,
-    memory_requested_mib: u32,
-    gpus: u32,
-    gpus_requested: u32,
-    labels: BTreeMap<String, String>,
-    /// Of the NodePool.
-    consolidation_policy: String,
-}
-
-impl Default for NodeRow {
-    fn default() -> Self {
-        Self {
-            name: "node".to_owned(),
-            nodepool: "default".to_owned(),
-            instance_type: "m7i.xlarge".to_owned(),
-            zone: "us-east-1a".to_owned(),
-            capacity_type: CapacityTypeName::OnDemand,
-            price: 0.2,
-            effective_price: None,
-            age: 3600,
-            time_to_expiry: NEVER,
-            last_pod_event: NEVER,
-            drift_reason: String::new(),
-            pods: 5,
-            blocked_pods: 0,
-            disruption_cost: 5.0,
-            cpu_milli: 4000,
-            cpu_requested_milli: 1000,
-            memory_mib: 16_384,
-            memory_requested_mib: 4096,
-            gpus: 0,
-            gpus_requested: 0,
-            labels: BTreeMap::new(),
-            consolidation_policy: "WhenEmptyOrUnderutilized".to_owned(),
-        }
-    }
-}
-
-impl NodeRow {
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn effective_price(&self) -> f64 {
-        self.effective_price.unwrap_or(self.price)
-    }
-}
-
-/// A NodePool with all its nodes; what is left out is that of the candidates.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(super) struct NodePoolRow {
-    name: String,
-    labels: BTreeMap<String, String>,
-    nodes: Option<u32>,
-    price: Option<f64>,
-    effective_price: Option<f64>,
-    disruption_cost: Option<f64>,
-    recent_hour: u32,
-    recent_day: u32,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct MoveRow {
-    kind: MoveKind,
-    /// Names of the nodes that go.
-    remove: Vec<String>,
-    /// Their prices when left out.
-    #[serde(default)]
-    cost_before: Option<f64>,
-    #[serde(default)]
-    cost_after: f64,
-    /// The effective prices of the nodes when left out.
-    #[serde(default)]
-    effective_before: Option<f64>,
-    /// As `costAfter` when left out.
-    #[serde(default)]
-    effective_after: Option<f64>,
-    /// The pods of the nodes when left out.
-    #[serde(default)]
-    pods_moved: Option<u32>,
-    #[serde(default)]
-    singletons_moved: u32,
-    #[serde(default)]
-    max_priority: i32,
-    #[serde(default)]
-    new_nodes: Option<u32>,
-    #[serde(default)]
-    replacement_type: String,
-    #[serde(default)]
-    replacement_zone: String,
-    #[serde(default)]
-    replacement_capacity_type: Option<CapacityTypeName>,
-    #[serde(default)]
-    labels: BTreeMap<String, String>,
-}
-
-/// A verdict, or a verdict with words of its reason.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(untagged)]
-pub(super) enum Expected {
-    Decision(VerdictDecision),
-    Whole {
-        decision: VerdictDecision,
-        #[serde(default)]
-        reason: String,
-    },
-}
-
-impl Expected {
-    fn decision(&self) -> VerdictDecision {
-        match self {
-            Self::Decision(decision) | Self::Whole { decision, .. } => *decision,
-        }
-    }
-
-    fn reason(&self) -> &str {
-        match self {
-            Self::Decision(_) => "",
-            Self::Whole { reason, .. } => reason,
-        }
-    }
-}
+pub(super) use rows::{Expected, MoveRow, NodePoolRow, NodeRow};
 
 impl Case {
     pub(super) fn ask_consolidation(&self, host: &PolicyHost, faults: &mut CaseFaults) -> Uses {
