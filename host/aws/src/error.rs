@@ -179,7 +179,6 @@ pub(crate) fn other(context: &str, error: &ApiError) -> CloudProviderError {
     clippy::needless_pass_by_value,
     reason = "the shape that map_err wants"
 )]
-
 pub(crate) fn invalid(error: BuildError) -> CloudProviderError {
     CloudProviderError::Other(error.to_string())
 }
@@ -189,7 +188,6 @@ pub(crate) fn invalid(error: BuildError) -> CloudProviderError {
     clippy::needless_pass_by_value,
     reason = "the shape that map_err wants"
 )]
-
 pub(crate) fn unbuilt(error: BuildError) -> ApiError {
     ApiError::client("ValidationError", error.to_string())
 }

@@ -22,7 +22,6 @@ pub(crate) use simulate::SimulateArguments;
 #[command(
     after_help = "Start with `mortise demo`: it needs no cluster, no cloud and no configuration."
 )]
-
 pub(crate) struct MortiseCli {
     #[command(subcommand)]
     pub(crate) subcommand: Subcommand,

@@ -27,7 +27,6 @@ pub(crate) const SCHEMA_BYTES_MAX: usize = 64 << 10;
 #[error(
     "config-schema{place}: {fault}; mend the schema of the component, or leave it empty to check nothing"
 )]
-
 pub struct SchemaError {
     /// A colon and the JSON pointer of what is wrong; empty where it is the whole.
     place: String,

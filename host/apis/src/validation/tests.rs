@@ -58,7 +58,6 @@ fn check(template: &Value, expected: &str) {
     "a b",
     r#"spec.template.metadata.labels[team]: "a b": not a label value: want at most 63 letters, digits, '-', '_' or '.', a letter or digit at both ends"#
 )]
-
 fn template_labels(#[case] key: &str, #[case] value: &str, #[case] expected: &str) {
     check(&json!({"metadata": {"labels": {key: value}}}), expected);
 }
@@ -102,7 +101,6 @@ fn template_labels(#[case] key: &str, #[case] value: &str, #[case] expected: &st
     json!({"key": "karpenter.sh/capacity-type", "operator": "NotIn", "values": ["cheap"]}),
     ""
 )]
-
 fn requirements(#[case] requirement: Value, #[case] expected: &str) {
     check(&json!({"requirements": [requirement]}), expected);
 }

@@ -338,7 +338,6 @@ fn amounts(map: &BTreeMap<String, String>) -> Resources {
     clippy::cast_possible_truncation,
     reason = "amounts of one machine lie far below 2^53"
 )]
-
 fn ceil(number: f64) -> i64 {
     number.ceil() as i64
 }

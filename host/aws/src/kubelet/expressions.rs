@@ -216,7 +216,6 @@ fn pick(
     clippy::cast_possible_truncation,
     reason = "the fraction is to go, and what is out of range is no amount of anything"
 )]
-
 fn whole(number: f64) -> i64 {
     number.trunc() as i64
 }

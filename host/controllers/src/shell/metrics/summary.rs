@@ -80,7 +80,6 @@ impl RecentValues {
     clippy::cast_precision_loss,
     reason = "a rank among a few thousand"
 )]
-
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let rank = (share * sorted.len() as f64).ceil() as usize;
     let at = rank.max(1) - 1;
