@@ -21,8 +21,6 @@ use crate::method::Method;
 use crate::scene::Scene;
 use crate::simulation::{Purpose, Simulator};
 
-/// How long a command waits before it is looked at again.
-pub const VALIDATION_DELAY_SECONDS: u64 = 15;
 /// Most commands that wait at the same time: every loop meanwhile finds places for the pods of all of them.
 pub const WAITING_MAX: usize = 8;
 
