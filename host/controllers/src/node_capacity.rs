@@ -15,7 +15,7 @@ use kube::ResourceExt;
 use state::Snapshot;
 use tracing::error;
 
-use crate::error::ReconcileError;
+use crate::shell::error::ReconcileError;
 use crate::shell::Shell;
 
 const PERIOD: Duration = Duration::from_hours(12);

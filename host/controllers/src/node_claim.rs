@@ -40,8 +40,6 @@ pub(crate) trait NodeClaimExt {
     fn label(&self, key: &str) -> &str;
     /// Such as `m7i.large spot us-east-1a`.
     fn instance_text(&self) -> String;
-    /// Whether the condition is True.
-    fn is_true(&self, condition_type: &str) -> bool;
     /// When the condition got its status; a condition never written counts from the object's creation.
     fn condition_since(&self, condition_type: &str) -> Timestamp;
     /// By when the node must be gone, once that is decided.
@@ -91,10 +89,6 @@ impl NodeClaimExt for NodeClaim {
             labels::TOPOLOGY_ZONE,
         ];
         keys.map(|key| self.label(key)).join(" ").trim().to_owned()
-    }
-
-    fn is_true(&self, condition_type: &str) -> bool {
-        self.is_condition_true(condition_type)
     }
 
     fn condition_since(&self, condition_type: &str) -> Timestamp {

@@ -21,7 +21,7 @@ use crate::shell::patching::{PatchTarget, patch};
 use crate::shell::recorder::{EventType, Notice};
 use crate::shell::runtime::{Action, Reconciler};
 
-const RELEASE_POLL: Duration = Duration::from_mins(10);
+const RELEASE_POLL: Duration = Duration::from_secs(30);
 /// Claims that an event names; the others are counted.
 const CLAIMS_NAMED_MAX: usize = 5;
 
@@ -39,11 +39,6 @@ enum Step {
     AwaitClaims(Vec<String>),
     Release,
     Leave,
-}
-
-/// Whether claims may be launched from the class.
-pub(crate) fn is_ready(class: &Ec2NodeClass) -> bool {
-    class.is_condition_true(conditions::READY)
 }
 
 #[async_trait::async_trait]
@@ -99,9 +94,7 @@ impl NodeClassController {
             Step::AwaitClaims(claims) => {
                 let entry = NodeClassEntry::AwaitsClaims(&claims);
                 self.shell.journal.write(class, &entry);
-                Ok(Action::RequeueAfter(
-                    RELEASE_POLL.min(Duration::from_secs(30)),
-                ))
+                Ok(Action::RequeueAfter(RELEASE_POLL))
             }
             Step::Release => {
                 self.provider.release_node_class(class).await?;
@@ -141,9 +134,9 @@ impl NodeClassController {
         let written = self.write(class, &annotated, PatchTarget::Main).await?;
         let mut after = written.clone();
         after.status = Some(status);
-        let was_ready = is_ready(class);
+        let was_ready = class.is_ready();
         self.write(&written, &after, PatchTarget::Status).await?;
-        if is_ready(&after) != was_ready {
+        if after.is_ready() != was_ready {
             let entry = NodeClassEntry::Resolved;
             self.shell.journal.write(&after, &entry);
         }
@@ -222,7 +215,7 @@ impl JournalEntry for NodeClassEntry<'_> {
         };
         let ready = class.condition(conditions::READY);
         let message = ready.map_or("", |ready| ready.message.as_str());
-        let state = if is_ready(class) {
+        let state = if class.is_ready() {
             "is ready"
         } else {
             "is not ready: "

@@ -21,9 +21,12 @@ use kube::{Client, ResourceExt};
 use scheduling::pod::PodKey;
 use scheduling::solution::NewClaim;
 use serde_json::{Value, json};
+use state::Event;
 use state::Snapshot;
 use state::coming::is_awaiting;
-use state::nomination::{awaits_its_pods, awaits_others, is_crowded, nominations};
+use state::nomination::{
+    awaits_its_pods, awaits_others, is_crowded, nominations, opens_with_others, trades,
+};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
@@ -40,7 +43,7 @@ const HELD_READY: Duration = Duration::from_secs(12);
 /// The same while a crowd of pods waits: instances that are launched together boot in 20 to 45 seconds.
 const HELD_IN_CROWD: Duration = Duration::from_secs(30);
 /// How long pods have to show that they were told.
-const NOMINATED_AGAIN: SignedDuration = SignedDuration::from_secs(3);
+const NOMINATED_AGAIN: SignedDuration = SignedDuration::from_secs(2);
 /// How long one that is not ready is, which takes no pods anyway: something that it waits for might.
 const HELD_UNREADY: Duration = Duration::from_secs(30);
 /// A node does not wait longer than this for its pods to be told of it.
@@ -55,10 +58,10 @@ pub(crate) struct Nominations {
     is_on: AtomicBool,
     /// Whether a node stays closed until its pods were told of it.
     holds_nodes_closed: bool,
-    /// When nodes were opened last: all that were ready by then go with them.
-    opened_at: Mutex<Timestamp>,
-    /// When the pods of nodes were told last, by claim.
-    nominated_at: Mutex<BTreeMap<String, Timestamp>>,
+    /// When nodes open next, or opened last: all that are ready by then go together.
+    opens_at: Mutex<Timestamp>,
+    /// When pods were told last.
+    nominated_at: Mutex<BTreeMap<PodKey, Timestamp>>,
 }
 
 /// Since when a node is ready.
@@ -79,6 +82,13 @@ fn latest_opening(node: &Node, held_ready: Duration) -> Option<Timestamp> {
     }
 }
 
+/// The next full second, at which nodes that are held closed are looked at again.
+pub(crate) fn next_look(now: Timestamp) -> Timestamp {
+    let nanos = now.subsec_nanosecond().unsigned_abs();
+    let left = Duration::from_secs(1).saturating_sub(Duration::from_nanos(nanos.into()));
+    now.checked_add(left).unwrap_or(now)
+}
+
 impl Nominations {
     pub(crate) fn new(
         client: Client,
@@ -92,7 +102,7 @@ impl Nominations {
             journal,
             is_on: AtomicBool::new(settings.nominates_planned_pods()),
             holds_nodes_closed: settings.holds_nodes_closed(),
-            opened_at: Mutex::new(Timestamp::MIN),
+            opens_at: Mutex::new(Timestamp::MIN),
             nominated_at: Mutex::default(),
         }
     }
@@ -101,18 +111,18 @@ impl Nominations {
         self.is_on.load(Ordering::Relaxed)
     }
 
-    /// Whether the pods of a node are to be told now: what was written comes back after a while.
-    fn is_turn_of(&self, claim: &str, now: Timestamp) -> bool {
+    /// Notes that the pods are told now, but for those that were told just before: what is written comes back after a while. At the
+    /// moment at which a node opens none is left out, as another that opened may have cost them what they were told.
+    fn take_turns(&self, writes: &mut Vec<Write>, now: Timestamp, opens: bool) {
         let mut nominated = self
             .nominated_at
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         nominated.retain(|_, at| now.duration_since(*at) < NOMINATED_AGAIN);
-        if nominated.contains_key(claim) {
-            return false;
-        }
-        nominated.insert(claim.to_owned(), now);
-        true
+        writes.retain(|write| {
+            let is_new = nominated.insert(write.pod.clone(), now).is_none();
+            is_new || opens
+        });
     }
 
     /// Said once: who refuses one refuses all.
@@ -169,8 +179,9 @@ impl Nominations {
         if hold.is_some() {
             return hold;
         }
-        self.nominate_placed(&name, node).await;
-        self.awaits_other_nodes(&name, node)
+        let hold = self.awaits_other_nodes(&name, node);
+        self.nominate_placed(&name, node, hold.is_none()).await;
+        hold
     }
 
     /// Tells the pods of a node that opened lately of it again, where the scheduler forgot, and of equal pods the next one. Whether
@@ -180,7 +191,7 @@ impl Nominations {
         if !self.is_on() || !awaits_its_pods(&self.model.snapshot(), &name, self.model.now()) {
             return false;
         }
-        self.nominate_placed(&name, node).await;
+        self.nominate_placed(&name, node, false).await;
         true
     }
 
@@ -202,22 +213,35 @@ impl Nominations {
         holds.then_some("it takes no pods yet")
     }
 
-    /// Whether a node opens with others. Each that opens wakes every pod that waits, and the scheduler, which tries them all, gets
-    /// late to those whose node is there: so all that are ready open at once, when one has waited for as long as it may.
+    /// Whether a node waits to open with others. Each that opens wakes every pod that waits, and the scheduler, which tries them
+    /// all, gets late to those whose node is there and takes what they were told from those whose node is not: so all that are
+    /// ready open at one moment, when one has waited for as long as it may.
     fn awaits_other_nodes(&self, claim: &str, node: &Node) -> Option<&'static str> {
         let now = self.model.now();
         if !self.holds_nodes_closed {
             return None;
         }
-        let mut opened_at = self
-            .opened_at
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if ready_at(node).is_some_and(|it| it <= *opened_at) {
-            return None;
+        let mut opens_at = self.opens_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let together = "it opens in a moment, with others";
+        if ready_at(node).is_some_and(|it| it <= *opens_at) {
+            return (now < *opens_at).then_some(together);
         }
         let snapshot = self.model.snapshot();
-        let is_crowded = is_crowded(&snapshot);
+        if self.waits_for_others(&snapshot, claim, node) {
+            return Some("other nodes that were planned with it are on their way");
+        }
+        if !opens_with_others(&snapshot, claim) {
+            *opens_at = now;
+            return None;
+        }
+        *opens_at = next_look(now);
+        self.trade_places(&snapshot);
+        Some(together)
+    }
+
+    fn waits_for_others(&self, snapshot: &Snapshot, claim: &str, node: &Node) -> bool {
+        let now = self.model.now();
+        let is_crowded = is_crowded(snapshot);
         let held = if is_crowded {
             HELD_IN_CROWD
         } else {
@@ -225,15 +249,22 @@ impl Nominations {
         };
         let is_due = latest_opening(node, held).is_none_or(|it| now >= it);
         let matters = !self.is_on() || is_crowded;
-        if is_due || !matters || !awaits_others(&snapshot, claim, is_crowded) {
-            *opened_at = now;
-            return None;
+        matters && !is_due && awaits_others(snapshot, claim)
+    }
+
+    /// Gives pods that could not be told of their node others, of which they can.
+    fn trade_places(&self, snapshot: &Snapshot) {
+        if !self.is_on() {
+            return;
         }
-        Some("other nodes that were planned with it are on their way")
+        for (name, pods) in trades(snapshot) {
+            debug!(NodeClaim = %name, pods = pods.len(), "pods traded places");
+            self.model.note(Event::Placed { name, pods });
+        }
     }
 
     /// Nominates the pods that were placed on a node which is about to take pods.
-    async fn nominate_placed(&self, claim: &str, node: &Node) {
+    async fn nominate_placed(&self, claim: &str, node: &Node, opens: bool) {
         if !self.is_on() {
             return;
         }
@@ -247,9 +278,10 @@ impl Nominations {
             uid: pod.uid.clone(),
             node: Some(node.name_any()),
         });
-        let writes: Vec<Write> = writes.collect();
+        let mut writes: Vec<Write> = writes.collect();
         drop(snapshot);
-        if writes.is_empty() || !self.is_turn_of(claim, self.model.now()) {
+        self.take_turns(&mut writes, self.model.now(), opens);
+        if writes.is_empty() {
             return;
         }
         let (wanted, since) = (writes.len(), Instant::now());

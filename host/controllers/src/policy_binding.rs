@@ -11,7 +11,7 @@ mod source;
 mod status;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use apis::ObjectKey;
@@ -31,6 +31,7 @@ use crate::policy_binding::status::{Decided, decide, until_counted};
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::sync::lock;
 
 pub(crate) use objects::{PolicyFact, PolicyObjects};
 pub use source::source_of;
@@ -116,7 +117,7 @@ impl PolicyBinding {
     }
 
     fn set_node_pools(&self) {
-        let _telling = self.telling.lock().unwrap_or_else(PoisonError::into_inner);
+        let _telling = lock(&self.telling);
         if !self.objects.take_untold_pools() {
             return;
         }
@@ -230,7 +231,7 @@ impl PolicyBinding {
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, KnownBinding>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.known)
     }
 
     /// Lets a deleted policy go, a while after it was deleted.

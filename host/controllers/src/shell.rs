@@ -18,6 +18,7 @@ pub(crate) mod patching;
 pub(crate) mod recorder;
 pub(crate) mod references;
 pub(crate) mod runtime;
+pub(crate) mod sync;
 pub(crate) mod turn;
 pub(crate) mod work_queue;
 pub(crate) mod writer;

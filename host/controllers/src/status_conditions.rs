@@ -8,12 +8,14 @@ mod entries;
 mod seen;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use apis::ObjectKey;
 use jiff::Timestamp;
 use state::Snapshot;
 use state::cluster::Change;
+
+use crate::shell::sync::lock;
 
 pub(crate) use entries::StatusEntry;
 pub(crate) use seen::{StatusKind, StatusSeen};
@@ -61,7 +63,7 @@ impl StatusConditions {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<(StatusKind, ObjectKey), StatusSeen>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -12,7 +12,7 @@ mod stale;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use apis::RepairPolicy;
@@ -39,6 +39,7 @@ use crate::settings::{Settings, SolverRun};
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::metrics::Labels;
+use crate::shell::sync::lock;
 use crate::voluntary_disruption::command_entry::{CommandEntry, Underway};
 use crate::voluntary_disruption::orchestration::Orchestration;
 use crate::voluntary_disruption::scan_entry::ScanEntry;
@@ -404,11 +405,11 @@ impl VoluntaryDisruption {
     }
 
     fn waiting(&self) -> MutexGuard<'_, VecDeque<WaitingCommand>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.waiting)
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.memory)
     }
 }
 

@@ -36,6 +36,7 @@ use tracing::{debug, info, warn};
 use crate::policy_binding::POLICY_LABEL;
 use crate::rbac::rule::{RbacRule, Role, When};
 use crate::shell::Shell;
+use crate::shell::error::is_not_found;
 use row::{DEVICE_GROUP, WatchRow, all, device, ours, plain, told, workload};
 use stream::{KindWatch, WatchMessage, watch_some};
 use telling::{Pods, Policies, PolicyData, WatchedWorkloads};
@@ -91,9 +92,7 @@ pub(crate) async fn first_lists(shell: &Shell) {
 
 fn failure(error: &watcher::Error) -> Failure {
     match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 404 => {
-            Failure::NotServed
-        }
+        watcher::Error::InitialListFailed(error) if is_not_found(error) => Failure::NotServed,
         _ => Failure::Passing,
     }
 }

@@ -82,13 +82,14 @@ pub struct Gates {
     pub waits_for_small_gains: bool,
 }
 
-pub(crate) fn context(input: &DisruptionInput<'_>) -> Context {
-    let now = input.options.now;
+/// What policies are told of every question of a decision.
+pub fn context(options: &Options) -> Context {
+    let now = options.now;
     Context {
         now_seconds: u64::try_from(now.as_second()).unwrap_or_default(),
         civil: vec![Civil::utc(now)],
-        cluster: input.options.cluster.clone(),
-        decision_id: input.options.decision_id.clone(),
-        seed: input.options.seed,
+        cluster: options.cluster.clone(),
+        decision_id: options.decision_id.clone(),
+        seed: options.seed,
     }
 }

@@ -42,6 +42,6 @@ pub use command::{Command, CommandCandidate, Execution, RepairReason, TerminateF
 pub use decide::{decide, decide_watched};
 pub use decision::Decision;
 pub use hooks::disruption as hooks;
-pub use input::{DisruptionInput, PolicyHooks};
+pub use input::{DisruptionInput, PolicyHooks, context};
 pub use memory::Memory;
 pub use method::Method;

@@ -13,7 +13,7 @@ use apis::{RepairAction, labels};
 use state::ledger::OutcomeId;
 use state::{Snapshot, StateNode};
 
-pub use policies::{Diagnosis, PolicyFault, RepairPolicies};
+pub use policies::{Diagnosis, OverdueCondition, PolicyFault, RepairPolicies};
 
 use crate::candidate::{Blocked, Candidate, without_pool};
 use crate::command::{Approved, Command, Cost, Execution, RepairReason};

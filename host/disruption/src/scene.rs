@@ -70,7 +70,7 @@ impl<'a> Scene<'a> {
         targets: &Targets,
     ) -> Self {
         let now = input.options.now;
-        let context = context(&input);
+        let context = context(input.options);
         let found = Candidates::find(input.snapshot, input.types, input.queued, now);
         let world = input.budget_world(targets);
         let budgets = Budgets::ask(&world, context.clone(), hooks.budgets);

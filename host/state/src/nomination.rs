@@ -15,17 +15,18 @@ use crate::queue_order::queue_key;
 use crate::snapshot::Snapshot;
 use crate::state_node::StateNode;
 
+mod trade;
+
 #[cfg(test)]
 mod tests;
+
+pub use trade::trades;
 
 /// Claims made within this time of each other are taken to be of one plan: an API server may take its time to take them.
 const ONE_PLAN: SignedDuration = SignedDuration::from_secs(10);
 /// Of so many pods that wait, kube-scheduler tries the last seconds after the first: it writes what it says of each that finds no
 /// place, and looks for pods to preempt.
 const CROWD: usize = 200;
-/// One of so many nodes of a plan.
-const LAST_FEW: usize = 10;
-
 /// How long after a node opened its pods are told of it again: kube-scheduler takes the nomination off a pod that it tried in vain.
 const RENOMINATED_FOR: SignedDuration = SignedDuration::from_secs(60);
 
@@ -42,24 +43,35 @@ pub fn awaits_its_pods(snapshot: &Snapshot, claim: &str, now: Timestamp) -> bool
 
 /// Whether other nodes that were planned together with this one are still on their way, and it matters. The
 /// scheduler, told nothing, fills the first node to open with whatever fits, and those for whom it was bought need others; with all
-/// of them open it spreads pods over them as widely as the plan did. A crowd does not wait for the last few.
-pub fn awaits_others(snapshot: &Snapshot, claim: &str, is_crowded: bool) -> bool {
+/// of them open it spreads pods over them as widely as the plan did.
+pub fn awaits_others(snapshot: &Snapshot, claim: &str) -> bool {
     let created_at = |node: &StateNode| node.claim.as_ref().and_then(|it| it.created_at);
     let own = snapshot.node_of_claim(claim).and_then(|it| created_at(it));
     let Some(own) = own else {
         return false;
     };
     let is_of_plan = |at| own.duration_since(at).abs() <= ONE_PLAN;
-    let of_plan = snapshot
-        .nodes()
-        .filter(|node| !node.is_marked_for_deletion() && created_at(node).is_some_and(is_of_plan));
-    let (mut all, mut coming) = (0, 0);
-    for node in of_plan {
-        all += 1;
-        coming += usize::from(!node.is_ready() && node.claim_name() != Some(claim));
-    }
-    let spared = if is_crowded { all / LAST_FEW } else { 0 };
-    coming > spared && !are_alike(snapshot)
+    let mut nodes = snapshot.nodes();
+    let is_coming = nodes.any(|node| {
+        !node.is_ready()
+            && !node.is_marked_for_deletion()
+            && node.claim_name() != Some(claim)
+            && created_at(node).is_some_and(is_of_plan)
+    });
+    is_coming && !are_alike(snapshot)
+}
+
+/// Whether a node is ready and still closed.
+fn opens_next(node: &StateNode) -> bool {
+    node.is_managed() && node.is_ready() && !node.is_registered() && !node.is_marked_for_deletion()
+}
+
+/// Whether other nodes are ready and still closed, so that they open with this one: as soon as one is open, all pods that wait are
+/// tried, and those of the others lose what they were told.
+pub fn opens_with_others(snapshot: &Snapshot, claim: &str) -> bool {
+    let mut nodes = snapshot.nodes();
+    nodes.any(|node| opens_next(node) && node.claim_name() != Some(claim))
+        && snapshot.pods().any(|pod| pod.is_provisionable())
 }
 
 /// Whether so many pods wait that the scheduler is late to those whose place is there.

@@ -3,7 +3,7 @@
 //! A list, no decisions. Who works on a queue stands in `workers.rs`.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cloudprovider::{CloudProvider, InterruptionQueue};
@@ -29,6 +29,7 @@ use crate::shell::journal::Journal;
 use crate::shell::measured_provider::MeasuredProvider;
 use crate::shell::notes::overlays::Overlays;
 use crate::shell::recorder::{EventRecorder, Publisher};
+use crate::shell::sync::lock;
 use crate::shell::work_queue::{BackOff, QueueState, WorkQueue};
 use crate::voluntary_disruption::VoluntaryDisruption;
 use crate::watches::{QueueName, Queues, Router};
@@ -236,7 +237,7 @@ impl Wiring {
     /// Writes what the others have to tell.
     pub(super) fn publisher(&self) -> Option<Task> {
         let publisher = &self.publisher;
-        let mut publisher = publisher.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut publisher = lock(publisher);
         let turn = self.shell.turn.clone();
         Some(publisher.take()?.run(turn).boxed())
     }

@@ -4,9 +4,10 @@
 //! Answers to `pkg/controllers/node/termination/terminator/eviction.go`.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use apis::{NodeClaim, conditions};
+use apis::NodeClaim;
+use apis::conditions::{self, Conditioned};
 use disruption::drain::{DrainInput, PodRef, drain_step};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
@@ -17,9 +18,10 @@ use crate::node::entries::{LeavingPod, PodEntry};
 use crate::node_claim::NodeClaimExt;
 use crate::node_claim::reboot::draining::is_draining;
 use crate::shell::Shell;
-use crate::shell::error::ReconcileError;
+use crate::shell::error::{ReconcileError, api_code};
 use crate::shell::references;
 use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::sync::lock;
 use crate::shell::work_queue::WorkQueue;
 
 /// A pod on its way out, and the node it leaves.
@@ -112,8 +114,7 @@ impl EvictionQueue {
         let answer = self.pods(key).evict(&key.pod.name, &params).await;
         let code = match &answer {
             Ok(_) => 200,
-            Err(kube::Error::Api(status)) => status.code,
-            Err(_) => 500,
+            Err(error) => api_code(error).unwrap_or(500),
         };
         self.shell
             .metrics
@@ -152,9 +153,7 @@ impl EvictionQueue {
         let params = this_very_pod(key, Some(grace_seconds));
         match self.pods(key).delete(&key.pod.name, &params).await {
             Ok(_) => {}
-            Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => {
-                return Ok(Action::Await);
-            }
+            Err(error) if matches!(api_code(&error), Some(404 | 409)) => return Ok(Action::Await),
             Err(error) => return Err(error.into()),
         }
         self.write_entry(key, observed, &PodEntry::ForceDeleted { grace_seconds });
@@ -172,7 +171,7 @@ impl EvictionQueue {
     }
 
     fn refused(&self) -> MutexGuard<'_, BTreeSet<EvictionKey>> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.refused)
     }
 
     fn pods(&self, key: &EvictionKey) -> Api<v1::Pod> {
@@ -198,14 +197,7 @@ impl EvictionQueue {
         let Some(observed) = self.observe(key).await? else {
             return Ok(Action::Await);
         };
-        if observed.claim.as_deref().is_some_and(rides_through) {
-            return Ok(Action::Await);
-        }
-        let deadline = observed
-            .claim
-            .as_ref()
-            .and_then(|claim| claim.termination_deadline());
-        let step = decide(&observed.pod, &key.node, deadline, self.shell.now());
+        let step = decide(&observed, &key.node, self.shell.now());
         self.apply(key, &observed, step).await
     }
 }
@@ -213,14 +205,18 @@ impl EvictionQueue {
 /// Whether pods of the claim's node stay through its reboot: the time to leave is over.
 fn rides_through(claim: &NodeClaim) -> bool {
     claim.metadata.deletion_timestamp.is_none()
-        && claim.is_true(conditions::REBOOTING)
+        && claim.is_condition_true(conditions::REBOOTING)
         && !is_draining(claim)
 }
 
-fn decide(pod: &Arc<Pod>, node: &str, deadline: Option<Timestamp>, now: Timestamp) -> Step {
-    if pod.node_name.as_deref() != Some(node) || pod.is_terminal() {
+fn decide(observed: &Observed, node: &str, now: Timestamp) -> Step {
+    let Observed { pod, claim } = observed;
+    let claim = claim.as_deref();
+    let is_elsewhere = pod.node_name.as_deref() != Some(node);
+    if is_elsewhere || pod.is_terminal() || claim.is_some_and(rides_through) {
         return Step::Leave;
     }
+    let deadline = claim.and_then(NodeClaimExt::termination_deadline);
     let pods = std::slice::from_ref(pod);
     let step = drain_step(&DrainInput {
         pods,
@@ -258,5 +254,85 @@ fn message_of(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scheduling::pod::ShapeTable;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::node_claim::tests::claim_with;
+
+    /// A pod on the node `n` with a minute of grace, and what else is said of it, by JSON pointer.
+    fn pod(extra: &Value) -> Arc<Pod> {
+        let mut object = json!({
+            "metadata": {"name": "p", "namespace": "default", "uid": "u"},
+            "spec": {"nodeName": "n", "terminationGracePeriodSeconds": 60, "containers": [{"name": "c"}]},
+            "status": {"phase": "Running"},
+        });
+        for (path, value) in extra.as_object().unwrap() {
+            let (parent, name) = path.rsplit_once('/').unwrap();
+            object.pointer_mut(parent).unwrap()[name] = value.clone();
+        }
+        let object: v1::Pod = serde_json::from_value(object).unwrap();
+        Arc::new(Pod::parse(&object, &mut ShapeTable::default()).unwrap())
+    }
+
+    fn until(deadline: &str) -> Value {
+        let key = "karpenter.sh/nodeclaim-termination-timestamp";
+        json!({"/metadata/annotations": {key: format!("2026-01-01T{deadline}Z")}})
+    }
+
+    fn rebooting(reason: &str) -> Value {
+        let condition = json!({
+            "type": "Rebooting", "status": "True", "reason": reason, "message": "",
+            "lastTransitionTime": "2026-01-01T11:00:00Z",
+        });
+        json!({"/metadata/deletionTimestamp": null, "/status/conditions": [condition]})
+    }
+
+    #[test]
+    fn a_pod_is_asked_to_go_and_deleted_where_it_would_outlive_the_deadline() {
+        let (plain, nothing) = (json!({}), None);
+        let protected = json!({"/metadata/annotations": {"karpenter.sh/do-not-disrupt": "true"}});
+        let forced = Step::Delete { grace_seconds: 30 };
+        let cases = [
+            (plain.clone(), nothing.clone(), Step::Evict),
+            (
+                json!({"/spec/nodeName": "other"}),
+                nothing.clone(),
+                Step::Leave,
+            ),
+            (
+                json!({"/status/phase": "Succeeded"}),
+                nothing.clone(),
+                Step::Leave,
+            ),
+            (protected.clone(), nothing, Step::Leave),
+            (plain.clone(), Some(until("13:00:00")), Step::Evict),
+            (plain.clone(), Some(until("12:00:30")), forced),
+            (
+                protected,
+                Some(until("12:00:30")),
+                Step::Delete { grace_seconds: 30 },
+            ),
+            (
+                plain.clone(),
+                Some(rebooting("RebootRequested")),
+                Step::Evict,
+            ),
+            (plain, Some(rebooting("RebootIssued")), Step::Leave),
+        ];
+        let now = "2026-01-01T12:00:00Z".parse().unwrap();
+        for (extra, claim, expected) in cases {
+            let told = format!("{extra} {claim:?}");
+            let observed = Observed {
+                pod: pod(&extra),
+                claim: claim.map(|it| Arc::new(claim_with(&it))),
+            };
+            assert_eq!(decide(&observed, "n", now), expected, "{told}");
+        }
     }
 }

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apis::{GoDuration, RepairAction, RepairPolicy};
+use apis::GoDuration;
 use cloudprovider::CloudProvider;
+use disruption::repair::RepairPolicies;
 use jiff::{SignedDuration, Timestamp};
-use regex::Regex;
-use state::{Snapshot, StateNode};
+use state::Snapshot;
 use tracing::error;
 
 use crate::node_claim::entries::ClaimEntry;
@@ -20,7 +20,7 @@ use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::journal::JournalEntry;
 use crate::shell::recorder::Notice;
-use crate::voluntary_disruption::repair_blocked;
+use crate::voluntary_disruption::{compiled, repair_blocked};
 
 const PERIOD: Duration = Duration::from_secs(10);
 const BREAKER_PERCENT: usize = 20;
@@ -91,7 +91,13 @@ impl Share {
 
 impl NodeHealth {
     pub(crate) async fn run(&self) {
-        let policies = self.provider.repair_policies();
+        let policies = match compiled(self.provider.repair_policies()) {
+            Ok(policies) => policies,
+            Err(faults) => {
+                error!(faults, "no node is repaired");
+                return std::future::pending().await;
+            }
+        };
         let mut held_back = HeldBack::default();
         loop {
             tokio::time::sleep(PERIOD).await;
@@ -156,11 +162,11 @@ impl JournalEntry for RepairBlocked<'_> {
 }
 
 /// Nodes that have been sick for longer than is tolerated.
-fn sick(snapshot: &Snapshot, policies: &[RepairPolicy], now: Timestamp) -> Vec<Sick> {
+fn sick(snapshot: &Snapshot, policies: &RepairPolicies, now: Timestamp) -> Vec<Sick> {
     let mut cluster = Share::default();
     let mut pools: BTreeMap<&str, Share> = BTreeMap::new();
     for node in snapshot.nodes().filter(|it| it.node.is_some()) {
-        let is_sick = matching(node, policies).next().is_some();
+        let is_sick = policies.replacements(node).next().is_some();
         cluster.count(is_sick);
         if let Some(pool) = node.node_pool() {
             pools.entry(pool).or_default().count(is_sick);
@@ -179,43 +185,16 @@ fn sick(snapshot: &Snapshot, policies: &[RepairPolicy], now: Timestamp) -> Vec<S
     let nodes = snapshot.nodes().filter(|it| !it.is_deleted());
     nodes
         .filter_map(|node| {
-            let (since, condition, bound) = matching(node, policies)
-                .filter(|(at, ..)| *at <= now)
-                .min_by_key(|(at, ..)| *at)?;
+            let overdue = policies.replacements(node).filter(|it| it.since <= now);
+            let overdue = overdue.min_by_key(|it| it.since)?;
             Some(Sick {
                 node: node.node_name()?.to_owned(),
                 claim: node.claim_name()?.to_owned(),
-                condition: condition.to_owned(),
-                bound,
-                since,
+                condition: overdue.condition.to_owned(),
+                bound: overdue.bound,
+                since: overdue.since,
                 blocked: blocked(node.node_pool()),
             })
         })
         .collect()
-}
-
-/// Sick conditions of a node, each with the moment at which its time is up and the bound of its drain.
-fn matching<'a>(
-    node: &'a StateNode,
-    policies: &'a [RepairPolicy],
-) -> impl Iterator<Item = (Timestamp, &'a str, Option<GoDuration>)> {
-    let conditions = node.node.iter().flat_map(|it| &it.conditions);
-    conditions.flat_map(move |condition| {
-        policies
-            .iter()
-            .filter(|it| {
-                // Here nothing reboots.
-                it.action == RepairAction::Replace
-                    && it.condition_type == condition.kind
-                    && it.condition_status == condition.status
-                    && (it.reason_regex.is_empty()
-                        || Regex::new(&it.reason_regex)
-                            .is_ok_and(|reason| reason.is_match(&condition.reason)))
-            })
-            .filter_map(|it| {
-                let toleration = it.toleration.to_signed_duration();
-                let until = condition.since?.checked_add(toleration).ok()?;
-                Some((until, condition.kind.as_str(), it.termination_grace_period))
-            })
-    })
 }

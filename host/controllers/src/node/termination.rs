@@ -26,7 +26,7 @@ use crate::node::entries::{LeavingNode, NodeEntry};
 use crate::node::eviction::EvictionKey;
 use crate::node_claim::NodeClaimExt;
 use crate::shell::Shell;
-use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::error::{ErrorClass, ReconcileError, ignore_not_found};
 use crate::shell::runtime::{Action, Reconciler};
 use crate::shell::work_queue::WorkQueue;
 
@@ -93,7 +93,6 @@ impl Termination {
         } = observed;
         self.warn_of_deadline(observed);
         match step {
-            Step::Leave => Ok(Action::Await),
             Step::DeleteClaim => {
                 if let Some(claim) = claim {
                     ignore_not_found(self.shell.writer.delete(claim.as_ref()).await)?;
@@ -282,8 +281,7 @@ fn provider_id(node: &Node) -> Option<&str> {
 
 fn ignore_gone<T>(result: Result<T, ReconcileError>) -> Result<(), ReconcileError> {
     match result {
-        Err(ReconcileError::Kube(error)) if crate::shell::error::is_not_found(&error) => Ok(()),
-        Ok(_) => Ok(()),
-        Err(error) => Err(error),
+        Err(error) if error.class() != ErrorClass::Gone => Err(error),
+        Ok(_) | Err(_) => Ok(()),
     }
 }

@@ -88,3 +88,54 @@ impl Reconciler for Consistency {
         Ok(PERIOD)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use k8s_openapi::api::core::v1::Node;
+    use serde_json::{Value, json};
+    use state::{Cluster, Event};
+
+    use super::*;
+    use crate::node_claim::tests::claim_with;
+
+    /// What is wrong with a node of a claim that pods request CPU of.
+    fn issues(expected: &Value, found: &Value) -> Vec<String> {
+        let claim = claim_with(&json!({
+            "/spec/resources": {"requests": {"cpu": "1"}}, "/status/capacity": expected,
+        }));
+        let node: Node = serde_json::from_value(json!({
+            "metadata": {"name": "n"},
+            "spec": {"providerID": "aws:///a/i-1"},
+            "status": {"capacity": found},
+        }))
+        .unwrap();
+        let (mut cluster, now) = (Cluster::new(), Timestamp::UNIX_EPOCH);
+        cluster.apply(now, Event::applied(Arc::new(claim))).unwrap();
+        cluster.apply(now, Event::applied(Arc::new(node))).unwrap();
+        decide(cluster.snapshot().node_of_claim("c").unwrap())
+    }
+
+    #[test]
+    fn a_node_may_have_a_tenth_less_of_what_is_requested() {
+        let short = "expected 4 of resource cpu, but found 3 (75.0% of expected)";
+        let nothing = "expected 4 of resource cpu, but found 0 (0.0% of expected)";
+        let cases = [
+            (json!({"cpu": "4"}), json!({"cpu": "4"}), vec![]),
+            (json!({"cpu": "4"}), json!({"cpu": "8"}), vec![]),
+            (json!({"cpu": "4"}), json!({"cpu": "3600m"}), vec![]),
+            (json!({"cpu": "4"}), json!({"cpu": "3"}), vec![short]),
+            (json!({"cpu": "4"}), json!({}), vec![nothing]),
+            // Nobody was told how much to expect, or nobody asks for it.
+            (json!({}), json!({"cpu": "3"}), vec![]),
+            (
+                json!({"cpu": "4", "memory": "16Gi"}),
+                json!({"cpu": "4", "memory": "1Gi"}),
+                vec![],
+            ),
+        ];
+        for (expected, found, told) in cases {
+            assert_eq!(issues(&expected, &found), told, "{expected} {found}");
+        }
+    }
+}

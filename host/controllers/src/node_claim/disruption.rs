@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use apis::ObjectKey;
@@ -21,6 +21,7 @@ use crate::node_claim::{NodeClaimExt, remaining};
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::sync::lock;
 
 const DRIFT_PERIOD: Duration = Duration::from_mins(5);
 /// A young claim's type cannot have gone yet; the cloud's lists may only be behind.
@@ -112,7 +113,7 @@ impl Markers {
             class,
             provider_drift: None,
         };
-        let asks_provider = observed.claim.is_true(conditions::LAUNCHED)
+        let asks_provider = observed.claim.is_condition_true(conditions::LAUNCHED)
             && drift(&observed.claim, &observed.pool).is_none();
         if asks_provider {
             observed.provider_drift = self.provider_drift(&observed).await?;
@@ -151,7 +152,7 @@ impl Markers {
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<String, KnownClaim>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.known)
     }
 }
 
@@ -208,12 +209,7 @@ impl Reconciler for Markers {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
-        let facts = self
-            .shell
-            .model
-            .snapshot()
-            .node_of_claim(&key.name)
-            .and_then(|it| it.claim.clone());
+        let facts = self.shell.model.claim_facts(&key.name);
         let Some(facts) = facts.filter(|facts| facts.deleted_at.is_none()) else {
             self.known().remove(&key.name);
             return Ok(Action::Await);
@@ -279,7 +275,7 @@ fn mark_drift(observed: &Observed, now: Timestamp) -> (NodeClaim, Duration) {
         class: _,
         provider_drift,
     } = observed;
-    if !claim.is_true(conditions::LAUNCHED) {
+    if !claim.is_condition_true(conditions::LAUNCHED) {
         return (claim.without(conditions::DRIFTED, now), DRIFT_PERIOD);
     }
     let reason = drift(claim, pool)
@@ -295,7 +291,7 @@ fn mark_drift(observed: &Observed, now: Timestamp) -> (NodeClaim, Duration) {
 }
 
 fn mark_consolidatable(claim: &NodeClaim, pool: &NodePool, now: Timestamp) -> (NodeClaim, Action) {
-    let is_initialized = claim.is_true(conditions::INITIALIZED);
+    let is_initialized = claim.is_condition_true(conditions::INITIALIZED);
     let initialized_at = is_initialized.then(|| claim.condition_since(conditions::INITIALIZED));
     let status = claim.status.as_ref();
     let last_event = status.and_then(|status| status.last_pod_event_time.as_ref());

@@ -37,12 +37,7 @@ impl Reconciler for Expiration {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
-        let observed = self
-            .shell
-            .model
-            .snapshot()
-            .node_of_claim(&key.name)
-            .and_then(|it| it.claim.clone());
+        let observed = self.shell.model.claim_facts(&key.name);
         let Some(facts) = observed else {
             return Ok(Action::Await);
         };

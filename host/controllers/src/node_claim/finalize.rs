@@ -6,7 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use apis::{NodeClaim, conditions, labels};
+use apis::conditions::{self, Conditioned};
+use apis::{NodeClaim, labels};
 use cloudprovider::{CloudProvider, CloudProviderError};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
@@ -95,13 +96,13 @@ impl Finalizer {
             }
             // Nobody has seen it end: it is young, and the cloud tells of it late.
             Err(CloudProviderError::NotFound(_))
-                if !claim.is_true(conditions::INSTANCE_TERMINATING)
+                if !claim.is_condition_true(conditions::INSTANCE_TERMINATING)
                     && !is_listed_by_now(claim, now) =>
             {
                 Ok(Action::RequeueAfter(INSTANCE_POLL))
             }
             Err(CloudProviderError::NotFound(_)) => {
-                if claim.is_true(conditions::INSTANCE_TERMINATING) {
+                if claim.is_condition_true(conditions::INSTANCE_TERMINATING) {
                     let since = claim.condition_since(conditions::INSTANCE_TERMINATING);
                     let took = now.duration_since(since);
                     let entry = ClaimEntry::InstanceTerminated { took };
@@ -148,7 +149,7 @@ fn decide(claim: &NodeClaim, nodes: Vec<Arc<Node>>) -> Step {
     {
         return Step::SetDeadline(deadline);
     }
-    if claim.is_true(conditions::REGISTERED) && !nodes.is_empty() {
+    if claim.is_condition_true(conditions::REGISTERED) && !nodes.is_empty() {
         return Step::DeleteNodes(nodes);
     }
     match claim.provider_id() {

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apis::conditions::is_node_ready;
-use apis::{NodeClaim, conditions};
+use apis::NodeClaim;
+use apis::conditions::{self, Conditioned, is_node_ready};
 use cloudprovider::{CloudProvider, CloudProviderError, LaunchAttempt, Launched};
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
@@ -216,7 +216,7 @@ fn decide(observed: Observed, now: Timestamp) -> Decided {
     let lost: Vec<NodeClaim> = claims
         .iter()
         .filter(|claim| claim.metadata.deletion_timestamp.is_none())
-        .filter(|claim| claim.is_true(conditions::REGISTERED))
+        .filter(|claim| claim.is_condition_true(conditions::REGISTERED))
         .filter(|claim| is_listed_by_now(claim, now))
         .filter(|claim| {
             claim
@@ -241,5 +241,138 @@ fn decide(observed: Observed, now: Timestamp) -> Decided {
     Decided {
         claims: lost,
         instances: leaked,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use apis::labels;
+    use apis::resources::Resources;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::node_claim::tests::{claim_with, condition};
+
+    fn now() -> Timestamp {
+        "2026-01-01T01:00:00Z".parse().unwrap()
+    }
+
+    /// An instance that nobody is said to have, launched half an hour ago.
+    fn instance() -> Launched {
+        Launched {
+            provider_id: "aws:///a/i-1".to_owned(),
+            image_id: String::new(),
+            node_claim_name: None,
+            launch_token: None,
+            node_pool_name: None,
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            capacity: Resources::new(),
+            allocatable: Resources::new(),
+            launched_at: Some("2026-01-01T00:30:00Z".parse().unwrap()),
+            is_terminating: false,
+        }
+    }
+
+    /// A claim of that instance, with a node since long ago, and what else is said of it.
+    fn claim(extra: &Value) -> NodeClaim {
+        let mut said = json!({"/metadata/deletionTimestamp": null, "/status/conditions": [
+            condition("Launched", "True", "00:05"),
+            condition("Registered", "True", "00:10"),
+        ]});
+        for (path, value) in extra.as_object().unwrap() {
+            said[path] = value.clone();
+        }
+        claim_with(&said)
+    }
+
+    #[test]
+    fn a_claim_goes_once_its_instance_must_be_listed_and_is_not() {
+        let young = json!({"/status/conditions": [
+            condition("Launched", "True", "00:59"),
+            condition("Registered", "True", "00:59"),
+        ]});
+        let unregistered = json!({"/status/conditions": [condition("Launched", "True", "00:05")]});
+        let going = json!({"/metadata/deletionTimestamp": "2026-01-01T00:50:00Z"});
+        let ends = Launched {
+            is_terminating: true,
+            ..instance()
+        };
+        let cases = [
+            (json!({}), None, false, true),
+            (json!({}), Some(instance()), false, false),
+            (json!({}), Some(ends), false, true),
+            // The kubelet says that the machine is there, whatever the list says.
+            (json!({}), None, true, false),
+            (young, None, false, false),
+            (unregistered, None, false, false),
+            (going, None, false, false),
+        ];
+        for (extra, listed, is_ready, is_lost) in cases {
+            let told = format!("{extra} {listed:?} {is_ready}");
+            let ready = is_ready.then(|| instance().provider_id);
+            let decided = decide(
+                Observed {
+                    claims: vec![claim(&extra)],
+                    instances: listed.into_iter().collect(),
+                    ready: ready.into_iter().collect(),
+                },
+                now(),
+            );
+            assert_eq!(decided.claims.len(), usize::from(is_lost), "{told}");
+            assert!(decided.instances.is_empty(), "{told}");
+        }
+    }
+
+    #[test]
+    fn an_instance_goes_that_no_claim_has_or_waits_for() {
+        let waits = json!({
+            "/status/providerID": null, "/metadata/annotations": {labels::LAUNCH_ANNOTATION: "1/t"},
+        });
+        let other = json!({"/status/providerID": "aws:///a/i-2"});
+        let named = |name: &str| Launched {
+            node_claim_name: Some(name.to_owned()),
+            ..instance()
+        };
+        let begun = |token: &str| Launched {
+            launch_token: Some(token.to_owned()),
+            ..instance()
+        };
+        let at = |launched_at: Option<&str>| Launched {
+            launched_at: launched_at.map(|it| it.parse().unwrap()),
+            ..instance()
+        };
+        let ends = Launched {
+            is_terminating: true,
+            ..instance()
+        };
+        let cases = [
+            (json!({}), instance(), false),
+            (other.clone(), instance(), true),
+            (other.clone(), at(Some("2026-01-01T00:59:45Z")), false),
+            (other.clone(), at(None), false),
+            (other.clone(), ends, false),
+            // One that has its instance waits for no other.
+            (other, named("c"), true),
+            (waits.clone(), named("c"), false),
+            (waits.clone(), named("d"), true),
+            (waits.clone(), begun("t"), false),
+            (waits, begun("u"), true),
+        ];
+        for (extra, instance, is_leaked) in cases {
+            let told = format!("{extra} {instance:?}");
+            let decided = decide(
+                Observed {
+                    claims: vec![claim(&extra)],
+                    instances: vec![instance],
+                    ready: ["aws:///a/i-2".to_owned()].into(),
+                },
+                now(),
+            );
+            assert_eq!(decided.instances.len(), usize::from(is_leaked), "{told}");
+            assert!(decided.claims.is_empty(), "{told}");
+        }
     }
 }

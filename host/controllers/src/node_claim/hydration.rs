@@ -22,12 +22,7 @@ impl Reconciler for NodeClaimHydration {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
-        let facts = self
-            .shell
-            .model
-            .snapshot()
-            .node_of_claim(&key.name)
-            .and_then(|it| it.claim.clone());
+        let facts = self.shell.model.claim_facts(&key.name);
         let is_lacking =
             facts.is_some_and(|claim| !claim.labels.contains_key(labels::EC2_NODE_CLASS));
         if !is_lacking {

@@ -7,7 +7,7 @@ pub(crate) mod failure;
 mod instance;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use apis::conditions::{self, Status, reason};
@@ -34,6 +34,7 @@ use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::recorder::shorten;
 use crate::shell::references;
 use crate::shell::runtime::Action;
+use crate::shell::sync::lock;
 
 /// A condition message of a failed launch is cut here.
 const MESSAGE_BYTES_MAX: usize = 300;
@@ -106,9 +107,7 @@ impl Launcher {
     }
 
     fn unwritten(&self) -> MutexGuard<'_, BTreeMap<String, UnwrittenLaunch>> {
-        self.unwritten
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.unwritten)
     }
 
     fn remember(&self, claim: &NodeClaim, launched: Launched, ranked: RankedLaunch) {
@@ -357,4 +356,60 @@ fn pool_of_standalone(claim: &NodeClaim) -> NodePool {
     template.node_class_ref = claim.spec.node_class_ref.clone();
     template.taints.clone_from(&claim.spec.taints);
     pool
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_goes_where_it_can_never_be_launched_and_waits_otherwise() {
+        let given_up = |cause| LaunchVerdict::Delete {
+            cause,
+            message: "m".to_owned(),
+        };
+        let retry =
+            |reason: &str, message: &str, error: &CloudProviderError| LaunchVerdict::Retry {
+                reason: reason.to_owned(),
+                message: message.to_owned(),
+                error: error.clone(),
+            };
+        let m = || "m".to_owned();
+        let create = CloudProviderError::Create {
+            reason: "SubnetsFull".to_owned(),
+            message: m(),
+        };
+        let (gone, other) = (
+            CloudProviderError::NotFound(m()),
+            CloudProviderError::Other(m()),
+        );
+        let cases = [
+            (
+                CloudProviderError::InsufficientCapacity(m()),
+                given_up(LaunchFailure::InsufficientCapacity),
+            ),
+            (
+                CloudProviderError::NodeClassNotReady(m()),
+                given_up(LaunchFailure::NodeClassNotReady),
+            ),
+            (create.clone(), retry("SubnetsFull", "m", &create)),
+            (gone.clone(), retry("LaunchFailed", "not found: m", &gone)),
+            (other.clone(), retry("LaunchFailed", "m", &other)),
+        ];
+        for (error, expected) in cases {
+            assert_eq!(decide(Err(error)), expected);
+        }
+    }
+
+    #[test]
+    fn what_the_cloud_says_at_length_is_cut_in_the_condition() {
+        let error = CloudProviderError::Other("x".repeat(2 * MESSAGE_BYTES_MAX));
+        let LaunchVerdict::Retry { message, .. } = decide(Err(error)) else {
+            panic!("a launch that failed is tried again");
+        };
+        assert!(
+            message.starts_with("xxx") && message.len() <= MESSAGE_BYTES_MAX + 3,
+            "{message}"
+        );
+    }
 }

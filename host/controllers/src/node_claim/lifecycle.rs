@@ -26,12 +26,10 @@ use crate::node_claim::launch::Launcher;
 use crate::node_claim::liveness::TimeLimit;
 use crate::node_claim::{NodeClaimExt, registration};
 use crate::node_pool::registration_health::Registration;
+use crate::nomination::next_look;
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::runtime::{Action, Reconciler};
-
-/// How soon the provider is asked again whether a node may register.
-const HOOK_POLL: Duration = Duration::from_secs(1);
 
 /// The controller.
 pub(crate) struct Lifecycle {
@@ -225,8 +223,8 @@ impl Lifecycle {
 
     /// At full seconds, so that nodes which open together do so at once.
     fn next_poll(&self) -> Duration {
-        let nanos = self.shell.now().subsec_nanosecond().unsigned_abs();
-        HOOK_POLL.saturating_sub(Duration::from_nanos(nanos.into()))
+        let now = self.shell.now();
+        next_look(now).duration_since(now).unsigned_abs()
     }
 
     async fn initialize(&self, claim: &NodeClaim, node: &Node) -> Result<Action, ReconcileError> {
@@ -297,14 +295,14 @@ fn decide(observed: &Observed, now: Timestamp) -> Step {
     {
         return Step::AddFinalizer;
     }
-    if !claim.is_true(conditions::LAUNCHED) {
+    if !claim.is_condition_true(conditions::LAUNCHED) {
         return if TimeLimit::Launch.is_over(claim, now) {
             Step::GiveUp(TimeLimit::Launch)
         } else {
             Step::Launch
         };
     }
-    if !claim.is_true(conditions::REGISTERED) {
+    if !claim.is_condition_true(conditions::REGISTERED) {
         let message = || "Node not registered with cluster".to_owned();
         return match nodes.as_slice() {
             [node] => Step::Register(Arc::clone(node)),
@@ -324,7 +322,9 @@ fn decide(observed: &Observed, now: Timestamp) -> Step {
         };
     }
     // What reboots is made ready again once it is back.
-    if claim.is_true(conditions::INITIALIZED) || claim.is_true(conditions::REBOOTING) {
+    if claim.is_condition_true(conditions::INITIALIZED)
+        || claim.is_condition_true(conditions::REBOOTING)
+    {
         return Step::Rest(nodes.first().map(Arc::clone));
     }
     let Some(node) = nodes.first() else {

@@ -47,13 +47,8 @@ impl Reconciler for PodEvents {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
-        let facts = self
-            .shell
-            .model
-            .snapshot()
-            .node_of_claim(&key.name)
-            .cloned();
-        let last = facts.and_then(|node| node.claim.as_ref()?.last_pod_event_at);
+        let facts = self.shell.model.claim_facts(&key.name);
+        let last = facts.and_then(|it| it.last_pod_event_at);
         if is_recent(last, self.shell.now()) {
             return Ok(Action::Await);
         }
@@ -65,5 +60,32 @@ impl Reconciler for PodEvents {
             self.shell.writer.write_claim_status(&claim, &after).await?;
         }
         Ok(Action::Await)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::node_claim::tests::claim_with;
+
+    #[test]
+    fn the_time_is_noted_in_whole_seconds_and_not_again_for_ten_of_them() {
+        let now: Timestamp = "2026-01-01T01:00:00.7Z".parse().unwrap();
+        let noted = Some("2026-01-01T01:00:00Z".parse::<Timestamp>().unwrap());
+        let cases = [
+            (json!(null), noted),
+            (json!("2026-01-01T00:00:00Z"), noted),
+            (json!("2026-01-01T00:59:50Z"), noted),
+            (json!("2026-01-01T00:59:51Z"), None),
+            (json!("2026-01-01T01:00:00Z"), None),
+        ];
+        for (last, expected) in cases {
+            let claim = claim_with(&json!({"/status/lastPodEventTime": last}));
+            let after = decide(&claim, now);
+            let told = after.map(|it| it.status.unwrap().last_pod_event_time.unwrap().0);
+            assert_eq!(told, expected, "{last}");
+        }
     }
 }

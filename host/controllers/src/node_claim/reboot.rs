@@ -9,11 +9,11 @@ pub(crate) mod draining;
 mod entries;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use apis::ObjectKey;
-use apis::conditions::{self, Status};
+use apis::conditions::{self, Conditioned, Status};
 use apis::duration::GoDuration;
 use apis::{NodeClaim, labels};
 use cloudprovider::{CloudProvider, RebootError};
@@ -32,6 +32,7 @@ use crate::node_claim::{NodeClaimExt, uid, with_deadline};
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::sync::lock;
 use crate::shell::work_queue::WorkQueue;
 
 const SUCCEEDED: &str = "RebootSucceeded";
@@ -69,7 +70,9 @@ impl Reboot {
         let Some(claim) = self.shell.model.node_claim(&key.name).await? else {
             return Ok(None);
         };
-        if claim.metadata.deletion_timestamp.is_some() || !claim.is_true(conditions::REBOOTING) {
+        if claim.metadata.deletion_timestamp.is_some()
+            || !claim.is_condition_true(conditions::REBOOTING)
+        {
             return Ok(None);
         }
         let name = claim.status.as_ref().and_then(|it| it.node_name.clone());
@@ -249,7 +252,7 @@ impl Reboot {
     }
 
     fn asked<T>(&self, of: impl FnOnce(&mut BTreeMap<String, Timestamp>) -> T) -> T {
-        of(&mut self.asked.lock().unwrap_or_else(PoisonError::into_inner))
+        of(&mut lock(&self.asked))
     }
 }
 

@@ -4,7 +4,7 @@
 //! launches. Answers to the AWS provider's `pkg/controllers/nodeclaim/tagging/controller.go`.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use apis::ObjectKey;
@@ -17,6 +17,7 @@ use crate::node_claim::NodeClaimExt;
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::sync::lock;
 
 /// Between two instances.
 const PAUSE: SignedDuration = SignedDuration::from_secs(1);
@@ -68,7 +69,7 @@ impl Tagging {
     }
 
     fn line<T>(&self, ask: impl FnOnce(&mut TagTurns) -> T) -> T {
-        ask(&mut self.line.lock().unwrap_or_else(PoisonError::into_inner))
+        ask(&mut lock(&self.line))
     }
 }
 
@@ -77,12 +78,7 @@ impl Reconciler for Tagging {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
-        let facts = self
-            .shell
-            .model
-            .snapshot()
-            .node_of_claim(&key.name)
-            .and_then(|it| it.claim.clone());
+        let facts = self.shell.model.claim_facts(&key.name);
         let is_due = facts.is_some_and(|claim| {
             claim.deleted_at.is_none()
                 && !claim.node_name.is_empty()

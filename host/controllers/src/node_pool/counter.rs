@@ -65,3 +65,44 @@ fn decide(pool: &NodePool, usage: &Resources) -> NodePool {
     status.nodes = usage.get(labels::RESOURCE_NODES) / 1000;
     after
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn a_pool_says_what_its_nodes_add_up_to_and_zero_of_what_they_lack() {
+        let nothing = [
+            ("cpu", "0"),
+            ("ephemeral-storage", "0"),
+            ("memory", "0"),
+            ("nodes", "0"),
+            ("pods", "0"),
+        ];
+        let with = |more: &[(&'static str, &'static str)]| {
+            let mut told = BTreeMap::from(nothing);
+            told.extend(more.iter().copied());
+            told
+        };
+        let cases = [
+            (vec![], 0, with(&[])),
+            (
+                vec![("cpu", 4500), ("nodes", 2000), ("nvidia.com/gpu", 1000)],
+                2,
+                with(&[("cpu", "4500m"), ("nodes", "2"), ("nvidia.com/gpu", "1")]),
+            ),
+        ];
+        for (usage, nodes, expected) in cases {
+            let usage: Resources = usage.into_iter().collect();
+            let status = decide(&NodePool::default(), &usage).status.unwrap();
+            assert_eq!(status.nodes, nodes);
+            let told = status.resources.iter();
+            let told: BTreeMap<_, _> = told
+                .map(|(name, it)| (name.as_str(), it.0.as_str()))
+                .collect();
+            assert_eq!(told, expected);
+        }
+    }
+}

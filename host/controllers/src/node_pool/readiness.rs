@@ -96,3 +96,94 @@ fn is_past_outdated(pool: &NodePool, class: Option<&Ec2NodeClass>) -> bool {
     observed != class.metadata.generation
         || told.is_none_or(|told| told.observed_generation != pool.metadata.generation)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A pool of generation 1 that knows of this generation of its class, healthy as of this generation of its own.
+    fn pool(class: i64, healthy_as_of: i64) -> NodePool {
+        let healthy = json!({
+            "type": "NodeRegistrationHealthy", "status": "True", "reason": "NodeRegistrationHealthy",
+            "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": healthy_as_of,
+        });
+        let object = json!({
+            "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "p", "generation": 1},
+            "spec": {"template": {"spec": {
+                "requirements": [],
+                "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "d"},
+            }}},
+            "status": {"nodeClassObservedGeneration": class, "conditions": [healthy]},
+        });
+        serde_json::from_value(object).unwrap()
+    }
+
+    /// A class of generation 1, ready or not for a reason, or being deleted.
+    fn class(ready: &str, deleted_at: &Value) -> Ec2NodeClass {
+        let condition = json!({
+            "type": "Ready", "status": ready, "reason": "R", "message": "m",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        });
+        let mut class = Ec2NodeClass::default();
+        class.metadata = serde_json::from_value(json!({
+            "name": "d", "generation": 1, "deletionTimestamp": deleted_at,
+        }))
+        .unwrap();
+        class.status = Some(serde_json::from_value(json!({"conditions": [condition]})).unwrap());
+        class
+    }
+
+    fn told(after: &NodePool, condition: &str) -> String {
+        let condition = after.condition(condition).unwrap();
+        format!(
+            "{} {}: {}",
+            condition.status, condition.reason, condition.message
+        )
+    }
+
+    #[test]
+    fn a_pool_is_as_ready_as_its_class() {
+        let living = |ready| Some(class(ready, &json!(null)));
+        let cases = [
+            (
+                None,
+                "False NodeClassNotFound: NodeClass not found on cluster",
+            ),
+            (
+                Some(class("True", &json!("2026-01-01T00:00:00Z"))),
+                "False NodeClassTerminating: NodeClass is terminating",
+            ),
+            (living("True"), "True NodeClassReady: "),
+            (living("False"), "False R: m"),
+            (
+                living("Unknown"),
+                "False NodeClassReadinessUnknown: NodeClass readiness is unknown",
+            ),
+        ];
+        for (class, expected) in cases {
+            let after = decide(&pool(1, 1), class.as_ref(), Timestamp::UNIX_EPOCH);
+            assert_eq!(told(&after, conditions::NODE_CLASS_READY), expected);
+        }
+    }
+
+    #[test]
+    fn registrations_of_another_pool_or_class_say_nothing() {
+        let ready = class("True", &json!(null));
+        let cases = [
+            (pool(1, 1), Some(&ready), "True"),
+            (pool(0, 1), Some(&ready), "Unknown"),
+            (pool(1, 0), Some(&ready), "Unknown"),
+            (pool(0, 0), None, "True"),
+        ];
+        for (pool, class, expected) in cases {
+            let after = decide(&pool, class, Timestamp::UNIX_EPOCH);
+            let healthy = told(&after, conditions::NODE_REGISTRATION_HEALTHY);
+            assert_eq!(healthy.split(' ').next(), Some(expected));
+            assert_eq!(is_past_outdated(&pool, class), expected == "Unknown");
+            let observed = after.status.unwrap().node_class_observed_generation;
+            assert_eq!(observed, Some(class.map_or(0, |_| 1)));
+        }
+    }
+}

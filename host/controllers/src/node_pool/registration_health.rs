@@ -4,7 +4,7 @@
 //! `pkg/controllers/nodepool/registrationhealth/controller.go`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use apis::conditions::{self, Conditioned, Status};
 use apis::{NodeClaim, NodePool};
@@ -13,6 +13,7 @@ use kube::ResourceExt;
 use crate::node_claim::NodeClaimExt;
 use crate::shell::error::ReconcileError;
 use crate::shell::model::Model;
+use crate::shell::sync::lock;
 use crate::shell::writer::Writer;
 
 /// Results that are remembered.
@@ -83,7 +84,7 @@ impl RegistrationHealth {
     }
 
     fn health(&self) -> MutexGuard<'_, PoolResults> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -47,3 +47,39 @@ fn decide(pool: &NodePool, now: Timestamp) -> NodePool {
     });
     after
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn told(labels: &Value) -> String {
+        let pool = serde_json::from_value(json!({
+            "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "p"},
+            "spec": {"template": {"metadata": {"labels": labels}, "spec": {
+                "requirements": [],
+                "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "d"},
+            }}},
+        }));
+        let after = decide(&pool.unwrap(), Timestamp::UNIX_EPOCH);
+        let condition = after.condition(conditions::VALIDATION_SUCCEEDED).unwrap();
+        format!(
+            "{} {}: {}",
+            condition.status, condition.reason, condition.message
+        )
+    }
+
+    #[test]
+    fn a_pool_is_told_all_that_is_wrong_with_it() {
+        assert_eq!(told(&json!({"team": "a"})), "True ValidationSucceeded: ");
+        let wrong = told(&json!({"karpenter.sh/nodepool": "p", "team": "not a value"}));
+        assert!(
+            wrong.starts_with("False NodePoolValidationFailed: "),
+            "{wrong}"
+        );
+        for field in ["karpenter.sh/nodepool", "team"] {
+            assert!(wrong.contains(field), "{wrong}");
+        }
+    }
+}

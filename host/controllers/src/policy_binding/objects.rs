@@ -5,12 +5,13 @@
 //! what nobody handed to it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use apis::ObjectKey;
 use k8s_openapi::api::core::v1::ConfigMap;
 
+use crate::shell::sync::lock;
 use crate::shell::work_queue::{BackOff, WorkQueue};
 
 /// What a watch tells of ConfigMaps in the policy namespace.
@@ -99,7 +100,7 @@ impl PolicyObjects {
     }
 
     fn objects(&self) -> MutexGuard<'_, Objects> {
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.objects)
     }
 }
 

@@ -17,6 +17,9 @@ use crate::shell::runtime::{Action, Reconciler};
 /// As long as it waits, a pod triggers again after this time.
 const AGAIN: Action = Action::RequeueAfter(Duration::from_secs(10));
 
+/// The same once its node is there: others may take its room, and then it is planned anew.
+const AGAIN_SOON: Action = Action::RequeueAfter(Duration::from_secs(2));
+
 /// `provisioner.trigger.pod`.
 pub(crate) struct PodTrigger {
     pub(crate) shell: Arc<Shell>,
@@ -48,7 +51,9 @@ impl Reconciler for PodTrigger {
         };
         self.shell.pods.saw(&key, self.shell.now());
         self.batcher.trigger(&pod.uid);
-        Ok(AGAIN)
+        let snapshot = self.shell.model.snapshot();
+        let is_there = snapshot.place(&key).is_some_and(|it| it.is_ready());
+        Ok(if is_there { AGAIN_SOON } else { AGAIN })
     }
 }
 

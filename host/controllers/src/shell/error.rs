@@ -44,20 +44,29 @@ impl ReconcileError {
     /// The one table from errors to reactions.
     pub(crate) fn class(&self) -> ErrorClass {
         match self {
-            Self::Kube(kube::Error::Api(status)) if status.code == 404 => ErrorClass::Gone,
-            Self::Kube(kube::Error::Api(status)) if status.code == 409 || status.code == 429 => {
-                ErrorClass::Retry
-            }
+            Self::Kube(error) => match api_code(error) {
+                Some(404) => ErrorClass::Gone,
+                Some(409 | 429) => ErrorClass::Retry,
+                Some(_) | None => ErrorClass::Fault,
+            },
             Self::Refused(_) => ErrorClass::Retry,
-            Self::Kube(_) | Self::Provider(_) | Self::Panicked => ErrorClass::Fault,
+            Self::Provider(_) | Self::Panicked => ErrorClass::Fault,
             Self::Encode(_) | Self::Terminal(_) => ErrorClass::Terminal,
         }
     }
 }
 
+/// The code of the API server's answer; none where it did not answer.
+pub(crate) fn api_code(error: &kube::Error) -> Option<u16> {
+    match error {
+        kube::Error::Api(status) => Some(status.code),
+        _ => None,
+    }
+}
+
 /// Whether the API server says that the object does not exist.
 pub(crate) fn is_not_found(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 404)
+    api_code(error) == Some(404)
 }
 
 /// Treats "does not exist" as done.

@@ -3,9 +3,11 @@
 //! It is bounded and forgets the oldest; the durable record is the ledger.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use jiff::Timestamp;
+
+use crate::shell::sync::lock;
 
 /// How many lines are kept.
 const LINES_MAX: usize = 512;
@@ -30,7 +32,7 @@ pub struct DecisionFeed {
 impl DecisionFeed {
     /// Adds a line.
     pub fn write(&self, at: Timestamp, text: String) {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = lock(&self.inner);
         inner.0 += 1;
         let number = inner.0;
         if inner.1.len() == LINES_MAX {
@@ -41,7 +43,7 @@ impl DecisionFeed {
 
     /// The lines after `number`, oldest first; 0 asks for all that are kept.
     pub fn since(&self, number: u64) -> Vec<FeedLine> {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = lock(&self.inner);
         inner
             .1
             .iter()

@@ -4,7 +4,7 @@
 //! What each of them is told stands with the entry, in the `entries.rs` beside its controllers or in the file of the
 //! controller that has one or two. Only the applying halves of controllers write here; nothing reads.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use cloudprovider::Clock;
 use jiff::Timestamp;
@@ -13,6 +13,7 @@ use state::ledger::{Ledger, Record};
 use crate::shell::feed::DecisionFeed;
 use crate::shell::metrics::Metrics;
 use crate::shell::recorder::{EventRecorder, Notice};
+use crate::shell::sync::lock;
 
 /// The ledger, shared with whoever wants to read it.
 pub type SharedLedger = Arc<Mutex<Ledger>>;
@@ -68,7 +69,7 @@ impl Journal {
         }
         entry.measure(subject, &self.metrics);
         if let Some(record) = entry.record(subject, at) {
-            let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut ledger = lock(&self.ledger);
             ledger.push(record);
         }
         for line in entry.lines(subject) {

@@ -3,7 +3,7 @@
 //! Facts come in by [`Model::apply`] only, from the watches and from the [`crate::shell::writer`]. Answers to
 //! `pkg/controllers/state/cluster.go` and to the reading half of controller-runtime's client.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
 use apis::{Ec2NodeClass, NodeClaim, NodePool};
@@ -13,6 +13,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::Client;
 use kube::api::Api;
 use scheduling::pod::{Pod, PodKey};
+use state::facts::ClaimFacts;
 use state::{Changes, Cluster, Event, Refused, Snapshot};
 use tokio::sync::watch;
 use tracing::warn;
@@ -20,6 +21,7 @@ use tracing::warn;
 use crate::shell::error::ReconcileError;
 use crate::shell::managed::Managed as _;
 use crate::shell::paging::for_each_listed;
+use crate::shell::sync::{lock, read, write};
 use crate::watches::progress::FirstLists;
 
 /// Shared by all that read, by the watches and by the writer.
@@ -52,10 +54,7 @@ impl Model {
 
     /// The cluster as it is now. Drop it before the next fact comes in, or that one has to copy.
     pub(crate) fn snapshot(&self) -> Snapshot {
-        self.cluster
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .snapshot()
+        read(&self.cluster).snapshot()
     }
 
     /// Takes in something that happened; answers what changed by it.
@@ -71,7 +70,7 @@ impl Model {
     }
 
     fn cluster_mut(&self) -> RwLockWriteGuard<'_, Cluster> {
-        self.cluster.write().unwrap_or_else(PoisonError::into_inner)
+        write(&self.cluster)
     }
 
     /// Which kinds were listed once.
@@ -90,7 +89,7 @@ impl Model {
 
     /// Whether the model may be relied on: everything was listed once, and every claim has its instance.
     pub(crate) fn is_synced(&self) -> bool {
-        let cluster = self.cluster.read().unwrap_or_else(PoisonError::into_inner);
+        let cluster = read(&self.cluster);
         let is_launched = cluster.is_every_claim_launched();
         drop(cluster);
         let is_synced = self.progress().is_complete() && is_launched;
@@ -112,9 +111,7 @@ impl Model {
     }
 
     fn unsynced(&self) -> MutexGuard<'_, Option<Timestamp>> {
-        self.unsynced_since
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.unsynced_since)
     }
 
     /// Keeps a node or claim from being taken for empty while pods are on their way to it.
@@ -148,12 +145,15 @@ impl Model {
         snapshot.node(node_name)?.claim_name().map(str::to_owned)
     }
 
+    /// What the model keeps of a claim that has its instance.
+    pub(crate) fn claim_facts(&self, name: &str) -> Option<Arc<ClaimFacts>> {
+        let snapshot = self.snapshot();
+        snapshot.node_of_claim(name)?.claim.clone()
+    }
+
     /// The claim, if it changed lately.
     pub(crate) fn recent_node_claim(&self, name: &str) -> Option<Arc<NodeClaim>> {
-        self.cluster
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .recent_claim(name)
+        read(&self.cluster).recent_claim(name)
     }
 
     /// The claim is asked for anew when it is wanted next: what was seen of it lately is out of date.

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cloudprovider::Clock;
@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::shell::error::is_not_found;
+use crate::shell::sync::lock;
 use crate::shell::turn::{Turn, TurnStage};
 
 /// Repeats of one event within this time are dropped, unless the event says otherwise.
@@ -191,7 +192,7 @@ impl EventRecorder {
     /// Publishes unless the same was published lately.
     pub(crate) fn publish(&self, notice: Notice) {
         let admitted = {
-            let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut gate = lock(&self.gate);
             gate.admits(&notice, Instant::now())
         };
         if admitted && self.sender.try_send(notice).is_err() {

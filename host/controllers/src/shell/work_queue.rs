@@ -5,13 +5,15 @@
 //! `tokio::time`. Answers to client-go's `util/workqueue` as controller-runtime uses it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+
+use crate::shell::sync::lock;
 
 /// First and longest delay of a key that keeps failing.
 #[derive(Debug, Clone, Copy)]
@@ -230,7 +232,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
     }
 
     fn lock(&self) -> MutexGuard<'_, WorkQueueState<K>> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 }
 

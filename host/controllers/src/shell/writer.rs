@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use state::Event;
 
 use crate::shell::claim_names::ClaimNames;
-use crate::shell::error::ReconcileError;
+use crate::shell::error::{ReconcileError, api_code};
 use crate::shell::model::Model;
 use crate::shell::patching::{PatchTarget, patch};
 
@@ -49,7 +49,7 @@ impl Writer {
     pub(crate) async fn create_claim(&self, claim: &NodeClaim) -> Result<NodeClaim, kube::Error> {
         let created = match self.create_named(claim).await {
             // The name is taken by another, so that nothing came of it.
-            Err(error) if is_conflict(&error) => self.create_named(claim).await,
+            Err(error) if api_code(&error) == Some(409) => self.create_named(claim).await,
             tried => tried,
         }?;
         self.claim_written(&created);
@@ -208,10 +208,6 @@ impl Writer {
         let deleted = self.api::<K>().delete(&object.name_any(), &params).await;
         deleted.map(drop)
     }
-}
-
-fn is_conflict(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 409)
 }
 
 /// Whether the write may have happened all the same: the server failed at it, or did not answer.

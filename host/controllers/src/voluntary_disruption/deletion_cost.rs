@@ -8,8 +8,9 @@ use std::time::Duration;
 use apis::labels;
 use disruption::budgets::{BudgetWorld, Budgets, Targets};
 use disruption::candidate::Candidates;
+use disruption::context;
 use disruption::deletion_cost::{NodeCost, rank};
-use disruption::hooks::{Civil, Context, DeclaredBudgets};
+use disruption::hooks::DeclaredBudgets;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams};
@@ -19,6 +20,7 @@ use state::ConsolidationState;
 use tracing::warn;
 
 use super::VoluntaryDisruption;
+use crate::shell::error::api_code;
 use crate::shell::metrics::replace;
 
 const PERIOD: Duration = Duration::from_mins(1);
@@ -61,13 +63,7 @@ impl VoluntaryDisruption {
     async fn rank_pods(&self) -> bool {
         let observed = self.observe().await;
         let now = observed.options.now;
-        let context = Context {
-            now_seconds: u64::try_from(now.as_second()).unwrap_or_default(),
-            civil: vec![Civil::utc(now)],
-            cluster: observed.options.cluster.clone(),
-            decision_id: observed.options.decision_id.clone(),
-            seed: observed.options.seed,
-        };
+        let context = context(&observed.options);
         let found = Candidates::find(&observed.snapshot, &observed.types, &observed.queued, now);
         let world = BudgetWorld {
             snapshot: &observed.snapshot,
@@ -130,49 +126,80 @@ impl VoluntaryDisruption {
         self.shell.deletion_costs.says(pod, wanted.as_ref())
     }
 
+    /// Writes one pod's cost; whether that is as it should be.
     async fn write_cost(&self, key: &PodKey, value: Option<i32>) -> bool {
+        let outcome = self.try_to_write(key, value).await;
+        let labels = vec![("result", outcome.result().to_owned())];
+        let counter = &self.shell.metrics.deletion_cost_writes;
+        counter.get_or_create(&labels).inc();
+        outcome.is_done()
+    }
+
+    async fn try_to_write(&self, key: &PodKey, value: Option<i32>) -> CostWrite {
         let pods: Api<Pod> = Api::namespaced(self.shell.client.clone(), &key.namespace);
         let pod = match pods.get_opt(&key.name).await {
             Ok(Some(pod)) => pod,
-            Ok(None) => return self.count_cost("skipped_notfound", true),
+            Ok(None) => return CostWrite::NotFound,
             Err(error) => {
                 warn!(Pod = %key, %error, "reading a pod to rank it");
-                return self.count_cost("error", false);
+                return CostWrite::Failed;
             }
         };
         let known = pod.annotations().get(labels::POD_DELETION_COST_ANNOTATION);
         let wanted = value.map(|it| it.to_string());
-        let outcome = if known == wanted.as_ref() {
-            Ok("skipped_unchanged")
-        } else {
-            let change = json!({"metadata": {
-                "resourceVersion": pod.resource_version(),
-                "annotations": {labels::POD_DELETION_COST_ANNOTATION: wanted},
-            }});
-            let params = PatchParams::default();
-            let patched = pods.patch(&key.name, &params, &Patch::Merge(&change)).await;
-            patched.map(|_| "updated")
+        if known == wanted.as_ref() {
+            return CostWrite::Unchanged;
+        }
+        let change = json!({"metadata": {
+            "resourceVersion": pod.resource_version(),
+            "annotations": {labels::POD_DELETION_COST_ANNOTATION: wanted},
+        }});
+        let params = PatchParams::default();
+        let patched = pods.patch(&key.name, &params, &Patch::Merge(&change)).await;
+        let Err(error) = patched else {
+            return CostWrite::Updated;
         };
-        match outcome {
-            Ok(result) => self.count_cost(result, true),
-            Err(kube::Error::Api(status)) if status.code == 404 => {
-                self.count_cost("skipped_notfound", true)
-            }
-            // Somebody else wrote; the next pass looks again.
-            Err(kube::Error::Api(status)) if status.code == 409 => {
-                self.count_cost("skipped_conflict", false)
-            }
-            Err(error) => {
+        match api_code(&error) {
+            Some(404) => CostWrite::NotFound,
+            Some(409) => CostWrite::Conflict,
+            Some(_) | None => {
                 warn!(Pod = %key, %error, "ranking a pod");
-                self.count_cost("error", false)
+                CostWrite::Failed
             }
         }
     }
+}
 
-    fn count_cost(&self, result: &str, is_done: bool) -> bool {
-        let labels = vec![("result", result.to_owned())];
-        let counter = &self.shell.metrics.deletion_cost_writes;
-        counter.get_or_create(&labels).inc();
-        is_done
+/// What came of writing a pod's cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CostWrite {
+    Updated,
+    /// It says so already.
+    Unchanged,
+    /// The pod is gone.
+    NotFound,
+    /// Somebody else wrote; the next pass looks again.
+    Conflict,
+    Failed,
+}
+
+impl CostWrite {
+    /// As the metric has it.
+    fn result(self) -> &'static str {
+        match self {
+            Self::Updated => "updated",
+            Self::Unchanged => "skipped_unchanged",
+            Self::NotFound => "skipped_notfound",
+            Self::Conflict => "skipped_conflict",
+            Self::Failed => "error",
+        }
+    }
+
+    /// Whether there is nothing left to write.
+    fn is_done(self) -> bool {
+        match self {
+            Self::Updated | Self::Unchanged | Self::NotFound => true,
+            Self::Conflict | Self::Failed => false,
+        }
     }
 }

@@ -4,10 +4,10 @@
 //! twice. Answers to `pkg/controllers/disruption/queue.go`.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use apis::conditions::{self, Status};
+use apis::conditions::{self, Conditioned, Status};
 use apis::duration::GoDuration;
 use apis::{NodeClaim, labels};
 use disruption::history::History;
@@ -28,6 +28,7 @@ use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::{NodeClaimExt, reboot, with_deadline};
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::sync::lock;
 use crate::static_capacity;
 use crate::voluntary_disruption::command_entry::{CommandEntry, Underway};
 use crate::voluntary_disruption::stale;
@@ -73,14 +74,11 @@ impl Orchestration {
     }
 
     pub(super) fn history(&self) -> History {
-        self.history
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        lock(&self.history).clone()
     }
 
     fn remember(&self, note: impl FnOnce(&mut History)) {
-        note(&mut self.history.lock().unwrap_or_else(PoisonError::into_inner));
+        note(&mut lock(&self.history));
     }
 
     /// Looks after every command once a second.
@@ -221,7 +219,7 @@ impl Orchestration {
         let Some(claim) = claims.get_opt(&candidate.claim).await? else {
             return Ok(None);
         };
-        let is_rebooting = claim.is_true(conditions::REBOOTING);
+        let is_rebooting = claim.is_condition_true(conditions::REBOOTING);
         if is_rebooting || claim.metadata.deletion_timestamp.is_some() {
             return Ok(None);
         }
@@ -629,6 +627,6 @@ impl Orchestration {
     }
 
     fn running(&self) -> MutexGuard<'_, Vec<RunningCommand>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.running)
     }
 }

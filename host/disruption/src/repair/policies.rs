@@ -68,6 +68,17 @@ struct ConditionMatch<'a> {
     since: Timestamp,
 }
 
+/// A condition for which a node is replaced, by one policy alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OverdueCondition<'a> {
+    /// Its type.
+    pub condition: &'a str,
+    /// When it has been tolerated for long enough.
+    pub since: Timestamp,
+    /// How long the drain may take; none where the claim says it.
+    pub bound: Option<GoDuration>,
+}
+
 /// What is to be done about a node now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diagnosis {
@@ -172,6 +183,32 @@ impl RepairPolicies {
             eligible_at: driving.1,
             bound: bounds.min(),
             score: eligible.iter().map(urgency).fold(0.0, f64::max),
+        })
+    }
+
+    /// Repair as it was before it was a disruption method: each policy by itself, whenever the node came or was last
+    /// rebooted. Nothing reboots, and a policy without a reason is one for every reason.
+    pub fn replacements<'a>(
+        &'a self,
+        node: &'a StateNode,
+    ) -> impl Iterator<Item = OverdueCondition<'a>> {
+        let conditions = node.node.iter().flat_map(|it| &it.conditions);
+        conditions.flat_map(move |condition| {
+            let policies = self.policies.iter().filter(|it| {
+                let reason = it.reason.as_ref();
+                it.policy.action == RepairAction::Replace
+                    && it.policy.condition_type == condition.kind
+                    && it.policy.condition_status == condition.status
+                    && reason.is_none_or(|it| it.is_match(&condition.reason))
+            });
+            policies.filter_map(|CompiledPolicy { policy, .. }| {
+                let toleration = policy.toleration.to_signed_duration();
+                Some(OverdueCondition {
+                    condition: &condition.kind,
+                    since: condition.since?.checked_add(toleration).ok()?,
+                    bound: policy.termination_grace_period,
+                })
+            })
         })
     }
 

@@ -15,7 +15,7 @@ use scheduling::pod::Pod;
 use crate::node_claim::NodeClaimExt;
 use crate::node_claim::initialization::taints;
 
-/// A node, and what is on it.
+/// A node of ours that goes, and what is on it.
 pub(super) struct Observed {
     pub(super) node: Arc<Node>,
     pub(super) claim: Option<Arc<NodeClaim>>,
@@ -29,8 +29,6 @@ pub(super) struct Observed {
 /// What is to be done next.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// Not ours, or not deleted.
-    Leave,
     /// The claim goes with the node.
     DeleteClaim,
     /// Keep new pods and load balancers away.
@@ -57,9 +55,6 @@ pub(super) fn decide(observed: &Observed, now: Timestamp) -> Step {
         attachments,
         is_instance_gone,
     } = observed;
-    if !is_ours(node) {
-        return Step::Leave;
-    }
     if claim
         .as_ref()
         .is_some_and(|claim| claim.metadata.deletion_timestamp.is_none())
@@ -78,7 +73,7 @@ pub(super) fn decide(observed: &Observed, now: Timestamp) -> Step {
     // A claim that does not say since when it drains has only begun; a node without claim has no such record.
     let draining_since = match claim {
         Some(claim) if claim.condition(conditions::DRAINED).is_none() => now,
-        Some(claim) if claim.is_true(conditions::DRAINED) => Timestamp::UNIX_EPOCH,
+        Some(claim) if claim.is_condition_true(conditions::DRAINED) => Timestamp::UNIX_EPOCH,
         Some(claim) => claim.condition_since(conditions::DRAINED),
         None => node
             .metadata
@@ -95,7 +90,11 @@ pub(super) fn decide(observed: &Observed, now: Timestamp) -> Step {
     if !drain.is_drained {
         return Step::Drain(drain);
     }
-    let is_told = |condition: &str| claim.as_ref().is_none_or(|claim| claim.is_true(condition));
+    let is_told = |condition: &str| {
+        claim
+            .as_ref()
+            .is_none_or(|claim| claim.is_condition_true(condition))
+    };
     if !is_told(conditions::DRAINED) {
         return Step::Drained;
     }

@@ -66,11 +66,6 @@ fn pods_then_volumes_then_instance() {
 
 #[test]
 fn what_the_node_itself_says_goes_first() {
-    let others = Observed {
-        node: Arc::default(),
-        ..going(&json!({}), &[])
-    };
-    assert_eq!(step(&others), "Leave");
     let gone = Observed {
         is_instance_gone: true,
         ..going(&json!({}), &[])

@@ -3,7 +3,7 @@
 //! It asks no cloud: the provider has it written on before it asks one.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use apis::{NodeClaim, labels};
 use cloudprovider::{AttemptRecord, CloudProviderError, LaunchAttempt};
@@ -13,6 +13,7 @@ use super::WRITES_MAX;
 use crate::node_claim::NodeClaimExt;
 use crate::shell::Shell;
 use crate::shell::error::{ErrorClass, ReconcileError};
+use crate::shell::sync::lock;
 
 /// The claim, written on under its own lock.
 pub(super) struct ClaimRecord {
@@ -38,7 +39,7 @@ impl ClaimRecord {
 
     /// The claim as it was last written.
     pub(super) fn claim(&self) -> Arc<NodeClaim> {
-        let claim = self.claim.lock().unwrap_or_else(PoisonError::into_inner);
+        let claim = lock(&self.claim);
         Arc::clone(&claim)
     }
 
@@ -52,7 +53,7 @@ impl ClaimRecord {
         after.annotations_mut().insert(key, attempt.to_annotation());
         let written = self.shell.writer.write_claim(before, &after).await?;
         let is_going = written.metadata.deletion_timestamp.is_some();
-        *self.claim.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(written);
+        *lock(&self.claim) = Arc::new(written);
         if is_going {
             let message = "the nodeclaim is being deleted".to_owned();
             return Err(ReconcileError::Terminal(message));

@@ -252,4 +252,75 @@ mod tests {
             );
         }
     }
+
+    /// A node that is not Ready, fenced or not, in this boot, with these labels.
+    fn node(is_fenced: bool, is_ready: bool, boot: &str, labels: &Value) -> Option<Arc<Node>> {
+        let mut node = observed(&json!({}), "", &json!(boot)).node.unwrap();
+        let changed = Arc::make_mut(&mut node);
+        if !is_fenced {
+            changed.spec = None;
+        }
+        changed.metadata.labels = serde_json::from_value(labels.clone()).unwrap();
+        let ready = json!([{"type": "Ready", "status": if is_ready { "True" } else { "False" }}]);
+        let status = changed.status.get_or_insert_default();
+        status.conditions = serde_json::from_value(ready).unwrap();
+        Some(node)
+    }
+
+    /// The step of a claim that is to reboot since midnight, at minutes past it.
+    fn step(annotations: &Value, reason: &str, node: Option<Arc<Node>>, minutes: i64) -> String {
+        let midnight: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let observed = Observed {
+            node,
+            asked_at: Some(midnight),
+            ..observed(annotations, reason, &json!(""))
+        };
+        let now = midnight + SignedDuration::from_mins(minutes);
+        format!("{:?}", decide(&observed, now))
+    }
+
+    #[test]
+    fn a_node_is_fenced_then_the_cloud_is_asked_for_five_minutes() {
+        let noted = json!({labels::REBOOT_PRE_BOOT_ID_ANNOTATION: "one"});
+        let unclear = json!({labels::REBOOT_TERMINATION_GRACE_PERIOD_ANNOTATION: "long"});
+        let in_boot = |boot| node(true, false, boot, &json!({}));
+        let cases = [
+            (json!({}), node(false, true, "one", &json!({})), 1, "Fence"),
+            (unclear, in_boot("one"), 1, "Fail(Invalid"),
+            (json!({}), None, 5, "Wait"),
+            (json!({}), None, 6, "Fail(Lost"),
+            (noted.clone(), in_boot("one"), 5, "Ask { operation_id: \"u-"),
+            (noted.clone(), in_boot("one"), 6, "Fail(Refused"),
+            // It went down before the claim could say that it was asked to.
+            (noted, in_boot("two"), 6, "Issued"),
+        ];
+        for (annotations, node, minutes, expected) in cases {
+            let told = step(&annotations, "RebootRequested", node, minutes);
+            assert!(
+                told.starts_with(expected),
+                "{annotations} {minutes}: {told}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_node_that_is_away_comes_back_in_twenty_minutes_or_is_lost() {
+        let noted = json!({labels::REBOOT_PRE_BOOT_ID_ANNOTATION: "one"});
+        let initialized = json!({labels::INITIALIZED: "true"});
+        let cases = [
+            (None, 20, "Wait"),
+            (None, 21, "Fail(Lost"),
+            (node(true, false, "one", &json!({})), 20, "Wait"),
+            (node(true, false, "one", &json!({})), 21, "Fail(Lost"),
+            // Somebody says again that it takes pods.
+            (node(true, true, "one", &initialized), 1, "Issued"),
+            (node(true, true, "two", &json!({})), 21, "Unfence"),
+            (node(false, false, "two", &json!({})), 20, "Wait"),
+            (node(false, true, "two", &json!({})), 21, "Succeed"),
+        ];
+        for (node, minutes, expected) in cases {
+            let told = step(&noted, ISSUED, node.clone(), minutes);
+            assert!(told.starts_with(expected), "{node:?} {minutes}: {told}");
+        }
+    }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
@@ -13,6 +13,7 @@ use prometheus_client::metrics::MetricType;
 use tokio::time::Instant;
 
 use super::labels::Labels;
+use crate::shell::sync::lock;
 
 /// How long a sample counts for the quantiles.
 const AGE_MAX: Duration = Duration::from_mins(10);
@@ -42,7 +43,7 @@ impl QuantileSummary {
     /// Takes in a value.
     pub fn observe(&self, value: f64) {
         let now = Instant::now();
-        let mut observed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut observed = lock(&self.0);
         observed.forget(now);
         if observed.recent.len() == SAMPLES_MAX {
             observed.recent.pop_front();
@@ -54,7 +55,7 @@ impl QuantileSummary {
 
     /// Sum and number of all values, and each quantile of the recent ones; not a number where there is none.
     fn read(&self) -> (f64, u64, [f64; 5]) {
-        let mut observed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut observed = lock(&self.0);
         observed.forget(Instant::now());
         let mut values: Vec<f64> = observed.recent.iter().map(|it| it.1).collect();
         values.sort_by(f64::total_cmp);
@@ -92,7 +93,7 @@ pub struct QuantileSummaries(Arc<Mutex<BTreeMap<Labels, QuantileSummary>>>);
 impl QuantileSummaries {
     /// The series with these labels.
     pub fn get_or_create(&self, labels: &Labels) -> QuantileSummary {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.0);
         all.entry(labels.clone()).or_default().clone()
     }
 }
@@ -100,7 +101,7 @@ impl QuantileSummaries {
 impl EncodeMetric for QuantileSummaries {
     /// The library knows no summaries: quantiles are written as gauges, sum and count as a histogram without buckets.
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), fmt::Error> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = lock(&self.0);
         for (labels, summary) in all.iter() {
             let (sum, count, quantiles) = summary.read();
             for ((name, _), value) in QUANTILES.iter().zip(quantiles) {

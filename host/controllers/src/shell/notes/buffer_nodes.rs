@@ -1,7 +1,9 @@
 //! Which nodes hold the room of CapacityBuffers, for those who disrupt nodes.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+
+use crate::shell::sync::lock;
 
 /// Nodes that hold the room of buffers, as of the latest pass.
 #[derive(Debug, Default)]
@@ -9,11 +11,11 @@ pub(crate) struct BufferNodes(Mutex<BTreeSet<String>>);
 
 impl BufferNodes {
     pub(crate) fn get(&self) -> BTreeSet<String> {
-        let nodes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let nodes = lock(&self.0);
         nodes.clone()
     }
 
     pub(crate) fn set(&self, nodes: BTreeSet<String>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = nodes;
+        *lock(&self.0) = nodes;
     }
 }

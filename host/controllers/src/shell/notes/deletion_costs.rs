@@ -3,9 +3,11 @@
 //! It stays out of the model: what we write ourselves must not decide anything, nor make equal pods differ.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use scheduling::pod::PodKey;
+
+use crate::shell::sync::lock;
 
 /// Values of `controller.kubernetes.io/pod-deletion-cost`, by pod.
 #[derive(Debug, Default)]
@@ -32,6 +34,6 @@ impl DeletionCosts {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PodKey, String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }

@@ -4,10 +4,12 @@
 //! before. Bounded by the launches under way; nothing is decided here.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use scheduling::problem::OfferingKey;
 use scheduling::ranking::{RankedOffering, Usage, UsageKey};
+
+use crate::shell::sync::lock;
 
 /// Choices by name of the claim, and the prices of what there is.
 #[derive(Debug, Default)]
@@ -62,10 +64,10 @@ impl Launching {
     }
 
     fn choices(&self) -> MutexGuard<'_, BTreeMap<String, (UsageKey, f64)>> {
-        self.choices.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.choices)
     }
 
     fn prices(&self) -> MutexGuard<'_, BTreeMap<UsageKey, f64>> {
-        self.prices.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.prices)
     }
 }

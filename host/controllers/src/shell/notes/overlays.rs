@@ -1,12 +1,14 @@
 //! The NodeOverlays in force, laid on the types that the provider told last.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use apis::{NodeClaim, NodeOverlay, NodePool};
 use kube::ResourceExt;
 use scheduling::instance_type::InstanceType;
 use scheduling::node_overlay::{self, Overlaid};
+
+use crate::shell::sync::{lock, read, write};
 
 /// Overlays in force, once they were judged, and what they make of the types told last.
 #[derive(Debug, Default)]
@@ -30,7 +32,7 @@ struct Latest {
 
 impl Overlays {
     pub(crate) fn set(&self, judged: JudgedOverlays) {
-        let mut before = self.judged.write().unwrap_or_else(PoisonError::into_inner);
+        let mut before = write(&self.judged);
         *before = Some(Arc::new(judged));
     }
 
@@ -40,10 +42,10 @@ impl Overlays {
         pool: &NodePool,
         told: &Arc<[Arc<InstanceType>]>,
     ) -> Option<Arc<[Arc<InstanceType>]>> {
-        let judged = self.judged.read().unwrap_or_else(PoisonError::into_inner);
+        let judged = read(&self.judged);
         let name = pool.name_any();
         let judged = judged.clone().filter(|it| it.pools.contains(&name))?;
-        let mut all = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.latest);
         let known = all
             .get(&name)
             .filter(|it| Arc::ptr_eq(&it.told, told) && Arc::ptr_eq(&it.judged, &judged));
@@ -67,7 +69,7 @@ impl Overlays {
 
     /// Says on a claim what overlays changed about the types it may become.
     pub(crate) fn mark(&self, claim: &mut NodeClaim, pool: &str) {
-        let all = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = lock(&self.latest);
         if let Some(latest) = all.get(pool) {
             latest.overlaid.mark(claim, pool);
         }

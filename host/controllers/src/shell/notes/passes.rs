@@ -4,9 +4,11 @@
 //! Answers to the gauges of a pass in Karpenter's `pkg/controllers/provisioning/scheduling/metrics.go`.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use tokio::time::Instant;
+
+use crate::shell::sync::lock;
 
 /// The last pass of a controller.
 #[derive(Debug)]
@@ -49,6 +51,6 @@ impl Passes {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, LastPass>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }

@@ -4,10 +4,12 @@
 //! Karpenter's `pkg/controllers/state/cluster.go`.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use jiff::Timestamp;
 use scheduling::pod::PodKey;
+
+use crate::shell::sync::lock;
 
 /// Facts about pods between their first sight and their node.
 #[derive(Debug, Default)]
@@ -49,8 +51,4 @@ impl PodLedger {
     pub(crate) fn settle_claim(&self, claim: &str) -> Vec<PodKey> {
         lock(&self.pods_of_claim).remove(claim).unwrap_or_default()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,13 +4,14 @@
 //! Karpenter's `pkg/controllers/metrics/pod/controller.go`.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use jiff::Timestamp;
 use scheduling::pod::{Pod, PodKey, PodPhase};
 
 use crate::shell::journal::JournalEntry;
 use crate::shell::metrics::{Labels, Metrics};
+use crate::shell::sync::lock;
 
 /// A pod that has not been ready yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +90,7 @@ impl PodStarts {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PodKey, Start>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -1,8 +1,9 @@
 //! The queues of all controllers that run, by the name of the controller, for whoever asks how much they have to do.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use crate::shell::sync::lock;
 use crate::shell::work_queue::{Load, WorkQueue};
 
 type Ask = Box<dyn Fn() -> Load + Send + Sync>;
@@ -18,13 +19,13 @@ impl QueueLoads {
         K: Ord + Clone + Send + Sync + 'static,
     {
         let queue = Arc::clone(queue);
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.0);
         all.insert(controller, Box::new(move || queue.load()));
     }
 
     /// Tells what each has to do now.
     pub(crate) fn each(&self, mut tell: impl FnMut(&'static str, &Load)) {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = lock(&self.0);
         for (controller, ask) in all.iter() {
             tell(controller, &ask());
         }

@@ -3,11 +3,13 @@
 //! The lists are those that decisions share; nothing is asked for its own sake. Answers to Karpenter's `pkg/state/cost`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use apis::labels;
 use scheduling::instance_type::InstanceType;
 use state::{Snapshot, StateNode};
+
+use crate::shell::sync::lock;
 
 /// Instance types by the name of the NodePool that may buy them.
 pub(crate) type TypesOfPools = BTreeMap<String, Arc<[Arc<InstanceType>]>>;
@@ -90,8 +92,4 @@ fn price(types: &ByName<'_>, node: &StateNode) -> Option<f64> {
             && it.reservation_id() == reservation
     })?;
     Some(offering.price_per_hour)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,0 +1,155 @@
+//! Which pods trade places before their nodes open, and which nodes open together.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::nomination::{opens_with_others, trades};
+
+/// A node of four CPUs that is ready and still closed.
+fn closed(number: u8, zone: &str) -> [Event; 2] {
+    let provider_id = format!("aws:///zone/i-{number}");
+    let (claim, node) = (format!("c{number}"), format!("n{number}"));
+    let amounts = json!({"cpu": "4", "pods": "10"});
+    let labels = json!({"karpenter.sh/nodepool": "default", "topology.kubernetes.io/zone": zone});
+    let claim = json!({
+        "metadata": {"name": claim, "uid": claim, "creationTimestamp": at(0).to_string(), "labels": labels},
+        "spec": {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}, "requirements": []},
+        "status": {"providerID": provider_id, "allocatable": amounts},
+    });
+    let node = json!({
+        "metadata": {"name": node, "uid": node, "labels": {"topology.kubernetes.io/zone": zone}},
+        "spec": {"providerID": provider_id, "taints": [{"key": "karpenter.sh/unregistered", "effect": "NoExecute"}]},
+        "status": {"allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}]},
+    });
+    [
+        Event::applied::<NodeClaim>(Arc::new(typed(claim))),
+        Event::applied::<v1::Node>(Arc::new(typed::<v1::Node>(node))),
+    ]
+}
+
+fn exclusive(mut pod: Value) -> Value {
+    pod["spec"]["affinity"] = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{
+        "topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}},
+    }]}});
+    pod
+}
+
+/// The pods of two nodes that are about to open, the second of them in the zone given.
+fn opening(zone: &str, first: &[Value], second: &[Value]) -> Snapshot {
+    let mut cluster = Cluster::new();
+    let mut events: Vec<Event> = closed(1, "a").into_iter().chain(closed(2, zone)).collect();
+    let mut version = 0;
+    for (claim, pods) in [("c1", first), ("c2", second)] {
+        for pod in pods {
+            version += 1;
+            let mut pod = pod.clone();
+            pod["metadata"]["resourceVersion"] = version.to_string().into();
+            let key = PodKey::new("default", pod["metadata"]["name"].as_str().unwrap());
+            events.push(Event::applied::<v1::Pod>(Arc::new(typed(pod))));
+            events.push(Event::Placed {
+                name: claim.to_owned(),
+                pods: vec![key],
+            });
+        }
+    }
+    for event in events {
+        cluster.apply(at(OPENED), event).unwrap();
+    }
+    cluster.snapshot()
+}
+
+#[test]
+fn of_equal_pods_that_must_spread_the_second_goes_where_it_can_be_told() {
+    let twins = [pod("first", "2", true), pod("second", "2", true)];
+    let plain = |name: &str, cpu: &str| pod(name, cpu, false);
+    // What is planned for the other node and its zone, and who moves where.
+    let cases = [
+        ("there is room", "a", vec![plain("p", "1")], "c2: second"),
+        (
+            "one comes back",
+            "a",
+            vec![plain("p", "2"), plain("q", "1500m")],
+            "c1: p, c2: second",
+        ),
+        (
+            "two come back",
+            "a",
+            ["p", "q", "r", "s"].map(|it| plain(it, "1")).to_vec(),
+            "c1: p q, c2: second",
+        ),
+        (
+            "none that comes back has room",
+            "a",
+            vec![plain("p", "3")],
+            "",
+        ),
+        (
+            "another of its kind is there",
+            "a",
+            vec![pod("third", "2", true), plain("p", "1")],
+            "",
+        ),
+        ("it is in another zone", "b", vec![plain("p", "1")], ""),
+        (
+            "who is there keeps others away",
+            "a",
+            vec![exclusive(plain("p", "1"))],
+            "",
+        ),
+    ];
+    for (case, zone, others, expected) in cases {
+        let trades = trades(&opening(zone, &twins, &others)).into_iter();
+        let line = |(claim, pods): (String, Vec<PodKey>)| {
+            let names: Vec<String> = pods.into_iter().map(|it| it.name).collect();
+            format!("{claim}: {}", names.join(" "))
+        };
+        let lines: Vec<String> = trades.map(line).collect();
+        assert_eq!(lines.join(", "), expected, "{case}");
+    }
+}
+
+#[test]
+fn those_who_traded_places_are_all_told() {
+    let twins = [pod("first", "2", true), pod("second", "2", true)];
+    let others = [pod("p", "2", false), pod("q", "1", false)];
+    let told = |snapshot: &Snapshot| {
+        let of = |claim: &str| nominations(snapshot, snapshot.node_of_claim(claim).unwrap()).len();
+        (of("c1"), of("c2"))
+    };
+    let before = opening("a", &twins, &others);
+    assert_eq!(told(&before), (1, 2));
+    let mut places: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+    let moved = trades(&before);
+    for (claim, pods) in [("c1", twins), ("c2", others)] {
+        for pod in pods {
+            let name = pod["metadata"]["name"].as_str().unwrap().to_owned();
+            let is_moved = |it: &PodKey| it.name == name;
+            let to = moved.iter().find(|(_, pods)| pods.iter().any(is_moved));
+            let to = to.map_or(claim, |(claim, _)| claim.as_str());
+            places
+                .entry(if to == "c1" { "c1" } else { "c2" })
+                .or_default()
+                .push(pod);
+        }
+    }
+    assert_eq!(told(&opening("a", &places["c1"], &places["c2"])), (2, 2));
+}
+
+#[test]
+fn nodes_that_are_ready_and_closed_open_together() {
+    let waiting = opening("a", &[pod("p", "1", false)], &[]);
+    assert!(opens_with_others(&waiting, "c1"));
+    assert!(!opens_with_others(&opening("a", &[], &[]), "c1"));
+    let mut cluster = Cluster::new();
+    let pod = Event::applied::<v1::Pod>(Arc::new(typed(pod("p", "1", false))));
+    for event in closed(1, "a")
+        .into_iter()
+        .chain(opened_as("2", true))
+        .chain([pod])
+    {
+        cluster.apply(at(OPENED), event).unwrap();
+    }
+    let snapshot = cluster.snapshot();
+    assert!(!opens_with_others(&snapshot, "c1"), "the other is open");
+    assert!(opens_with_others(&snapshot, "c2"));
+}
