@@ -15,8 +15,8 @@ use kube::ResourceExt;
 use state::Snapshot;
 use tracing::error;
 
-use crate::shell::error::ReconcileError;
 use crate::shell::Shell;
+use crate::shell::error::ReconcileError;
 
 const PERIOD: Duration = Duration::from_hours(12);
 const RETRY: Duration = Duration::from_mins(1);

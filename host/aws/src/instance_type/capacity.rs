@@ -107,7 +107,8 @@ fn vcpus(info: &InstanceTypeInfo) -> i64 {
 
 fn advertised_mib(info: &InstanceTypeInfo) -> i64 {
     let memory = info.memory_info();
-    memory.and_then(|it| it.size_in_mib()).unwrap_or(0)
+    let mib = memory.and_then(aws_sdk_ec2::types::MemoryInfo::size_in_mib);
+    mib.unwrap_or(0)
 }
 
 /// What a node has of it, as long as none has said.
