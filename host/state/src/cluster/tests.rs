@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::pod_disruption_budget::PdbVerdict;
 use crate::provisioning;
+use crate::snapshot::Snapshot;
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + seconds).unwrap()
