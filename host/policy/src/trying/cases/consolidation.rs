@@ -1,4 +1,4 @@
-//! Cases for consolidation policies.
+//! Cases for consolidation policies: the round that rows make, and what is held against order and verdicts.
 
 mod rows;
 

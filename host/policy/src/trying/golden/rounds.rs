@@ -1,4 +1,6 @@
 //! Sample rounds: tables of any size, the same on every machine.
+//!
+//! No chance and no clock: a policy that answers them once answers them always.
 
 mod disruption;
 
