@@ -24,7 +24,7 @@ use jiff::{SignedDuration, Timestamp};
 use scheduling::instance_type::InstanceType;
 
 use crate::cache::lock;
-use crate::kubelet::expressions::Expressions;
+use crate::kubelet::expressions::{KubeletExpressions, SettledKubelet};
 use crate::offering::OfferingSources;
 use crate::options::AwsOptions;
 use crate::pages::all_pages;
@@ -33,7 +33,6 @@ use crate::seam::Ec2Api;
 use crate::tags::filter;
 
 use cached::{CachedTypes, Revision, build};
-pub(crate) use capacity::SettledKubelet;
 pub(crate) use compatibility::incompatibility;
 use reported::MemoryReports;
 use shape::ClassShape;
@@ -161,7 +160,7 @@ impl InstanceTypeProvider {
         if shape.kubelet.expressions.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let expressions = Expressions::read(&shape.kubelet.expressions);
+        let expressions = KubeletExpressions::read(&shape.kubelet.expressions);
         let expressions = expressions.map_err(CloudProviderError::NodeClassNotReady)?;
         let catalogue = self.catalogue().await?;
         let types = catalogue

@@ -50,11 +50,6 @@ use plan::LaunchPlan;
 use request::{fleet_input, offered, overrides};
 use template::templates;
 
-const WINDOW: BatchWindow = BatchWindow {
-    idle: Duration::from_millis(35),
-    max: Duration::from_secs(1),
-    items_max: 1000,
-};
 /// How long it is known which attempts of a claim are over; claims without instance are given up much sooner.
 const ATTEMPT_TTL: SignedDuration = SignedDuration::from_hours(6);
 /// A launch is repeated at once only for errors that its repetition mends.

@@ -192,11 +192,10 @@ impl InterruptionController {
         kind: InterruptionKind,
         claim: &NodeClaim,
     ) -> Result<bool, ReconcileError> {
-        let is_stop = match kind {
-            InterruptionKind::InstanceStopped => true,
-            InterruptionKind::InstanceTerminated => false,
-            _ => return Ok(false),
-        };
+        let is_stop = kind == InterruptionKind::InstanceStopped;
+        if !is_stop && kind != InterruptionKind::InstanceTerminated {
+            return Ok(false);
+        }
         let Some(id) = claim.provider_id() else {
             return Ok(false);
         };

@@ -15,10 +15,10 @@ use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use scheduling::pod::PodKey;
 use scheduling::problem::Options;
-use scheduling::{Interrupt, Prepared, TableCache, solve_prepared};
+use scheduling::{Interrupt, TableCache};
 use state::pod::PodLife;
-use state::provisioning::{PoolTypes, problem_for_provisioning};
-use state::{Cluster, Event, Snapshot, capacity_buffer};
+use state::provisioning::PoolTypes;
+use state::{Cluster, Event, Snapshot};
 
 use crate::candidate::{Candidate, Candidates, TypesByPool, list_price};
 use crate::command::Command;
@@ -83,13 +83,11 @@ pub fn look(
 ) -> Decision {
     let snapshot = cluster.snapshot();
     let (none, tables) = (BTreeSet::new(), TableCache::default());
-    let buffer_nodes = buffer_nodes(&snapshot, stage, &tables, interrupt);
     let input = DisruptionInput {
         snapshot: &snapshot,
         types: stage.types,
         pools: stage.pools,
         queued: &none,
-        buffer_nodes: &buffer_nodes,
         history,
         memory,
         options: stage.options,
@@ -98,23 +96,6 @@ pub fn look(
         tables: &tables,
     };
     decide(input, stage.hooks, interrupt)
-}
-
-/// Nodes that hold the room of CapacityBuffers, as a provisioning pass would find them.
-fn buffer_nodes(
-    snapshot: &Snapshot,
-    stage: &EndStateInput<'_>,
-    tables: &TableCache,
-    interrupt: &Interrupt,
-) -> BTreeSet<String> {
-    if snapshot.capacity_buffers().len() == 0 {
-        return BTreeSet::new();
-    }
-    let (options, now) = (stage.options.clone(), stage.options.now);
-    let problem = problem_for_provisioning(snapshot, stage.pools, options, now).problem;
-    let prepared = Prepared::new(&problem, stage.hooks.rank, tables);
-    let solution = solve_prepared(&problem, &prepared, interrupt);
-    capacity_buffer::headrooms(snapshot, &solution).1
 }
 
 /// Looks and acts until there is nothing left to do, or for so many loops.

@@ -176,7 +176,7 @@ fn survivors<'s>(
         let mut candidates = scene.candidates.iter();
         let candidate = candidates.find(|it| it.claim() == wanted.claim);
         let rejection = match candidate {
-            Some(it) if is_still_eligible(it, method, scene.input.buffer_nodes) => {
+            Some(it) if is_still_eligible(it, method, scene) => {
                 if budgets.take(&wanted.pool, method.budget_reason()) {
                     kept.push(it);
                     continue;
@@ -225,13 +225,13 @@ fn goes_on_without_some(command: &Command) -> bool {
 fn is_still_eligible(
     candidate: &Candidate,
     method: Method,
-    buffer_nodes: &BTreeSet<String>,
+    scene: &Scene<'_>,
 ) -> bool {
     candidate.block(method.class()).is_none()
         && match method {
             Method::Emptiness => {
                 emptiness::eligibility(candidate) == Ok(true)
-                    && !buffer_nodes.contains(candidate.name())
+                    && !scene.buffer_nodes().contains(candidate.name())
             }
             Method::Repair => true,
             Method::StaticDrift => crate::static_drift::is_eligible(candidate),

@@ -50,40 +50,73 @@ fn managed() -> serde_json::Value {
 struct UserDataCase {
     name: &'static str,
     kubelet: serde_json::Value,
+    /// The user's own.
+    own: Option<&'static str>,
     change: fn(&mut BootstrapOptions<'_>),
     /// Families that know the option.
     of: &'static [&'static str],
 }
 
 const ALL: &[&str] = &["al2", "al2023", "bottlerocket", "windows", "custom"];
+const WITH_SCRIPTS: &[&str] = &["al2", "al2023", "custom"];
 
-fn cases() -> Vec<UserDataCase> {
-    let case = |name, of, change: fn(&mut BootstrapOptions<'_>)| UserDataCase {
+fn case(
+    name: &'static str,
+    of: &'static [&'static str],
+    change: fn(&mut BootstrapOptions<'_>),
+) -> UserDataCase {
+    UserDataCase {
         name,
         kubelet: json!({}),
+        own: None,
         change,
         of,
+    }
+}
+
+fn with_kubelet(
+    name: &'static str,
+    of: &'static [&'static str],
+    kubelet: serde_json::Value,
+) -> UserDataCase {
+    UserDataCase {
+        kubelet,
+        ..case(name, of, |_| {})
+    }
+}
+
+fn with_own(name: &'static str, of: &'static [&'static str], own: &'static str) -> UserDataCase {
+    UserDataCase {
+        own: Some(own),
+        ..case(name, of, |_| {})
+    }
+}
+
+fn taint(options: &mut BootstrapOptions<'_>) {
+    let taints = [
+        ("gpu", Some("yes"), "NoSchedule"),
+        ("gpu", Some("yes"), "NoExecute"),
+        ("karpenter.sh/unregistered", None, "NoExecute"),
+    ];
+    let taint = |(key, value, effect): (&str, Option<&str>, &str)| Taint {
+        key: key.to_owned(),
+        value: value.map(str::to_owned),
+        effect: effect.to_owned(),
+        ..Taint::default()
     };
+    options.taints = taints.map(taint).into();
+}
+
+fn cases() -> Vec<UserDataCase> {
+    let any = json!({"maxParallelImagePulls": 3, "serializeImagePulls": false});
     vec![
         case("plain", ALL, |_| {}),
         case("authority", ALL, |options| {
-            options.cluster_ca_bundle = Some("Q0E=")
+            options.cluster_ca_bundle = Some("Q0E=");
         }),
-        case("taints", ALL, |options| {
-            let taint = |key: &str, value: Option<&str>, effect: &str| Taint {
-                key: key.to_owned(),
-                value: value.map(str::to_owned),
-                effect: effect.to_owned(),
-                ..Taint::default()
-            };
-            options.taints = vec![
-                taint("gpu", Some("yes"), "NoSchedule"),
-                taint("gpu", Some("yes"), "NoExecute"),
-                taint("karpenter.sh/unregistered", None, "NoExecute"),
-            ];
-        }),
+        case("taints", ALL, taint),
         case("dns", ALL, |options| {
-            options.cluster_dns = vec!["10.0.100.10".to_owned()]
+            options.cluster_dns = vec!["10.0.100.10".to_owned()];
         }),
         case("two-dns", &["al2023"], |options| {
             options.cluster_dns = vec!["10.0.100.10".to_owned(), "10.0.100.11".to_owned()];
@@ -101,33 +134,18 @@ fn cases() -> Vec<UserDataCase> {
             options.is_raid0 = true;
             options.bottlerocket_version = Some("1.45.0".to_owned());
         }),
-        UserDataCase {
-            kubelet: managed(),
-            ..case("kubelet", ALL, |_| {})
-        },
-        UserDataCase {
-            kubelet: json!({"podsPerCore": 4}),
-            ..case("pods-per-core", &["al2", "al2023"], |_| {})
-        },
-        UserDataCase {
-            kubelet: json!({"maxParallelImagePulls": 3, "serializeImagePulls": false}),
-            ..case("any-kubelet", &["al2023"], |_| {})
-        },
-        case("own-shell", &["al2", "al2023", "custom"], |options| {
-            options.custom = Some(SHELL)
-        }),
-        case("own-archive", &["al2", "al2023", "custom"], |options| {
-            options.custom = Some(ARCHIVE)
-        }),
-        case("own-node-config", &["al2023"], |options| {
-            options.custom = Some(NODE_CONFIG)
-        }),
-        case("own-settings", &["bottlerocket"], |options| {
-            options.custom = Some(SETTINGS)
-        }),
-        case("own-powershell", &["windows"], |options| {
-            options.custom = Some(POWERSHELL)
-        }),
+        with_kubelet("kubelet", ALL, managed()),
+        with_kubelet(
+            "pods-per-core",
+            &["al2", "al2023"],
+            json!({"podsPerCore": 4}),
+        ),
+        with_kubelet("any-kubelet", &["al2023"], any),
+        with_own("own-shell", WITH_SCRIPTS, SHELL),
+        with_own("own-archive", WITH_SCRIPTS, ARCHIVE),
+        with_own("own-node-config", &["al2023"], NODE_CONFIG),
+        with_own("own-settings", &["bottlerocket"], SETTINGS),
+        with_own("own-powershell", &["windows"], POWERSHELL),
     ]
 }
 
@@ -159,6 +177,7 @@ fn text(family: AmiFamily, case: &UserDataCase) -> String {
             .into(),
         ..plain(&kubelet)
     };
+    options.custom = case.own;
     (case.change)(&mut options);
     let encoded = user_data(family, &options).unwrap();
     String::from_utf8(STANDARD.decode(encoded).unwrap()).unwrap()

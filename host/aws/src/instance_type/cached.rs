@@ -14,7 +14,7 @@ use super::base::Base;
 use super::reported::ReportedMemory;
 use super::shape::ClassShape;
 use super::{RegionTypes, capacity, incompatibility, requirements, volumes};
-use crate::kubelet::expressions::Expressions;
+use crate::kubelet::expressions::KubeletExpressions;
 use crate::offering::{OfferingSources, Places, offerings};
 use crate::unavailable_offerings::UnavailableStamp;
 
@@ -112,7 +112,7 @@ fn with_reports(
     shape: &ClassShape,
     before: &CachedTypes,
 ) -> Vec<Arc<InstanceType>> {
-    let expressions = Expressions::read(&shape.kubelet.expressions).unwrap_or_default();
+    let expressions = KubeletExpressions::read(&shape.kubelet.expressions).unwrap_or_default();
     let types = before.built.iter().map(|instance_type| {
         let name = &instance_type.name;
         let told = |reported: &ReportedMemory| reported.bytes(name);
@@ -138,7 +138,7 @@ fn with_reports(
 fn described(catalogue: &RegionTypes, shape: &ClassShape) -> (Arc<[Base]>, Vec<Arc<InstanceType>>) {
     let nowhere = BTreeSet::new();
     // Those that cannot be read keep their class from being ready.
-    let expressions = Expressions::read(&shape.kubelet.expressions).unwrap_or_default();
+    let expressions = KubeletExpressions::read(&shape.kubelet.expressions).unwrap_or_default();
     let (bases, types): (Vec<_>, Vec<_>) = catalogue
         .types
         .iter()
@@ -171,7 +171,7 @@ fn on_type<'a>(
     name: &str,
     info: &InstanceTypeInfo,
     shape: &'a ClassShape,
-    expressions: &Expressions,
+    expressions: &KubeletExpressions,
 ) -> Result<Cow<'a, ClassShape>, String> {
     if expressions.is_empty() {
         return Ok(Cow::Borrowed(shape));

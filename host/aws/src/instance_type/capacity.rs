@@ -15,7 +15,7 @@ use scheduling::instance_type::Overhead;
 use super::shape::ClassShape;
 use crate::ami_family::features::features;
 use crate::ami_family::{default_block_device_mappings, ephemeral_device};
-use crate::kubelet::expressions::{Expressions, MachineFacts};
+use crate::kubelet::expressions::{KubeletExpressions, MachineFacts, SettledKubelet};
 use crate::seed::seed;
 
 const MIB: i64 = 1 << 20;
@@ -39,20 +39,12 @@ pub(super) fn capacity_and_overhead(
     (capacity, overhead)
 }
 
-/// What the expressions in the kubelet's settings come to on one type.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct SettledKubelet {
-    pub(super) max_pods: Option<i64>,
-    /// By path.
-    pub(crate) amounts: BTreeMap<String, String>,
-}
-
-/// Settles them, or says which of them comes to nothing.
+/// Settles the expressions in the kubelet's settings on a type, or says which of them comes to nothing.
 pub(super) fn settle(
     name: &str,
     info: &InstanceTypeInfo,
     shape: &ClassShape,
-    expressions: &Expressions,
+    expressions: &KubeletExpressions,
 ) -> Result<SettledKubelet, String> {
     let mut facts = MachineFacts {
         instance_type: name,
@@ -115,7 +107,8 @@ fn vcpus(info: &InstanceTypeInfo) -> i64 {
 
 fn advertised_mib(info: &InstanceTypeInfo) -> i64 {
     let memory = info.memory_info();
-    memory.and_then(|it| it.size_in_mib()).unwrap_or(0)
+    let mib = memory.and_then(aws_sdk_ec2::types::MemoryInfo::size_in_mib);
+    mib.unwrap_or(0)
 }
 
 /// What a node has of it, as long as none has said.

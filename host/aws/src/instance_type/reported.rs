@@ -84,7 +84,9 @@ impl MemoryReports {
         if sets.len() >= SETS_MAX && !sets.contains_key(&key) {
             let oldest = sets.iter().min_by_key(|(_, set)| set.reported_at);
             let oldest = oldest.map(|(key, _)| *key);
-            oldest.map(|key| sets.remove(&key));
+            if let Some(key) = oldest {
+                sets.remove(&key);
+            }
         }
         let set = sets.entry(key).or_default();
         set.reported_at = now;

@@ -13,10 +13,10 @@ use apis::{AmiFamily, Ec2NodeClass};
 use crate::ami_family::default_block_device_mappings;
 use crate::cache::fingerprint;
 use crate::kubelet::Kubelet;
+use crate::kubelet::expressions::SettledKubelet;
 use crate::options::AwsOptions;
 use crate::placement_group::PlacementGroup;
 
-use super::capacity::SettledKubelet;
 use super::reported::ReportedMemory;
 
 /// A zone in which a class has subnets.

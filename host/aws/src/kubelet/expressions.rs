@@ -37,9 +37,17 @@ pub(crate) struct MachineFacts<'a> {
     pub(crate) max_pods: i64,
 }
 
+/// What the expressions of a class come to on one machine.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct SettledKubelet {
+    pub(crate) max_pods: Option<i64>,
+    /// By path.
+    pub(crate) amounts: BTreeMap<String, String>,
+}
+
 /// The expressions of a class, read once.
 #[derive(Debug, Default)]
-pub(crate) struct Expressions {
+pub(crate) struct KubeletExpressions {
     max_pods: Option<ReadExpression>,
     amounts: Vec<ReadExpression>,
 }
@@ -51,7 +59,7 @@ struct ReadExpression {
     program: Program,
 }
 
-impl Expressions {
+impl KubeletExpressions {
     /// Reads them all, or says what is wrong with the first that makes no sense on any machine.
     pub(crate) fn read(expressions: &[KubeletExpression]) -> Result<Self, String> {
         let mut all = Self::default();
@@ -250,7 +258,7 @@ mod tests {
 
     /// What an expression comes to on the sample, or the reason why nothing.
     fn amount_of(path: &str, source: &str) -> Result<String, String> {
-        let read = Expressions::read(&expression(path, source))?;
+        let read = KubeletExpressions::read(&expression(path, source))?;
         if let Some(pods) = read.max_pods(SAMPLE)? {
             return Ok(pods.to_string());
         }
@@ -294,7 +302,7 @@ mod tests {
             &long,
         ];
         for source in sources {
-            let read = Expressions::read(&expression("kubeReserved.cpu", source));
+            let read = KubeletExpressions::read(&expression("kubeReserved.cpu", source));
             let error = read.map(|_| source).unwrap_err();
             assert!(
                 error.starts_with("spec.kubelet.kubeReserved.cpu: "),

@@ -17,8 +17,8 @@ use crate::ami_family::{
     BootstrapError, BootstrapOptions, boot_taints, default_block_device_mappings, kubelet_labels,
     user_data,
 };
-use crate::instance_type::SettledKubelet;
 use crate::kubelet::Kubelet;
+use crate::kubelet::expressions::SettledKubelet;
 use crate::launch_template::{NetworkPlan, ReservationPlan, TemplateParameters};
 use crate::tags::launch_tags;
 

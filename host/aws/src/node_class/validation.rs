@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::{Outcome, PartCondition};
 use crate::ami_family::features::features;
 use crate::kubelet::Kubelet;
-use crate::kubelet::expressions::Expressions;
+use crate::kubelet::expressions::KubeletExpressions;
 use crate::options::AwsOptions;
 use crate::tags::restricted_tag;
 
@@ -92,7 +92,7 @@ fn kubelet(spec: &Ec2NodeClassSpec, family: AmiFamily, options: &AwsOptions) -> 
             u64::MAX,
         ));
     }
-    if let Err(message) = Expressions::read(&kubelet.expressions) {
+    if let Err(message) = KubeletExpressions::read(&kubelet.expressions) {
         return Some(Outcome::not_ready(
             KUBELET_EXPRESSION_INVALID,
             message,
