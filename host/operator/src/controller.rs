@@ -7,7 +7,6 @@ mod cloud;
 mod leading;
 
 use std::path::Path;
-use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -30,7 +29,7 @@ use crate::logging::LogLevel;
 use crate::options::{ControllerOptions, PolicyOptions, ProcessOptions};
 use crate::policy_recorder::FileRecorder;
 use crate::process_metrics::ProcessMetrics;
-use crate::stack::{self, Stack, StackConfig};
+use crate::stack::{Stack, StackConfig};
 use cloud::{aws_cloud, aws_options, is_simulated, simulated_cloud};
 pub(crate) use leading::stop_signal;
 use leading::{election, live};

@@ -7,7 +7,6 @@ use hooks::disruption::{
     WorkloadTable,
 };
 use hooks::ranking::Symbols;
-use serde::Deserialize;
 
 use super::{CapacityTypeName, Case, CaseFaults, Uses};
 use crate::host::PolicyHost;
