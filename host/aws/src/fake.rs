@@ -1,4 +1,6 @@
 //! A small AWS in memory: just enough for the tests of this crate, and a record of what was asked.
+//!
+//! Nothing of it is in the binary. The AWS that people may live in is `sim`'s.
 
 mod iam;
 

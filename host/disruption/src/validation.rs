@@ -222,11 +222,7 @@ fn goes_on_without_some(command: &Command) -> bool {
     }
 }
 
-fn is_still_eligible(
-    candidate: &Candidate,
-    method: Method,
-    scene: &Scene<'_>,
-) -> bool {
+fn is_still_eligible(candidate: &Candidate, method: Method, scene: &Scene<'_>) -> bool {
     candidate.block(method.class()).is_none()
         && match method {
             Method::Emptiness => {

@@ -1,4 +1,6 @@
 //! The command line: subcommands and their arguments. What they do is in the file named after each.
+//!
+//! Parses and nothing else: no file is read here, and what flags of the controller mean stands with their rows.
 
 mod demo;
 mod simulate;

@@ -1,10 +1,12 @@
 //! `mortise controller`: the controllers on a Kubernetes API server, with EC2 or a simulated one.
+//!
+//! Wires and starts; what is decided is decided elsewhere, and each part ends the process by its error alone. Answers to
+//! `pkg/operator/operator.go` of Karpenter and of the AWS provider.
 
 mod cloud;
 mod leading;
 
 use std::path::Path;
-use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -27,7 +29,7 @@ use crate::logging::LogLevel;
 use crate::options::{ControllerOptions, PolicyOptions, ProcessOptions};
 use crate::policy_recorder::FileRecorder;
 use crate::process_metrics::ProcessMetrics;
-use crate::stack::{self, Stack, StackConfig};
+use crate::stack::{Stack, StackConfig};
 use cloud::{aws_cloud, aws_options, is_simulated, simulated_cloud};
 pub(crate) use leading::stop_signal;
 use leading::{election, live};

@@ -1,4 +1,6 @@
 //! The host: starts with the built-in defaults, takes bindings, and notes what came of calls.
+//!
+//! It never fails a round: whatever goes wrong with a policy, the default has the word. Knows no Kubernetes client.
 
 mod host_state;
 

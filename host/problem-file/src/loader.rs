@@ -1,6 +1,7 @@
 //! Objects to events: what the API server's defaulting and the other controllers would have added is added here.
 //!
 //! Objects may come in any order. Nodes and claims wait until all are there, because they are joined by provider id.
+//! An object at fault is told with its place and left out; none ends the reading.
 
 mod completed;
 mod kinds;

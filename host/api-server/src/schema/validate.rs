@@ -1,4 +1,7 @@
 //! Checks a value against its schema, in the words of the API server.
+//!
+//! Changes nothing: defaults and pruning come before it. Answers to `pkg/apiserver/validation` of
+//! `k8s.io/apiextensions-apiserver`.
 
 use serde_json::Value;
 

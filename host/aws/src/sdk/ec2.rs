@@ -1,4 +1,4 @@
-//! EC2 over the SDK.
+//! EC2 over the SDK: one flat table of operations, each with all fields of its input. Decides nothing.
 
 use crate::sdk::SdkClients;
 use crate::sdk::request::{send, send_change};

@@ -1,14 +1,13 @@
 //! The node that a launched claim becomes where nothing runs: made as the kubelet would, ready at once.
 
 use super::{DONE, EndStateInput};
-use apis::{NodeClaim, NodeClaimStatus, conditions, labels};
+use apis::{NodeClaim, NodeClaimStatus, labels};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, NodeSpec, NodeStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use scheduling::instance_type::InstanceType;
 use scheduling::solution::NewClaim;
 use state::Event;
-use state::pod::PodLife;
 use std::sync::Arc;
 
 /// The node that a replacement becomes, ready to use.

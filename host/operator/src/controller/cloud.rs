@@ -48,7 +48,7 @@ impl SideTask {
 }
 
 /// A provider, and what belongs to it.
-struct CloudParts {
+pub(super) struct CloudParts {
     pub(super) provider: Arc<AwsProvider>,
     pub(super) beside: SideTask,
     pub(super) interruptions: Option<Arc<dyn InterruptionQueue>>,

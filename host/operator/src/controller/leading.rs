@@ -9,7 +9,7 @@ use crate::cli::ControllerArguments;
 use crate::fence::Fence;
 use crate::leader_election::{Election, LeaderElector};
 use crate::options::ProcessOptions;
-use crate::stack::{self, Stack};
+use crate::stack::Stack;
 use anyhow::{Context as _, bail};
 use cloudprovider::Clock;
 use kube::api::Api;

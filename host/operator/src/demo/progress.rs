@@ -1,4 +1,6 @@
 //! Watches a demo run: draws or prints what happens, and tells when it is over.
+//!
+//! Looks only: a run that nobody watches goes the same way.
 
 mod view;
 

@@ -1,5 +1,7 @@
 //! The world beside the cluster: the simulated API server, EC2 and kubelets of `sim`, the production controllers on
 //! them, and both counts.
+//!
+//! Nothing here has a client of the cluster: it is told what happened there, and writes to the simulated one.
 
 mod world;
 mod written;

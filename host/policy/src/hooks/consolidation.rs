@@ -1,4 +1,6 @@
 //! Consolidation: among the policies for a node's pool any reject wins, then hold; scores multiply.
+//!
+//! No policy allows here what Karpenter's rules refuse: only what they let through is asked about.
 
 mod shadowed;
 

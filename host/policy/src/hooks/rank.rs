@@ -1,4 +1,6 @@
 //! Ranking: a chain passes its scores on as `prior` and unites its exclusions.
+//!
+//! Scores order and exclusions narrow; neither makes an offering fit that does not.
 
 mod first_choice;
 

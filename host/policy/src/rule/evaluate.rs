@@ -17,7 +17,7 @@ use super::civil::{self, CivilField};
 use super::evaluation_error::{Evaluated, EvaluationError, EvaluationProblem, problem};
 use super::facts::LabelSet;
 use super::functions::Function;
-use super::node::{Comparison, Loop, RuleNode};
+use super::node::{Comparison, RuleNode};
 use super::pattern::{COMPILE_STEPS, Pattern};
 use super::place::SourcePosition;
 use super::steps::Steps;

@@ -1,4 +1,6 @@
 //! Questions and answers as tables that people read: what `mortise policy run` prints.
+//!
+//! Nothing is judged or shortened: each row of the question has its row here.
 
 mod question;
 mod tables;

@@ -1,4 +1,6 @@
 //! CreateFleet for fleets of type `instant`: which pool gives an instance, and what it costs to ask twice.
+//!
+//! Whether an instance starts is not decided here. Answers to EC2's CreateFleet and to its errors.
 
 mod candidate;
 pub(super) mod launch;

@@ -4,7 +4,6 @@ use super::super::DemoPlan;
 use super::super::live_view::Screen;
 use super::Watcher;
 use crate::cli::Output;
-use sim::api_server::Resource;
 use std::time::{Duration, Instant};
 
 /// Wall time between two drawings.

@@ -2,7 +2,6 @@
 
 use scheduling::pod::PodKey;
 use serde_json::{Value, json};
-use sim::api_server::Resource;
 use state::devices::DeviceKind;
 
 /// Takes away what only the API server sets, so that objects of another cluster can be applied to this one.

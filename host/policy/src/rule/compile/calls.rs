@@ -1,4 +1,6 @@
-//! Functions, methods, and what CEL calls macros: loops and bindings with a variable of their own.
+//! Functions and methods: which there are, and what their operands must be.
+//!
+//! Nothing is computed here but constants.
 
 mod loops;
 

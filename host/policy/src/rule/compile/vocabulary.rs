@@ -1,6 +1,5 @@
 //! The words that expressions of a kind may use, with their types. Where their values come from is said in `facts.rs`.
 
-use super::super::evaluate::Variable;
 use super::super::facts::LabelSet;
 use super::super::types::RuleType;
 use super::super::value::Literal;

@@ -3,7 +3,7 @@
 use super::super::evaluation_error::Evaluated;
 use super::super::node::{Comparison, Loop, LoopKind, RuleNode};
 use super::super::value::Value;
-use super::row_facts::{RowFacts, Variable};
+use super::row_facts::RowFacts;
 use super::{Evaluation, ITEM_BYTES};
 use std::rc::Rc;
 

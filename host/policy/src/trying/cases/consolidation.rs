@@ -1,4 +1,4 @@
-//! Cases for consolidation policies.
+//! Cases for consolidation policies: the round that rows make, and what is held against order and verdicts.
 
 mod rows;
 
@@ -7,7 +7,6 @@ use hooks::disruption::{
     WorkloadTable,
 };
 use hooks::ranking::Symbols;
-use serde::Deserialize;
 
 use super::{CapacityTypeName, Case, CaseFaults, Uses};
 use crate::host::PolicyHost;

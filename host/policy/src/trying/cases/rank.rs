@@ -1,4 +1,6 @@
-//! Cases for ranking policies.
+//! Cases for ranking policies: the round that rows make, and what is held against the answer.
+//!
+//! Costs are compared as people write them, with few digits.
 
 mod rows;
 

@@ -1,13 +1,15 @@
 //! Sample rounds: tables of any size, the same on every machine.
+//!
+//! No chance and no clock: a policy that answers them once answers them always.
 
-mod disruption;
+mod of_disruption;
 
 use hooks::ranking::{
     ClaimOperator, ClaimRequirement, ClaimView, NO_SYMBOL, OfferingTable, PodsSummary, RankRound,
     UsageTable, WorkloadTable,
 };
 
-pub(crate) use disruption::{budget_round, consolidation_round, many_pools};
+pub(crate) use of_disruption::{budget_round, consolidation_round, many_pools};
 
 /// The words of the sample tables, in the order of their symbols.
 const WORDS: [&str; 14] = [

@@ -1,7 +1,7 @@
 //! Rows of cases for consolidation policies, as people write them, and what they have where nothing is written.
 
 use super::super::{CapacityTypeName, NEVER};
-use hooks::disruption::{ConsolidationHook, MoveKind, VerdictDecision};
+use hooks::disruption::{MoveKind, VerdictDecision};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
