@@ -273,6 +273,7 @@ mod tests {
             allocatable: Resources::new(),
             launched_at: Some("2026-01-01T00:30:00Z".parse().unwrap()),
             is_terminating: false,
+            is_stopped: false,
         }
     }
 
