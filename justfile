@@ -31,6 +31,10 @@ story word:
 pure:
     cargo test -p apis -p hooks -p scheduling -p state -p disruption -p cloudprovider -p parity -p solution-checker
 
+# What is not for every day, optimised: more random worlds, larger problems, the invariants of every story. CI runs it, too.
+deep:
+    cargo test --release -p scheduling -p disruption
+
 lint:
     cargo fmt --check
     cargo clippy --workspace --all-targets -- -D warnings

@@ -1,7 +1,7 @@
 //! Compiles the built-in policies for the target, so that a start maps code instead of making it.
 
 #[cfg(feature = "precompiled")]
-#[path = "src/guest_config.rs"]
+#[path = "src/guest/guest_config.rs"]
 mod guest_config;
 
 use std::error::Error;
@@ -20,7 +20,7 @@ type Code = (PathBuf, Vec<u8>);
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={BUILTINS}");
-    println!("cargo::rerun-if-changed=src/guest_config.rs");
+    println!("cargo::rerun-if-changed=src/guest/guest_config.rs");
     println!("cargo::rerun-if-changed=build.rs");
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("no OUT_DIR")?);
     let mut components = Vec::new();

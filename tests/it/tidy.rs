@@ -237,7 +237,7 @@ fn one_place_of_the_host_does_without_the_compilers_guard() {
         .collect();
     assert_eq!(
         places,
-        [("host/policy/src/precompiled.rs".to_owned(), 1)],
+        [("host/policy/src/guest/precompiled.rs".to_owned(), 1)],
         "unsafe code needs a reason that none but the loader of built-ins has"
     );
 }

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::builtin;
@@ -87,17 +86,6 @@ impl ApiServer {
                 .get(resource, &key)
                 .ok_or_else(|| StatusError::not_found(resource, name))
         })
-    }
-
-    /// One object as its typed form.
-    pub fn get_as<T: DeserializeOwned>(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        name: &str,
-    ) -> Result<T, StatusError> {
-        let object = self.get(resource, namespace, name)?;
-        T::deserialize(&*object).map_err(|e| StatusError::internal(e.to_string()))
     }
 
     /// The selected objects, in order of namespace and name. A kind that is not served has none.

@@ -49,8 +49,6 @@ impl Resource {
     pub const NAMESPACES: Self = Self::fixed("", "namespaces");
     /// core/v1 config maps.
     pub const CONFIG_MAPS: Self = Self::fixed("", "configmaps");
-    /// core/v1 secrets.
-    pub const SECRETS: Self = Self::fixed("", "secrets");
     /// core/v1 services.
     pub const SERVICES: Self = Self::fixed("", "services");
     /// core/v1 service accounts.
@@ -65,8 +63,6 @@ impl Resource {
     pub const REPLICATION_CONTROLLERS: Self = Self::fixed("", "replicationcontrollers");
     /// core/v1 pod templates.
     pub const POD_TEMPLATES: Self = Self::fixed("", "podtemplates");
-    /// core/v1 endpoints.
-    pub const ENDPOINTS: Self = Self::fixed("", "endpoints");
     /// apps/v1 deployments.
     pub const DEPLOYMENTS: Self = Self::fixed("apps", "deployments");
     /// apps/v1 replica sets.
@@ -75,8 +71,6 @@ impl Resource {
     pub const STATEFUL_SETS: Self = Self::fixed("apps", "statefulsets");
     /// apps/v1 daemon sets.
     pub const DAEMON_SETS: Self = Self::fixed("apps", "daemonsets");
-    /// apps/v1 controller revisions.
-    pub const CONTROLLER_REVISIONS: Self = Self::fixed("apps", "controllerrevisions");
     /// batch/v1 jobs.
     pub const JOBS: Self = Self::fixed("batch", "jobs");
     /// batch/v1 cron jobs.
@@ -89,15 +83,10 @@ impl Resource {
     pub const STORAGE_CLASSES: Self = Self::fixed("storage.k8s.io", "storageclasses");
     /// storage.k8s.io/v1 CSI nodes.
     pub const CSI_NODES: Self = Self::fixed("storage.k8s.io", "csinodes");
-    /// storage.k8s.io/v1 CSI drivers.
-    pub const CSI_DRIVERS: Self = Self::fixed("storage.k8s.io", "csidrivers");
     /// storage.k8s.io/v1 volume attachments.
     pub const VOLUME_ATTACHMENTS: Self = Self::fixed("storage.k8s.io", "volumeattachments");
     /// scheduling.k8s.io/v1 priority classes.
     pub const PRIORITY_CLASSES: Self = Self::fixed("scheduling.k8s.io", "priorityclasses");
-    /// autoscaling/v2 horizontal pod autoscalers.
-    pub const HORIZONTAL_POD_AUTOSCALERS: Self =
-        Self::fixed("autoscaling", "horizontalpodautoscalers");
     /// Custom resource definitions.
     pub const CUSTOM_RESOURCE_DEFINITIONS: Self =
         Self::fixed("apiextensions.k8s.io", "customresourcedefinitions");

@@ -243,12 +243,6 @@ impl Selection {
         Ok(self)
     }
 
-    /// Narrows by a field selector such as `spec.nodeName=a`.
-    pub fn fielded(mut self, selector: &str) -> Result<Self, StatusError> {
-        self.fields = FieldSelector::parse(selector)?;
-        Ok(self)
-    }
-
     pub(super) fn is_everything(&self) -> bool {
         self.namespace.is_none() && self.is_by_namespace()
     }

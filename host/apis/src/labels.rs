@@ -213,7 +213,7 @@ pub const UNREACHABLE_TAINT_KEY: &str = "node.kubernetes.io/unreachable";
 pub const CLOUD_PROVIDER_UNINITIALIZED_TAINT_KEY: &str =
     "node.cloudprovider.kubernetes.io/uninitialized";
 /// Taints with this prefix come and go with a node's readiness gates.
-pub const READINESS_TAINT_PREFIX: &str = "readiness.k8s.io/";
+const READINESS_TAINT_PREFIX: &str = "readiness.k8s.io/";
 
 /// Taint effect.
 pub const NO_SCHEDULE: &str = "NoSchedule";
@@ -338,7 +338,7 @@ pub const WELL_KNOWN_AWS: [&str; 29] = [
 ];
 
 /// Domains in which only well-known labels may be set; their sub-domains count too.
-pub const RESTRICTED_DOMAINS: [&str; 2] = [GROUP, AWS_GROUP];
+const RESTRICTED_DOMAINS: [&str; 2] = [GROUP, AWS_GROUP];
 
 /// Whether the label is known to the core or the provider.
 ///
@@ -348,7 +348,7 @@ pub fn is_well_known(key: &str) -> bool {
 }
 
 /// Whether the key lies in a restricted domain (without asking whether it is well-known).
-pub fn is_restricted_domain(key: &str) -> bool {
+fn is_restricted_domain(key: &str) -> bool {
     let Some((domain, _)) = key.split_once('/') else {
         return false;
     };

@@ -18,6 +18,7 @@ pub mod fnv;
 #[cfg(feature = "objects")]
 pub mod hash;
 pub mod labels;
+pub mod manifest;
 #[cfg(feature = "objects")]
 pub mod nodeclaim;
 #[cfg(feature = "objects")]

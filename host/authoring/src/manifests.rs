@@ -9,6 +9,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use apis::manifest::split_documents;
 use serde_json::Value;
 
 /// One object to apply and where it came from.
@@ -167,30 +168,6 @@ fn manifest_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
-}
-
-/// Cuts at lines that are `---`, and tells the line each document begins at.
-fn split_documents(text: &str) -> Vec<(usize, &str)> {
-    let mut documents = Vec::new();
-    let mut start = 0;
-    let mut start_line = 1;
-    let mut offset = 0;
-    for (index, line) in text.split_inclusive('\n').enumerate() {
-        let is_separator = line.trim_end() == "---" || line.starts_with("--- ");
-        if is_separator {
-            documents.push((start_line, &text[start..offset]));
-            start = offset + line.len();
-            start_line = index + 2;
-        }
-        offset += line.len();
-    }
-    documents.push((start_line, &text[start..]));
-    documents.retain(|(_, document)| {
-        document
-            .lines()
-            .any(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'))
-    });
-    documents
 }
 
 /// What `${NAME}` stands for in the manifests of a simulated cluster.

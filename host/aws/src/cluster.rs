@@ -9,7 +9,7 @@ use cloudprovider::CloudProviderError;
 
 use crate::error::{invalid, other};
 use crate::options::AwsOptions;
-use crate::seam::EksApi;
+use crate::sdk::SdkClients;
 
 /// A cluster as EKS describes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct DescribedCluster {
 
 /// Asks EKS for the cluster of that name.
 pub async fn describe_cluster(
-    eks: &dyn EksApi,
+    eks: &SdkClients,
     name: &str,
 ) -> Result<DescribedCluster, CloudProviderError> {
     let input = DescribeClusterInput::builder().name(name).build();

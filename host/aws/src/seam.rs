@@ -45,7 +45,6 @@ use aws_sdk_ec2::operation::run_instances::{RunInstancesInput, RunInstancesOutpu
 use aws_sdk_ec2::operation::terminate_instances::{
     TerminateInstancesInput, TerminateInstancesOutput,
 };
-use aws_sdk_eks::operation::describe_cluster::{DescribeClusterInput, DescribeClusterOutput};
 use aws_sdk_iam::operation::add_role_to_instance_profile::{
     AddRoleToInstanceProfileInput, AddRoleToInstanceProfileOutput,
 };
@@ -277,16 +276,6 @@ pub trait IamApi: Send + Sync {
         &self,
         input: ListInstanceProfilesInput,
     ) -> ApiResult<ListInstanceProfilesOutput>;
-}
-
-/// The EKS operations in use.
-#[async_trait]
-pub trait EksApi: Send + Sync {
-    /// One cluster.
-    async fn describe_cluster(
-        &self,
-        input: DescribeClusterInput,
-    ) -> ApiResult<DescribeClusterOutput>;
 }
 
 /// The SSM operations in use.

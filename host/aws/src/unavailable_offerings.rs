@@ -12,9 +12,9 @@ use jiff::{SignedDuration, Timestamp};
 use crate::cache::{after, lock};
 
 /// How long a mark lasts.
-pub const UNAVAILABLE_TTL: SignedDuration = SignedDuration::from_mins(3);
+const UNAVAILABLE_TTL: SignedDuration = SignedDuration::from_mins(3);
 /// How far back refusals are counted for the ranking policy.
-pub const HISTORY_WINDOW: SignedDuration = SignedDuration::from_mins(30);
+const HISTORY_WINDOW: SignedDuration = SignedDuration::from_mins(30);
 /// Refusals remembered per offering; more tell a policy nothing new.
 const HISTORY_LEN: usize = 32;
 

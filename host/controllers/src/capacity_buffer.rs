@@ -72,7 +72,9 @@ impl CapacityBufferController {
     ) -> Result<Action, ReconcileError> {
         let api = Api::namespaced(self.shell.client.clone(), &key.namespace);
         patch(&api, before, after, PatchTarget::Status).await?;
-        self.batcher.trigger(&before.uid().unwrap_or_default());
+        if let Some(uid) = before.uid() {
+            self.batcher.trigger(&uid);
+        }
         Ok(AGAIN)
     }
 }
@@ -112,14 +114,12 @@ fn decide(observed: &Observed, now: Timestamp) -> CapacityBuffer {
     after
 }
 
-/// Says in the status of every buffer whether its room is there, and remembers the nodes that hold it.
+/// Says in the status of every buffer whether its room is there.
 pub(crate) async fn write_rooms(shell: &Shell, snapshot: &Snapshot, solution: &Solution) {
     if !shell.settings.feature_gates.capacity_buffer {
         return;
     }
-    let (headrooms, nodes) = capacity_buffer::headrooms(snapshot, solution);
-    shell.buffer_nodes.set(nodes);
-    for (key, headroom) in headrooms {
+    for (key, headroom) in capacity_buffer::headrooms(snapshot, solution) {
         let api: Api<CapacityBuffer> = Api::namespaced(shell.client.clone(), &key.namespace);
         // Its conditions change from two sides, so what the API has now counts.
         let Ok(Some(buffer)) = api.get_opt(&key.name).await else {

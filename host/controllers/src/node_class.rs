@@ -88,7 +88,7 @@ impl NodeClassController {
                     .finalizers_mut()
                     .push(labels::EC2_NODE_CLASS_TERMINATION_FINALIZER.to_owned());
                 self.write(class, &after, PatchTarget::Main).await?;
-                Ok(Action::RequeueAfter(Duration::ZERO))
+                Ok(Action::NOW)
             }
             Step::Resolve => self.resolve(class).await,
             Step::AwaitClaims(claims) => {

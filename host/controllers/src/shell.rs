@@ -39,7 +39,6 @@ use crate::shell::error::ReconcileError;
 use crate::shell::journal::Journal;
 use crate::shell::metrics::Metrics;
 use crate::shell::model::Model;
-use crate::shell::notes::buffer_nodes::BufferNodes;
 use crate::shell::notes::deletion_costs::DeletionCosts;
 use crate::shell::notes::launching::Launching;
 use crate::shell::notes::overlays::Overlays;
@@ -76,7 +75,6 @@ pub(crate) struct Shell {
     pub(crate) nominations: Nominations,
     pub(crate) registration_health: RegistrationHealth,
     pub(crate) overlays: Arc<Overlays>,
-    pub(crate) buffer_nodes: BufferNodes,
     /// What claims are about to become.
     pub(crate) launching: Launching,
     /// A pod left a node that stays.
@@ -120,7 +118,6 @@ impl Shell {
             launching: Launching::default(),
             registration_health: RegistrationHealth::default(),
             overlays: Arc::default(),
-            buffer_nodes: BufferNodes::default(),
             room_freed: Notify::new(),
             static_pending: StaticPending::default(),
             turn: Turn::default(),

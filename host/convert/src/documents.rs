@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use apis::manifest::split_documents;
 use serde_json::{Value, json};
 
 /// `apiVersion` under which objects of AWS' answers go, so that they have a kind and a name as all others.
@@ -208,27 +209,6 @@ impl ConversionInput {
             object: json!({"apiVersion": AWS, "kind": kind, "metadata": {"name": name}, "spec": item}),
         });
     }
-}
-
-/// Cuts at lines that are `---`, and tells the line at which each document begins.
-fn split_documents(text: &str) -> Vec<(usize, &str)> {
-    let mut documents = Vec::new();
-    let (mut start, mut start_line, mut offset) = (0, 1, 0);
-    for (index, line) in text.split_inclusive('\n').enumerate() {
-        if line.trim_end() == "---" || line.starts_with("--- ") {
-            documents.push((start_line, &text[start..offset]));
-            start = offset + line.len();
-            start_line = index + 2;
-        }
-        offset += line.len();
-    }
-    documents.push((start_line, &text[start..]));
-    documents.retain(|(_, document)| {
-        document
-            .lines()
-            .any(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'))
-    });
-    documents
 }
 
 /// The items of a list of JSON that ends before its end.

@@ -38,7 +38,7 @@ impl Fate {
     }
 
     /// Whether the result is less than what was given.
-    pub const fn is_loss(self) -> bool {
+    const fn is_loss(self) -> bool {
         matches!(self, Self::Lost | Self::LeftOut)
     }
 }

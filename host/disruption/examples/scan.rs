@@ -81,7 +81,6 @@ fn main() -> Result<(), Failure> {
             types: &types_by_pool,
             pools: &pools,
             queued: &BTreeSet::new(),
-            buffer_nodes: &BTreeSet::new(),
             history: &History::default(),
             memory: &memory,
             options: &options,

@@ -5,16 +5,14 @@
 //! and `disruption/helpers.go` (`BuildDisruptionBudgetMapping`).
 
 pub(crate) mod pools;
+mod window;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apis::NodePool;
-use apis::duration::GoDuration;
 use apis::nodepool::{Budget, DisruptionReason};
-use croner::Cron;
-use croner::parser::{CronParser, Seconds, Year};
-use jiff::{Timestamp, Zoned, tz::TimeZone};
+use jiff::Timestamp;
 use scheduling::ranking::PolicyUse;
 use state::Snapshot;
 
@@ -23,6 +21,8 @@ use crate::hooks::{
     DeclaredBudget,
 };
 pub use pools::{BudgetWorld, Targets, pools, targets};
+pub use window::InvalidBudget;
+use window::window;
 
 /// What may still be disrupted in this loop.
 #[derive(Debug, Clone, Default)]
@@ -240,22 +240,6 @@ fn resolve(budget: &Budget, total: u32, now: Timestamp) -> DeclaredBudget {
     }
 }
 
-/// Why the schedule of a budget cannot be understood.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidBudget {
-    /// The cron text.
-    #[error("schedule {schedule:?}: {reason}")]
-    Schedule {
-        /// As written.
-        schedule: String,
-        /// What is wrong.
-        reason: String,
-    },
-    /// The number of nodes.
-    #[error("nodes {0:?} is neither a number nor a percentage")]
-    Nodes(String),
-}
-
 /// The first thing wrong with the budgets of each pool.
 fn invalid(snapshot: &Snapshot, now: Timestamp) -> BTreeMap<String, InvalidBudget> {
     let first = |pool: &NodePool| {
@@ -272,224 +256,5 @@ fn invalid(snapshot: &Snapshot, now: Timestamp) -> BTreeMap<String, InvalidBudge
         .collect()
 }
 
-/// Whether a budget is in force, and when that changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct BudgetWindow {
-    is_open: bool,
-    next_change_seconds: u32,
-}
-
-fn window(budget: &Budget, now: Timestamp) -> Result<BudgetWindow, InvalidBudget> {
-    let Some(schedule) = &budget.schedule else {
-        return Ok(BudgetWindow {
-            is_open: true,
-            next_change_seconds: 0,
-        });
-    };
-    let cron = parse(schedule)?;
-    let duration = budget
-        .duration
-        .unwrap_or(GoDuration::ZERO)
-        .to_signed_duration();
-    let always = BudgetWindow {
-        is_open: true,
-        next_change_seconds: 0,
-    };
-    let Ok(from) = now.checked_sub(duration) else {
-        return Ok(always);
-    };
-    // Strictly after, so that the window is closed at its end.
-    let Some(start) = next(&cron, from) else {
-        // A day that never comes, such as 30 February: keep the budget, it can only hold back.
-        return Ok(always);
-    };
-    let is_open = start <= now;
-    let change = if is_open {
-        start.checked_add(duration).unwrap_or(Timestamp::MAX)
-    } else {
-        start
-    };
-    let seconds = change.duration_since(now).as_secs().max(1);
-    Ok(BudgetWindow {
-        is_open,
-        next_change_seconds: u32::try_from(seconds).unwrap_or(u32::MAX),
-    })
-}
-
-fn parse(schedule: &str) -> Result<Cron, InvalidBudget> {
-    let invalid = |reason: &str| InvalidBudget::Schedule {
-        schedule: schedule.to_owned(),
-        reason: reason.to_owned(),
-    };
-    let text = schedule.trim();
-    if text.starts_with('@')
-        && ![
-            "@annually",
-            "@yearly",
-            "@monthly",
-            "@weekly",
-            "@daily",
-            "@midnight",
-            "@hourly",
-        ]
-        .contains(&text)
-    {
-        return Err(invalid("unknown macro"));
-    }
-    if text == "@midnight" {
-        return parse("@daily");
-    }
-    let parser = CronParser::builder()
-        .seconds(Seconds::Disallowed)
-        .year(Year::Disallowed)
-        .build();
-    parser
-        .parse(text)
-        .map_err(|error| invalid(&error.to_string()))
-}
-
-fn next(cron: &Cron, after: Timestamp) -> Option<Timestamp> {
-    let from: Zoned = after.to_zoned(TimeZone::UTC);
-    cron.find_next_occurrence(&from, false)
-        .ok()
-        .map(|it| it.timestamp())
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn budget(
-        nodes: &str,
-        schedule: Option<(&str, i64)>,
-        reasons: Option<Vec<DisruptionReason>>,
-    ) -> Budget {
-        Budget {
-            nodes: nodes.to_owned(),
-            schedule: schedule.map(|it| it.0.to_owned()),
-            duration: schedule.map(|it| GoDuration::from_seconds(it.1)),
-            reasons,
-        }
-    }
-
-    fn allowed(budgets: &[Budget], total: u32, now: &str, reason: BudgetReason) -> u32 {
-        let now = now.parse().unwrap();
-        BudgetPool {
-            declared: budgets.iter().map(|it| resolve(it, total, now)).collect(),
-            ..BudgetPool::default()
-        }
-        .declared_allowed(reason)
-    }
-
-    #[test]
-    fn a_budget_is_in_force_from_its_start_until_just_before_its_end() {
-        // 2026-11-20 is a Friday.
-        let weekdays = [budget("0", Some(("0 9 * * mon-fri", 8 * 3600)), None)];
-        for (now, expected) in [
-            ("2026-11-20T08:59:59Z", u32::MAX),
-            ("2026-11-20T09:00:00Z", 0),
-            ("2026-11-20T16:59:59Z", 0),
-            ("2026-11-20T17:00:00Z", u32::MAX),
-            ("2026-11-21T12:00:00Z", u32::MAX),
-        ] {
-            assert_eq!(
-                allowed(&weekdays, 10, now, BudgetReason::Empty),
-                expected,
-                "{now}"
-            );
-        }
-    }
-
-    #[test]
-    fn the_least_budget_that_covers_the_reason_counts() {
-        use DisruptionReason::{Drifted, Empty};
-        let drift_off = budget("0", None, Some(vec![Drifted]));
-        for (budgets, total, reason, expected) in [
-            (
-                vec![budget("20%", None, None), drift_off.clone()],
-                19,
-                BudgetReason::Drifted,
-                0,
-            ),
-            (
-                vec![budget("20%", None, None), drift_off],
-                19,
-                BudgetReason::Underutilized,
-                4,
-            ),
-            (
-                vec![budget("5", None, Some(vec![Empty]))],
-                19,
-                BudgetReason::Drifted,
-                u32::MAX,
-            ),
-            (vec![budget("10%", None, None)], 1, BudgetReason::Empty, 1),
-            (vec![budget("0%", None, None)], 100, BudgetReason::Empty, 0),
-            (
-                vec![budget("3", None, Some(vec![]))],
-                10,
-                BudgetReason::Empty,
-                u32::MAX,
-            ),
-            (vec![], 10, BudgetReason::Empty, u32::MAX),
-        ] {
-            let got = allowed(&budgets, total, "2026-11-20T08:00:00Z", reason);
-            assert_eq!(got, expected, "{budgets:?} {reason:?}");
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_understood_allows_nothing() {
-        for bad in [
-            budget("100", Some(("not a schedule at all", 3600)), None),
-            budget("100", Some(("61 * * * *", 3600)), None),
-            budget("100", Some(("* * * * * *", 3600)), None),
-            budget("100", Some(("@never", 3600)), None),
-            budget("ten", None, None),
-            budget(
-                "100",
-                Some(("61 * * * *", 3600)),
-                Some(vec![DisruptionReason::Drifted]),
-            ),
-        ] {
-            let got = allowed(
-                std::slice::from_ref(&bad),
-                10,
-                "2026-11-20T08:00:00Z",
-                BudgetReason::Empty,
-            );
-            assert_eq!(got, 0, "{bad:?}");
-        }
-    }
-
-    #[test]
-    fn a_policy_narrows_and_only_authority_widens() {
-        let asked = |allowed, replaces_declared| Allowance {
-            pool: 0,
-            reason: BudgetReason::Empty,
-            allowed,
-            why: "policy".to_owned(),
-            replaces_declared,
-        };
-        for (declared, asked, expected) in [
-            (5, None, 5),
-            (5, Some(asked(2, false)), 2),
-            (5, Some(asked(9, false)), 5),
-            (5, Some(asked(9, true)), 9),
-        ] {
-            assert_eq!(combine(declared, asked.as_ref()).0, expected);
-        }
-    }
-
-    #[test]
-    fn macros_and_windows_tell_their_next_change() {
-        let daily = budget("0", Some(("@daily", 3600)), None);
-        let at = |now: &str| resolve(&daily, 10, now.parse().unwrap());
-        let open = at("2026-11-20T00:30:00Z");
-        assert!(open.active);
-        assert_eq!(open.next_change_seconds, 1800);
-        let closed = at("2026-11-20T23:00:00Z");
-        assert!(!closed.active);
-        assert_eq!(closed.next_change_seconds, 3600);
-    }
-}
+mod tests;

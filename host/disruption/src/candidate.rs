@@ -3,7 +3,10 @@
 //! Answers to Karpenter's `disruption/types.go` (`NewCandidate`) and `state/statenode.go`
 //! (`ValidateNodeDisruptable`). Checks the rules that hold for every method, not those of one.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod list_price;
+mod pod_block;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use apis::labels;
@@ -13,13 +16,13 @@ use scheduling::instance_type::InstanceType;
 use scheduling::pod::Pod;
 use state::ledger::OutcomeId;
 use state::pod::PodLife;
-use state::pod_disruption_budget::PdbVerdict;
 use state::{Snapshot, StateNode};
 
 use crate::method::DisruptionClass;
-
-/// Instance types by NodePool.
-pub type TypesByPool = BTreeMap<String, Arc<[Arc<InstanceType>]>>;
+use list_price::price_of;
+pub use list_price::{TypesByPool, list_price};
+pub use pod_block::PodBlock;
+use pod_block::pod_block;
 
 /// A node that may be disrupted.
 #[derive(Debug, Clone)]
@@ -46,17 +49,6 @@ pub struct Candidate {
     pub requests: Resources,
     /// Number of bound pods.
     pub pods: u32,
-}
-
-/// A pod that stands in the way.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PodBlock {
-    /// Which rule.
-    pub outcome: OutcomeId,
-    /// The pod, or the PodDisruptionBudgets that hold it.
-    pub about: String,
-    /// For events.
-    pub message: String,
 }
 
 /// A node that may not be disrupted.
@@ -324,54 +316,6 @@ impl Candidate {
     /// Whether `consolidateAfter` has passed.
     pub fn is_consolidatable(&self) -> bool {
         self.node.is_consolidatable()
-    }
-}
-
-/// The list price of a node, USD an hour; 0 while its pool's types do not have it.
-pub fn list_price(types: &TypesByPool, node: &StateNode) -> f64 {
-    let of_pool = node.node_pool().and_then(|pool| types.get(pool));
-    let mut types = of_pool.into_iter().flat_map(|it| it.iter());
-    let name = node.label(labels::INSTANCE_TYPE);
-    let instance_type = types.find(|it| it.name == name);
-    instance_type.map_or(0.0, |it| price_of(it, node))
-}
-
-fn price_of(instance_type: &InstanceType, node: &StateNode) -> f64 {
-    let zone = node.label(labels::TOPOLOGY_ZONE);
-    let offering = instance_type.offering(zone, node.label(labels::CAPACITY_TYPE));
-    offering.map_or(0.0, |it| it.price_per_hour)
-}
-
-/// What about a pod blocks the graceful disruption of its node.
-fn pod_block(snapshot: &Snapshot, pod: &Pod, now: Timestamp) -> Option<PodBlock> {
-    if pod.is_active() && pod.is_protected(now) {
-        return Some(PodBlock {
-            outcome: OutcomeId::NodePodDoNotDisrupt,
-            about: pod.key.to_string(),
-            message: format!(
-                "Pod has \"karpenter.sh/do-not-disrupt\" annotation (Pod={})",
-                pod.key
-            ),
-        });
-    }
-    if !pod.is_evictable(now) {
-        return None;
-    }
-    match snapshot.pdbs().verdict(pod) {
-        PdbVerdict::Free => None,
-        PdbVerdict::Many(names) => Some(PodBlock {
-            outcome: OutcomeId::NodePodManyPdbs,
-            message: format!(
-                "Eviction does not support multiple PDBs (PodDisruptionBudget=[{}])",
-                names.join(" ")
-            ),
-            about: names.join(" "),
-        }),
-        PdbVerdict::Blocked(name) => Some(PodBlock {
-            outcome: OutcomeId::NodePodPdbBlocked,
-            message: format!("PDB prevents pod evictions (PodDisruptionBudget=[{name}])"),
-            about: name,
-        }),
     }
 }
 

@@ -66,7 +66,7 @@ fn eligible<'s>(scan: &mut Scan<'s, '_>) -> Vec<&'s Candidate> {
     let scene = scan.scene;
     let mut eligible = Vec::new();
     for candidate in &scene.candidates {
-        if candidate.is_empty() && scene.input.buffer_nodes.contains(candidate.name()) {
+        if candidate.is_empty() && scene.buffer_nodes().contains(candidate.name()) {
             scan.note(candidate, Obstacle::new(OutcomeId::NodeHoldsBuffer, ""));
             continue;
         }

@@ -3,25 +3,22 @@
 //! Nothing waits here: replacements are ready at once and every pod runs again where the simulation put it. For
 //! `mortise simulate` and for tests that judge an end state; Karpenter has no such tool.
 
+mod new_node;
 mod report;
 
 pub use report::{DisruptionReport, ReportedCommand, ReportedNode, ReportedOutcome};
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use apis::{NodeClaim, NodeClaimStatus, ObjectKey, conditions, labels};
-use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{Node, NodeCondition, NodeSpec, NodeStatus, Pod};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
-use scheduling::instance_type::InstanceType;
+use apis::{NodeClaim, ObjectKey, conditions};
+use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use scheduling::pod::PodKey;
 use scheduling::problem::Options;
-use scheduling::solution::NewClaim;
-use scheduling::{Interrupt, Prepared, TableCache, solve_prepared};
+use scheduling::{Interrupt, TableCache};
 use state::pod::PodLife;
-use state::provisioning::{PoolTypes, problem_for_provisioning};
-use state::{Cluster, Event, Snapshot, capacity_buffer};
+use state::provisioning::PoolTypes;
+use state::{Cluster, Event, Snapshot};
 
 use crate::candidate::{Candidate, Candidates, TypesByPool, list_price};
 use crate::command::Command;
@@ -33,6 +30,7 @@ use crate::memory::Memory;
 use crate::method::Method;
 use crate::repair::policies::RepairPolicies;
 use crate::simulation::{Purpose, SimulationInput, Simulator};
+use new_node::node;
 
 /// How far the clock moves on between two loops.
 const LOOP_SECONDS: i64 = 30;
@@ -85,13 +83,11 @@ pub fn look(
 ) -> Decision {
     let snapshot = cluster.snapshot();
     let (none, tables) = (BTreeSet::new(), TableCache::default());
-    let buffer_nodes = buffer_nodes(&snapshot, stage, &tables, interrupt);
     let input = DisruptionInput {
         snapshot: &snapshot,
         types: stage.types,
         pools: stage.pools,
         queued: &none,
-        buffer_nodes: &buffer_nodes,
         history,
         memory,
         options: stage.options,
@@ -100,23 +96,6 @@ pub fn look(
         tables: &tables,
     };
     decide(input, stage.hooks, interrupt)
-}
-
-/// Nodes that hold the room of CapacityBuffers, as a provisioning pass would find them.
-fn buffer_nodes(
-    snapshot: &Snapshot,
-    stage: &EndStateInput<'_>,
-    tables: &TableCache,
-    interrupt: &Interrupt,
-) -> BTreeSet<String> {
-    if snapshot.capacity_buffers().len() == 0 {
-        return BTreeSet::new();
-    }
-    let (options, now) = (stage.options.clone(), stage.options.now);
-    let problem = problem_for_provisioning(snapshot, stage.pools, options, now).problem;
-    let prepared = Prepared::new(&problem, stage.hooks.rank, tables);
-    let solution = solve_prepared(&problem, &prepared, interrupt);
-    capacity_buffer::headrooms(snapshot, &solution).1
 }
 
 /// Looks and acts until there is nothing left to do, or for so many loops.
@@ -249,103 +228,4 @@ fn placements(
     taken
         .flat_map(|(node, pods)| pods.into_iter().map(move |pod| (pod, node.clone())))
         .collect()
-}
-
-/// The node that a replacement becomes, ready to use.
-fn node(
-    stage: &EndStateInput<'_>,
-    replacement: &NewClaim,
-    name: &str,
-    now: Timestamp,
-) -> Option<[Event; 2]> {
-    let pool = stage.pools.iter().find(|it| {
-        let name = it.node_pool.metadata.name.as_deref();
-        name == Some(replacement.pool.as_str())
-    })?;
-    let best = &replacement.best;
-    let mut types = pool.instance_types.iter();
-    let instance_type = types.find(|it| it.name == best.instance_type)?;
-    let mut claim = replacement.to_node_claim(&pool.node_pool, stage.options.seed);
-    let mut labels = claim.metadata.labels.take().unwrap_or_default();
-    for requirement in instance_type.requirements.iter() {
-        let mut values = requirement.values();
-        if let (Some(value), None) = (values.next(), values.next()) {
-            labels.insert(requirement.key().to_owned(), value.to_owned());
-        }
-    }
-    for (key, value) in [
-        (labels::INSTANCE_TYPE, best.instance_type.as_str()),
-        (labels::TOPOLOGY_ZONE, best.zone.as_str()),
-        (labels::CAPACITY_TYPE, best.capacity_type.as_str()),
-        (labels::HOSTNAME, name),
-        (labels::REGISTERED, "true"),
-        (labels::INITIALIZED, "true"),
-    ] {
-        labels.insert(key.to_owned(), value.to_owned());
-    }
-    let metadata = ObjectMeta {
-        name: Some(name.to_owned()),
-        uid: Some(name.to_owned()),
-        creation_timestamp: Some(Time(now)),
-        labels: Some(labels),
-        ..claim.metadata.clone()
-    };
-    claim.metadata = metadata.clone();
-    let provider_id = format!("model:///{}/{name}", best.zone);
-    claim.status = Some(status(instance_type, &provider_id, name, now));
-    let object = ready_node(&claim, metadata, provider_id);
-    Some([
-        Event::applied(Arc::new(claim)),
-        Event::applied(Arc::new(object)),
-    ])
-}
-
-fn status(
-    instance_type: &InstanceType,
-    provider_id: &str,
-    name: &str,
-    now: Timestamp,
-) -> NodeClaimStatus {
-    let condition = |kind: &str| Condition {
-        type_: kind.to_owned(),
-        status: "True".to_owned(),
-        last_transition_time: Time(now),
-        message: String::new(),
-        observed_generation: None,
-        reason: kind.to_owned(),
-    };
-    NodeClaimStatus {
-        provider_id: Some(provider_id.to_owned()),
-        node_name: Some(name.to_owned()),
-        capacity: instance_type.capacity.to_list(),
-        allocatable: instance_type.allocatable().to_list(),
-        conditions: DONE.map(condition).to_vec(),
-        ..NodeClaimStatus::default()
-    }
-}
-
-fn ready_node(claim: &NodeClaim, metadata: ObjectMeta, provider_id: String) -> Node {
-    let status = claim.status.clone().unwrap_or_default();
-    Node {
-        metadata: ObjectMeta {
-            owner_references: None,
-            generate_name: None,
-            ..metadata
-        },
-        spec: Some(NodeSpec {
-            provider_id: Some(provider_id),
-            taints: Some(claim.spec.taints.clone()).filter(|it| !it.is_empty()),
-            ..NodeSpec::default()
-        }),
-        status: Some(NodeStatus {
-            capacity: Some(status.capacity),
-            allocatable: Some(status.allocatable),
-            conditions: Some(vec![NodeCondition {
-                type_: "Ready".to_owned(),
-                status: "True".to_owned(),
-                ..NodeCondition::default()
-            }]),
-            ..NodeStatus::default()
-        }),
-    }
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use state::ledger::{NodeOutcome, OutcomeId};
 
 use crate::candidate::{Blocked, Candidate};
+use crate::command::Command;
 use crate::consolidation::eligibility::eligibility;
 use crate::obstacle::Obstacle;
 
@@ -41,15 +42,15 @@ impl<'s> Findings<'s> {
         }
     }
 
-    /// The last word on a node. `is_decided`: a command goes first.
-    pub(crate) fn of(&self, candidate: &Candidate, is_decided: bool) -> NodeFinding {
+    /// The last word on a node, where these commands go first.
+    pub(crate) fn of(&self, candidate: &Candidate, commands: &[Command]) -> NodeFinding {
         let last = self.last.get(candidate.name());
         let is_chosen = last.is_some_and(|it| it.outcome.is_chosen());
         let of_drift = self.of_drift.get(candidate.name());
         let of_drift = of_drift.filter(|_| !is_chosen);
         let obstacle = of_drift.or(last).cloned();
         NodeFinding {
-            obstacle: obstacle.unwrap_or_else(|| unexamined(candidate, is_decided)),
+            obstacle: obstacle.unwrap_or_else(|| unexamined(candidate, commands)),
             keeps_drifted: of_drift.is_some(),
             is_chosen,
         }
@@ -57,13 +58,13 @@ impl<'s> Findings<'s> {
 }
 
 /// What to say of a node that no method came to.
-fn unexamined(candidate: &Candidate, is_decided: bool) -> Obstacle {
+fn unexamined(candidate: &Candidate, commands: &[Command]) -> Obstacle {
     if let Some(block) = &candidate.pod_block {
         return Obstacle::new(block.outcome, block.message.clone());
     }
     match eligibility(candidate) {
         Err(obstacle) => obstacle,
-        Ok(()) if is_decided => {
+        Ok(()) if !commands.is_empty() => {
             Obstacle::new(OutcomeId::NodeOutranked, "another command goes first")
         }
         Ok(()) => Obstacle::new(OutcomeId::NodeWithoutReason, ""),

@@ -29,8 +29,6 @@ pub struct DisruptionInput<'a> {
     pub pools: &'a [PoolTypes],
     /// Claims that a command is about already.
     pub queued: &'a BTreeSet<String>,
-    /// Nodes that capacity buffers rely on, by name.
-    pub buffer_nodes: &'a BTreeSet<String>,
     /// Finished moves.
     pub history: &'a History,
     /// What the loop before left behind.

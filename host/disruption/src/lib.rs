@@ -6,6 +6,7 @@
 
 pub mod appraisal;
 pub mod budgets;
+mod buffers;
 pub mod candidate;
 pub mod command;
 pub mod consolidation;

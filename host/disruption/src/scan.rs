@@ -247,7 +247,7 @@ impl<'s, 'a> Scan<'s, 'a> {
             self.memory.costs.clone_from(costs);
         }
         for candidate in &scene.candidates {
-            let finding = self.findings.of(candidate, !commands.is_empty());
+            let finding = self.findings.of(candidate, &commands);
             let obstacle = finding.obstacle;
             self.memory.findings.insert(
                 candidate.claim().to_owned(),

@@ -5,6 +5,7 @@
 //! at a command is given one as well.
 
 use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use apis::resources::Resources;
@@ -13,6 +14,7 @@ use scheduling::ranking::PolicyUse;
 
 use crate::appraisal::{Costs, EffectiveCosts};
 use crate::budgets::{Budgets, Targets};
+use crate::buffers;
 use crate::candidate::{Blocked, Candidate, Candidates};
 use crate::command::{Cost, Proposal};
 use crate::consolidation::lower_bound::LowerBound;
@@ -45,6 +47,7 @@ pub(crate) struct Scene<'a> {
     known_round: OnceCell<PolicyRound>,
     /// Positions of the candidates in the policy's order.
     order: OnceCell<Vec<usize>>,
+    buffer_nodes: OnceCell<BTreeSet<String>>,
     /// Policies asked, in order.
     uses: RefCell<Vec<PolicyUse>>,
 }
@@ -91,7 +94,14 @@ impl<'a> Scene<'a> {
             round: OnceCell::new(),
             known_round: OnceCell::new(),
             order: OnceCell::new(),
+            buffer_nodes: OnceCell::new(),
         }
+    }
+
+    /// Nodes that hold the room of CapacityBuffers, by name.
+    pub(crate) fn buffer_nodes(&self) -> &BTreeSet<String> {
+        self.buffer_nodes
+            .get_or_init(|| buffers::nodes(&self.world(), self.input.tables))
     }
 
     /// The policies that judge: what others held back or found nothing in is looked at again.

@@ -188,7 +188,7 @@ pub(crate) fn types_of<'a>(types: &'a TypesByPool, pool: &str) -> &'a [Arc<Insta
 }
 
 /// Reservations that a pool bound to full ones may wait for; `None` when it may buy something else.
-pub fn full_reservations(pool: &NodePool, types: &[Arc<InstanceType>]) -> Option<BTreeSet<String>> {
+fn full_reservations(pool: &NodePool, types: &[Arc<InstanceType>]) -> Option<BTreeSet<String>> {
     let admitted = admitted_by_template(pool, types);
     let is_elsewhere = |it: &&(&InstanceType, &scheduling::instance_type::Offering)| {
         !it.1.is_reserved() || it.1.is_launchable()

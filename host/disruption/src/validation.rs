@@ -21,8 +21,6 @@ use crate::method::Method;
 use crate::scene::Scene;
 use crate::simulation::{Purpose, Simulator};
 
-/// How long a command waits before it is looked at again.
-pub const VALIDATION_DELAY_SECONDS: u64 = 15;
 /// Most commands that wait at the same time: every loop meanwhile finds places for the pods of all of them.
 pub const WAITING_MAX: usize = 8;
 
@@ -178,7 +176,7 @@ fn survivors<'s>(
         let mut candidates = scene.candidates.iter();
         let candidate = candidates.find(|it| it.claim() == wanted.claim);
         let rejection = match candidate {
-            Some(it) if is_still_eligible(it, method, scene.input.buffer_nodes) => {
+            Some(it) if is_still_eligible(it, method, scene) => {
                 if budgets.take(&wanted.pool, method.budget_reason()) {
                     kept.push(it);
                     continue;
@@ -224,16 +222,12 @@ fn goes_on_without_some(command: &Command) -> bool {
     }
 }
 
-fn is_still_eligible(
-    candidate: &Candidate,
-    method: Method,
-    buffer_nodes: &BTreeSet<String>,
-) -> bool {
+fn is_still_eligible(candidate: &Candidate, method: Method, scene: &Scene<'_>) -> bool {
     candidate.block(method.class()).is_none()
         && match method {
             Method::Emptiness => {
                 emptiness::eligibility(candidate) == Ok(true)
-                    && !buffer_nodes.contains(candidate.name())
+                    && !scene.buffer_nodes().contains(candidate.name())
             }
             Method::Repair => true,
             Method::StaticDrift => crate::static_drift::is_eligible(candidate),

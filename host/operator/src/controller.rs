@@ -1,46 +1,39 @@
 //! `mortise controller`: the controllers on a Kubernetes API server, with EC2 or a simulated one.
 
+mod cloud;
+mod leading;
+
 use std::path::Path;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use aws::sdk::SdkClients;
-use aws::{AwsOptions, AwsProvider, MissingPermission, SqsInterruptionQueue};
-use cloudprovider::{Clock, InterruptionQueue};
-use controllers::{MinValuesPolicy, Settings, SolvePlacement};
+use cloudprovider::Clock;
+use controllers::{Settings, SolvePlacement};
 use k8s_openapi::apimachinery::pkg::version::Info;
-use kube::api::Api;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use prometheus_client::registry::Registry;
 
 use crate::api_client::{ClientMetrics, Guard, RateLimiter};
-use crate::cli::{Cloud, ControllerArguments};
+use crate::cli::ControllerArguments;
 use crate::clock::SystemClock;
-use crate::cluster::{self, ClusterWatch};
+use crate::cluster;
 use crate::exposition;
 use crate::fence::Fence;
 use crate::http::{self, Probes};
-use crate::leader_election::{Election, LeaderElector};
 use crate::logging::LogLevel;
-use crate::options::{CloudOptions, ControllerOptions, PolicyOptions, ProcessOptions};
+use crate::options::{ControllerOptions, PolicyOptions, ProcessOptions};
 use crate::policy_recorder::FileRecorder;
 use crate::process_metrics::ProcessMetrics;
-use crate::simulated_nodes::{Practice, SimulatedNodes};
 use crate::stack::{self, Stack, StackConfig};
-
-/// The demo's API server carries this in its version.
-const SIMULATED_MARK: &str = "+mortise";
+use cloud::{aws_cloud, aws_options, is_simulated, simulated_cloud};
+pub(crate) use leading::stop_signal;
+use leading::{election, live};
 
 /// Computations at one time; many launches ask for a ranking at once, and each thread keeps memory for itself.
 const BLOCKING_THREADS_MAX: usize = 4;
-
-/// How long work that was begun may take after the process was asked to stop; Kubernetes ends it after 30 s, and events
-/// and the lease come after it.
-const STOP_GRACE: Duration = Duration::from_secs(20);
 
 pub(crate) fn run(arguments: &ControllerArguments) -> anyhow::Result<ExitCode> {
     let process = &arguments.options.process;
@@ -133,14 +126,6 @@ fn fence(process: &ProcessOptions) -> Fence {
     }
 }
 
-fn is_simulated(cloud: Cloud, version: &Info) -> bool {
-    match cloud {
-        Cloud::Simulated => true,
-        Cloud::Aws => false,
-        Cloud::Auto => version.git_version.contains(SIMULATED_MARK),
-    }
-}
-
 /// Writes calls of policies to the file, if one is named.
 fn record_policies(
     stack: &Stack,
@@ -153,31 +138,6 @@ fn record_policies(
         stack.record_policies(recorder);
     }
     Ok(recorder)
-}
-
-/// Leads when it is its turn, until it is asked to stop: then what was begun is done and told, and the lease given back.
-async fn live(election: Option<&Election>, stack: &Stack, beside: &SideTask) -> anyhow::Result<()> {
-    if election.is_some() {
-        stack.controllers.stand_by();
-    }
-    let mut led = pin!(lead(election, stack, beside));
-    tokio::select! {
-        biased;
-        signal = stop_signal() => signal?,
-        ended = &mut led => return ended,
-    }
-    if !stack.controllers.leads() {
-        return Ok(());
-    }
-    stack.controllers.stop();
-    let ended = tokio::time::timeout(STOP_GRACE, led).await;
-    if ended.is_err() {
-        tracing::warn!("what is under way takes too long; the next to lead finds it as it is");
-    }
-    if let Some(election) = election {
-        election.release().await;
-    }
-    ended.unwrap_or(Ok(()))
 }
 
 /// What requests of the controllers keep to.
@@ -223,180 +183,6 @@ fn cluster_name(arguments: &ControllerArguments, is_simulated: bool) -> anyhow::
         (true, false) => bail!(
             "--cluster-name (or CLUSTER_NAME) is not set; instances are told apart by it, so it is required on AWS"
         ),
-    }
-}
-
-/// Fills the model, waits for the lease, and leads for as long as it holds. Ends well once all is done after a stop.
-async fn lead(election: Option<&Election>, stack: &Stack, beside: &SideTask) -> anyhow::Result<()> {
-    if election.is_none() {
-        beside.resume().await?;
-    }
-    let leading = async {
-        let Some(election) = election else {
-            return std::future::pending().await;
-        };
-        tracing::info!(lease = election.lease_name(), "waiting for the lease");
-        let until = election.acquire().await;
-        beside.resume().await?;
-        stack.controllers.lead();
-        tracing::info!("leading; the controllers start");
-        election.keep(until).await
-    };
-    let beside = async {
-        match beside {
-            SideTask::Nodes(nodes) => {
-                stack.controllers.until_leading().await;
-                nodes.run().await
-            }
-            SideTask::Cluster(watch) => {
-                watch.run().await;
-                Ok(())
-            }
-        }
-    };
-    tokio::select! {
-        biased;
-        lost = leading => lost,
-        () = stack.run() => {
-            if stack.controllers.leads() {
-                bail!("a controller ended by itself, which is a bug");
-            }
-            Ok(())
-        }
-        ended = beside => ended,
-    }
-}
-
-/// What runs beside the controllers.
-enum SideTask {
-    /// Makes nodes of instances where no kubelet will.
-    Nodes(Box<SimulatedNodes>),
-    /// Tells the provider what becomes of its cluster.
-    Cluster(Box<ClusterWatch>),
-}
-
-impl SideTask {
-    /// Takes over from who led before, ahead of all decisions.
-    async fn resume(&self) -> anyhow::Result<()> {
-        match self {
-            Self::Nodes(nodes) => nodes.resume().await.context(
-                "NodeClaims and Nodes, of which the simulated account is made, cannot be listed",
-            ),
-            Self::Cluster(_) => Ok(()),
-        }
-    }
-}
-
-/// A provider, and what belongs to it.
-struct CloudParts {
-    provider: Arc<AwsProvider>,
-    beside: SideTask,
-    interruptions: Option<Arc<dyn InterruptionQueue>>,
-    /// What talks to AWS, where something does.
-    clients: Option<SdkClients>,
-}
-
-fn simulated_cloud(
-    cluster_name: &str,
-    arguments: &ControllerArguments,
-    client: &kube::Client,
-    clock: &Arc<dyn Clock>,
-) -> CloudParts {
-    let practice = Practice {
-        seed: arguments.seed,
-        boot: arguments.boot,
-        termination: arguments.termination,
-    };
-    let nodes = SimulatedNodes::new(client.clone(), cluster_name, practice, clock.now());
-    tracing::info!(
-        cluster_name,
-        "instances are simulated; Nodes carry kwok.x-k8s.io/node=fake"
-    );
-    let provider = stack::simulated_provider(nodes.ec2(), cluster_name, Arc::clone(clock));
-    CloudParts {
-        provider,
-        beside: SideTask::Nodes(Box::new(nodes)),
-        interruptions: None,
-        clients: None,
-    }
-}
-
-async fn aws_cloud(
-    arguments: &ControllerArguments,
-    client: &kube::Client,
-    version: &Info,
-    clock: &Arc<dyn Clock>,
-    fence: &Fence,
-) -> anyhow::Result<CloudParts> {
-    let fence = fence.clone();
-    let clients = SdkClients::connect()
-        .await
-        .while_so(move || fence.is_open());
-    let Some(region) = clients.region().map(str::to_owned) else {
-        bail!("no AWS region was found; set AWS_REGION");
-    };
-    let mut aws_options = aws_options(&arguments.options, region);
-    check_permissions(&clients, aws_options.disable_dry_run).await?;
-    aws_options.kubernetes_version = cluster::minor_precise(version);
-    if aws_options.cluster_ca_bundle.is_none() {
-        aws_options.cluster_ca_bundle = cluster::ca_bundle(arguments.kubeconfig.as_deref());
-    }
-    let sqs = Arc::new(clients.clone());
-    let provider = stack::aws_provider(clients.clone(), aws_options, Arc::clone(clock));
-    let watch = ClusterWatch::new(client.clone(), clients.clone(), Arc::clone(&provider));
-    let failure = watch.refresh().await;
-    if provider.options().cluster_endpoint.is_empty() {
-        let failure = failure.unwrap_or_else(|| "EKS tells none".to_owned());
-        bail!(
-            "nodes cannot join without the endpoint of the API server: set --cluster-endpoint (or CLUSTER_ENDPOINT); {failure}"
-        );
-    }
-    let queue_name = &arguments.options.cloud.interruption_queue;
-    let interruptions = (!queue_name.is_empty()).then(|| {
-        let queue = SqsInterruptionQueue::new(sqs, queue_name, Arc::clone(&provider));
-        Arc::new(queue) as Arc<dyn InterruptionQueue>
-    });
-    Ok(CloudParts {
-        provider,
-        beside: SideTask::Cluster(Box::new(watch)),
-        interruptions,
-        clients: Some(clients),
-    })
-}
-
-/// An account that does not let the controller in ends the start; what else is missing is said, and the rest works.
-async fn check_permissions(clients: &SdkClients, is_trusted: bool) -> anyhow::Result<()> {
-    aws::check_connectivity(clients).await?;
-    if is_trusted {
-        return Ok(());
-    }
-    for missing in aws::missing_permissions(clients).await {
-        let MissingPermission {
-            action,
-            consequence,
-            refusal,
-        } = missing;
-        tracing::error!(
-            action,
-            consequence,
-            refusal,
-            "add this action to the policy of the controller's role"
-        );
-    }
-    Ok(())
-}
-
-/// What the flags say of AWS; the cluster itself knows the rest.
-fn aws_options(options: &ControllerOptions, region: String) -> AwsOptions {
-    let CloudOptions {
-        aws,
-        // Where notices come from is no matter of launches.
-        interruption_queue: _,
-    } = &options.cloud;
-    AwsOptions {
-        reserved_capacity: options.settings.feature_gates.reserved_capacity,
-        min_values_best_effort: options.settings.min_values_policy == MinValuesPolicy::BestEffort,
-        ..aws.clone().given(region)
     }
 }
 
@@ -460,67 +246,6 @@ fn registry(stack: &Stack, process: ProcessMetrics, requests: &ClientMetrics) ->
     requests.register(&mut registry);
     registry.register_collector(Box::new(process));
     registry
-}
-
-/// The election by a client of its own: what the controllers wait for must not keep the lease waiting.
-async fn election(
-    arguments: &ControllerArguments,
-    fence: &Fence,
-    clock: Arc<dyn Clock>,
-) -> anyhow::Result<Option<Election>> {
-    let ProcessOptions {
-        // Served, logged and bound elsewhere.
-        metrics_port: _,
-        health_probe_port: _,
-        log_level: _,
-        log_output_paths: _,
-        policy_namespace: _,
-        disable_leader_election,
-        leader_election_name,
-        leader_election_namespace,
-        system_namespace,
-        kube_client_qps: _,
-        kube_client_burst: _,
-    } = &arguments.options.process;
-    if *disable_leader_election {
-        return Ok(None);
-    }
-    let namespace = if leader_election_namespace.is_empty() {
-        system_namespace
-    } else {
-        leader_election_namespace
-    };
-    let client = client(arguments.kubeconfig.as_deref(), &Guard::none()).await?;
-    Ok(Some(Election::new(LeaderElector {
-        leases: Api::namespaced(client, namespace),
-        lease_name: leader_election_name.clone(),
-        identity: identity(),
-        clock,
-        fence: fence.clone(),
-    })))
-}
-
-/// Host and a random part, as client-go's: processes in containers of one host are all number 1.
-fn identity() -> String {
-    let told = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
-    let (host, random) = (
-        told("/proc/sys/kernel/hostname"),
-        told("/proc/sys/kernel/random/uuid"),
-    );
-    format!("{}_{}_{}", host.trim(), std::process::id(), random.trim())
-}
-
-/// Returns when the process is asked to stop.
-pub(crate) async fn stop_signal() -> anyhow::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        biased;
-        _ = terminate.recv() => {}
-        interrupted = tokio::signal::ctrl_c() => interrupted?,
-    }
-    tracing::info!("stopping");
-    Ok(())
 }
 
 #[cfg(test)]

@@ -114,7 +114,7 @@ struct BufferAnswer {
 }
 
 fn buffers(snapshot: &Snapshot, solution: &Solution) -> Vec<BufferAnswer> {
-    let (headrooms, _) = capacity_buffer::headrooms(snapshot, solution);
+    let headrooms = capacity_buffer::headrooms(snapshot, solution);
     let answers = snapshot.capacity_buffers().filter_map(|buffer| {
         let metadata = &buffer.metadata;
         let names = (metadata.namespace.as_deref(), metadata.name.as_deref());

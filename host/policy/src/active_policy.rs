@@ -14,8 +14,8 @@ use hooks::ranking::Needs;
 use crate::binding::{Binding, BindingFacts, Scope};
 use crate::builtin;
 use crate::digest::digest;
-use crate::limits::PolicyKind;
-use crate::module::Module;
+use crate::guest::limits::PolicyKind;
+use crate::guest::module::Module;
 use crate::needs::{PolicyNeeds, united};
 use crate::rule::PolicyRule;
 

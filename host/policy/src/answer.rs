@@ -6,16 +6,16 @@
 use hooks::disruption as native;
 use hooks::ranking::Ranking;
 
-use crate::call::Session;
 use crate::call_context::CallContext;
-use crate::call_failure::CallFailure;
+use crate::guest::call::Session;
+use crate::guest::call_failure::CallFailure;
+use crate::guest::limits::short;
+use crate::guest::memories::MEMORY_BYTES_MAX;
 use crate::interface::exchange::GivenAllowances;
 use crate::interface::exchange::GivenRanking;
 use crate::interface::exchange::JudgeAsk;
 use crate::interface::exchange::RankAsk;
 use crate::interface::exchange::Remembering;
-use crate::limits::short;
-use crate::memories::MEMORY_BYTES_MAX;
 
 /// A hold may last so long; then the policy is asked again.
 const RETRY_SECONDS_MAX: u32 = 3600;

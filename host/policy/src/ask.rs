@@ -10,17 +10,17 @@ use hooks::ranking::{ClaimView, OfferingTable, RankRound, RankStage, Ranking};
 
 use crate::active_policy::{ActivePolicy, Program};
 use crate::answer::{self, Allowed};
-use crate::call::{Session, call};
 use crate::call_context::CallContext;
-use crate::call_failure::CallFailure;
-use crate::called::Called;
-use crate::called::Log;
+use crate::guest::call::{Session, call};
+use crate::guest::call_failure::CallFailure;
+use crate::guest::called::Called;
+use crate::guest::called::Log;
+use crate::guest::limits::{CallLimits, PolicyKind};
+use crate::guest::module::Module;
 use crate::host::HostState;
 use crate::interface::exchange::JudgeAsk;
 use crate::interface::exchange::RankAsk;
 use crate::interface::exchange::Remembering;
-use crate::limits::{CallLimits, PolicyKind};
-use crate::module::Module;
 use crate::recording::{AskedPolicy, RecordedAnswer, RecordedQuestion};
 use crate::rule::{PolicyRule, Ran};
 

@@ -14,7 +14,7 @@ use apis::ObjectKey;
 use hooks::binding::{Authority, BindingSource, Mode, OnFailure};
 
 use crate::builtin::{self, BUILTINS};
-use crate::limits::PolicyKind;
+use crate::guest::limits::PolicyKind;
 use crate::rule::source::RuleSource;
 
 pub use error::BindingError;

@@ -1,6 +1,6 @@
 //! The components that are part of the binary, built from `policies/` by the example `build-policies`.
 
-use crate::limits::PolicyKind;
+use crate::guest::limits::PolicyKind;
 
 /// A component of the binary.
 #[derive(Debug, Clone, Copy)]

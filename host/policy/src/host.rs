@@ -1,32 +1,27 @@
 //! The host: starts with the built-in defaults, takes bindings, and notes what came of calls.
 
+mod host_state;
+
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use apis::ObjectKey;
 use hooks::binding::{Authority, BindingListener, BindingSource, BindingStatus, NodePoolLabels};
-use hooks::ranking::PolicyUse;
-use wasmtime::component::Linker;
 
-use crate::active_policy::{ActivePolicies, ActivePolicy};
 use crate::binding::{Binding, BindingError};
-use crate::call::Grant;
-use crate::call_failure::CallFailure;
-use crate::called::Called;
-use crate::compiler::Compilers;
-use crate::engine::{Ticker, engine};
-use crate::guest_state::GuestState;
-use crate::limits::{CallLimits, Limits, PolicyKind};
-use crate::linker::linker;
-use crate::memories::Memories;
-use crate::module_cache::ModuleCache;
+use crate::guest::compiler::Compilers;
+use crate::guest::engine::{Ticker, engine};
+use crate::guest::limits::{Limits, PolicyKind};
+use crate::guest::linker::linker;
+use crate::guest::memories::Memories;
 use crate::needs::ProviderFacts;
 use crate::recording::{CallRecorder, Recording};
-use crate::records::{CallRecord, PolicyEvent, PolicyRecords, PolicyStatistics, ShadowDifference};
-use crate::registry::{Registry, Swaps};
+use crate::records::{CallRecord, PolicyEvent, PolicyStatistics};
+use crate::registry::Swaps;
 use crate::remembered::AnswerCache;
+pub(crate) use host_state::{HostState, RoundRef};
 
 /// Why there is no host.
 #[derive(Debug, thiserror::Error)]
@@ -37,24 +32,6 @@ pub struct StartError(String);
 #[derive(Clone)]
 pub struct PolicyHost {
     pub(crate) inner: Arc<HostState>,
-}
-
-pub(crate) struct HostState {
-    pub(crate) limits: Limits,
-    pub(crate) linker: Linker<GuestState>,
-    ticker: Ticker,
-    pub(crate) compilers: Compilers,
-    pub(crate) remembered: AnswerCache,
-    pub(crate) recording: Recording,
-    pub(crate) memories: Memories,
-    pub(crate) provider: RwLock<ProviderFacts>,
-    modules: Mutex<ModuleCache>,
-    registry: Mutex<Registry>,
-    active: RwLock<Arc<ActivePolicies>>,
-    longest_wait_nanos: AtomicU64,
-    records: Mutex<PolicyRecords>,
-    listener: RwLock<Option<BindingListener>>,
-    pub(crate) defaults: [OnceLock<Option<Arc<ActivePolicy>>>; 3],
 }
 
 impl std::fmt::Debug for PolicyHost {
@@ -140,7 +117,7 @@ impl PolicyHost {
     }
 
     /// As [`apply`](Self::apply), for a binding already read.
-    pub fn apply_binding(&self, binding: Binding) -> BindingStatus {
+    fn apply_binding(&self, binding: Binding) -> BindingStatus {
         let key = binding.key.clone();
         if binding.authority == Authority::Replace && !self.inner.limits.may_replace_budgets {
             return self.refuse(&key, &BindingError::AuthorityNotAllowed);
@@ -236,158 +213,5 @@ impl PolicyHost {
     /// What an operator should see since the last time.
     pub fn drain_events(&self) -> Vec<PolicyEvent> {
         self.inner.records().drain_events()
-    }
-}
-
-/// Which decision a call is for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RoundRef<'a> {
-    pub(crate) kind: PolicyKind,
-    pub(crate) decision_id: &'a str,
-    pub(crate) now_seconds: u64,
-}
-
-impl HostState {
-    fn registry(&self) -> MutexGuard<'_, Registry> {
-        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn modules(&self) -> MutexGuard<'_, ModuleCache> {
-        self.modules.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn records(&self) -> MutexGuard<'_, PolicyRecords> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn publish(&self, registry: &Registry) {
-        let active = Arc::new(registry.active());
-        *self.active.write().unwrap_or_else(PoisonError::into_inner) = active;
-    }
-
-    /// What decides under a binding.
-    pub(crate) fn policy(&self, key: &ObjectKey) -> Option<Arc<ActivePolicy>> {
-        self.registry().policy(key)
-    }
-
-    /// The policies of one round.
-    pub(crate) fn active(&self) -> Arc<ActivePolicies> {
-        let asked = Instant::now();
-        let active = Arc::clone(&self.active.read().unwrap_or_else(PoisonError::into_inner));
-        let waited = u64::try_from(asked.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.longest_wait_nanos.fetch_max(waited, Ordering::Relaxed);
-        active
-    }
-
-    pub(crate) fn grant(&self, call: CallLimits) -> Grant<'_> {
-        Grant {
-            ticker: &self.ticker,
-            limits: &self.limits,
-            call,
-        }
-    }
-
-    /// Notes a call: record, counters, and for a failure the event and what it leads to.
-    pub(crate) fn note<T>(
-        &self,
-        policy: &ActivePolicy,
-        round: RoundRef<'_>,
-        called: &Called<T>,
-        shadow: Option<ShadowDifference>,
-    ) -> PolicyUse {
-        called.log.write(&policy.name, round.decision_id);
-        let failure = called.result.as_ref().err();
-        let outcome =
-            failure.map_or_else(|| "ok".to_owned(), |it| format!("{}: {it}", it.reason()));
-        self.records().call(CallRecord {
-            kind: round.kind,
-            decision_id: round.decision_id.to_owned(),
-            name: policy.name.clone(),
-            digest: policy.program.digest().to_owned(),
-            config_digest: policy.config_digest.clone(),
-            outcome: outcome.clone(),
-            fuel: called.fuel,
-            duration: called.duration,
-            log: called.log.texts(),
-            log_lines_dropped: called.log.dropped,
-            shadow,
-            mode: policy.mode,
-            order: policy.order,
-            changed: String::new(),
-        });
-        if let Some(failure) = failure {
-            self.note_failure(policy, round, failure);
-        }
-        PolicyUse {
-            kind: round.kind.as_str().to_owned(),
-            name: policy.name.clone(),
-            digest: policy.program.digest().to_owned(),
-            outcome,
-        }
-    }
-
-    /// Notes what the call that was noted last has changed.
-    pub(crate) fn note_change(&self, policy: &ActivePolicy, round: RoundRef<'_>, changed: String) {
-        let mut records = self.records();
-        records.changed(round.decision_id, &policy.name, changed);
-    }
-
-    fn note_failure(&self, policy: &ActivePolicy, round: RoundRef<'_>, failure: &CallFailure) {
-        let mut registry = self.registry();
-        // What may pass by itself is no reason to give a policy up.
-        let is_transient = matches!(
-            failure,
-            CallFailure::Refused {
-                transient: true,
-                ..
-            }
-        );
-        let quarantined = !is_transient
-            && registry.failed(
-                policy,
-                round.now_seconds,
-                &self.limits,
-                &failure.to_string(),
-            );
-        if quarantined {
-            self.publish(&registry);
-        }
-        drop(registry);
-        let event = |reason: &str, message: String| PolicyEvent {
-            binding: policy.key.clone(),
-            kind: round.kind,
-            reason: reason.to_owned(),
-            message,
-        };
-        let name = &policy.name;
-        self.report(event(
-            failure.reason(),
-            format!(
-                "policy {name} {failure}; the built-in default decided {}",
-                round.decision_id
-            ),
-        ));
-        if quarantined {
-            self.report(event(
-                "Quarantined",
-                format!("policy {name} failed too often"),
-            ));
-        }
-    }
-
-    /// Hands on what a person should see. Built-in defaults have no binding that could show it.
-    pub(crate) fn report(&self, event: PolicyEvent) {
-        let about = event.binding.clone();
-        let Some(key) = about else {
-            let (kind, reason) = (event.kind.as_str(), event.reason.as_str());
-            tracing::error!(kind, reason, "{}", event.message);
-            return self.records().event(event);
-        };
-        self.records().event(event);
-        let listener = self.listener.read();
-        let listener = listener.unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(listener) = listener {
-            listener(&key);
-        }
     }
 }

@@ -10,17 +10,17 @@ use hooks::ranking::ClaimView;
 
 use crate::active_policy::{ActivePolicy, Program};
 use crate::answer;
-use crate::call::{Grant, Session, call};
 use crate::call_context::CallContext;
-use crate::call_failure::CallFailure;
-use crate::golden;
+use crate::guest::call::{Grant, Session, call};
+use crate::guest::call_failure::CallFailure;
+use crate::guest::limits::{CallLimits, PolicyKind};
+use crate::guest::module::{Module, Origin};
 use crate::host::PolicyHost;
 use crate::interface::exchange::Descriptor;
 use crate::interface::exchange::JudgeAsk;
 use crate::interface::exchange::RankAsk;
-use crate::limits::{CallLimits, PolicyKind};
 use crate::load_error::LoadError;
-use crate::module::Module;
+use crate::trying::golden;
 
 /// Calls that a figure is the median of.
 const CALLS: usize = 101;
@@ -63,7 +63,7 @@ pub struct Measured {
 impl PolicyHost {
     /// Looks at a component without putting it in charge.
     pub fn inspect(&self, component: &[u8]) -> Result<Inspection, LoadError> {
-        let module = self.inner.module(component, false)?;
+        let module = self.inner.module(component, Origin::Given)?;
         let kinds = PolicyKind::ALL.into_iter();
         let descriptor = module.describe(self.inner.grant(self.inner.limits.load))?;
         Ok(Inspection {

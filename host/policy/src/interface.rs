@@ -16,8 +16,8 @@ use hooks::disruption as native;
 use wasmtime::component::{HasSelf, InstancePre, Linker};
 
 use crate::call_context::CallContext;
-use crate::guest_state::GuestState;
-use crate::limits::PolicyKind;
+use crate::guest::guest_state::GuestState;
+use crate::guest::limits::PolicyKind;
 
 use bindings::mortise::policy::{host, types};
 use bindings_0_1::mortise::policy as policy_0_1;

@@ -10,42 +10,25 @@ mod answer;
 mod ask;
 mod binding;
 mod builtin;
-mod call;
 mod call_context;
-mod call_failure;
-mod called;
-mod cases;
 mod columns;
-mod compare;
-mod compiler;
-mod conformance;
 mod digest;
-mod engine;
-mod golden;
-mod guest_config;
-mod guest_state;
+mod guest;
 mod hooks;
 mod host;
 mod inspect;
 mod interface;
-mod laid_out;
-mod limits;
-mod linker;
 mod load;
 mod load_error;
-mod memories;
-mod module;
-mod module_cache;
 mod needs;
-mod precompiled;
 mod random;
 mod recording;
 mod records;
 mod registry;
 mod remembered;
-mod replay;
 mod rule;
 mod schema;
+mod trying;
 
 pub use ::hooks::binding::{
     AppliesTo, Authority, BindingSource, BindingState, BindingStatus, InCharge, Mode,
@@ -57,18 +40,11 @@ pub use binding::{
     BindingFacts, NodePools, PolicySource, references,
 };
 pub use builtin::{BUILTINS, Builtin};
-pub use call_failure::CallFailure;
-pub use cases::{CaseError, CaseOutcome, Cases, NoCases, RecordedCases};
-pub use compare::{CannotCompare, Difference};
-pub use conformance::Conformance;
-pub use conformance::fault::{ConformanceFault, NotConformant};
+pub use guest::call_failure::CallFailure;
+pub use guest::limits::{CallLimits, Limits, PolicyKind};
 pub use host::{PolicyHost, StartError};
 pub use inspect::{Inspection, Measured};
 pub use interface::exchange::Descriptor;
-pub use laid_out::{
-    AllowedNodes, JudgedMove, LaidOut, LaidOutResult, OrderedNode, RankedClaim, RankedRow,
-};
-pub use limits::{CallLimits, Limits, PolicyKind};
 pub use load_error::LoadError;
 pub use needs::{NeedError, ProviderFacts};
 pub use recording::{
@@ -77,8 +53,15 @@ pub use recording::{
 };
 pub use records::{CallRecord, PolicyEvent, PolicyStatistics, ShadowDifference};
 pub use registry::Swaps;
-pub use replay::Replayed;
 pub use rule::place::RuleError;
 pub use rule::source::RuleSource;
 pub use rule::{RuleVariable, rule_variables};
 pub use schema::{ConfigSchema, SchemaError, Setting};
+pub use trying::cases::{CaseError, CaseOutcome, Cases, NoCases, RecordedCases};
+pub use trying::compare::{CannotCompare, Difference};
+pub use trying::conformance::Conformance;
+pub use trying::conformance::fault::{ConformanceFault, NotConformant};
+pub use trying::laid_out::{
+    AllowedNodes, JudgedMove, LaidOut, LaidOutResult, OrderedNode, RankedClaim, RankedRow,
+};
+pub use trying::replay::Replayed;

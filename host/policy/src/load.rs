@@ -6,18 +6,18 @@ use std::sync::{Arc, PoisonError};
 use crate::active_policy::{ActivePolicy, Program};
 use crate::binding::{Binding, PolicySource};
 use crate::builtin;
-use crate::conformance;
 use crate::digest::digest;
-use crate::golden;
+use crate::guest::limits::PolicyKind;
+use crate::guest::module::{Module, Origin, check_functions};
 use crate::host::HostState;
 use crate::interface::exchange::Descriptor;
-use crate::limits::PolicyKind;
 use crate::load_error::LoadError;
-use crate::module::{Module, check_functions};
 use crate::needs::PolicyNeeds;
 use crate::records::PolicyEvent;
 use crate::rule::PolicyRule;
 use crate::schema::ConfigSchema;
+use crate::trying::conformance;
+use crate::trying::golden;
 
 impl HostState {
     /// The built-in default of a kind; `None` when its component does not load, which only a broken
@@ -30,7 +30,7 @@ impl HostState {
         };
         slot.get_or_init(|| {
             let builtin = builtin::find(builtin::default_of(kind))?;
-            match self.module(builtin.component(), true) {
+            match self.module(builtin.component(), Origin::BuiltIn) {
                 Ok(module) => Some(Arc::new(ActivePolicy::default_of(
                     kind,
                     Program::Component(module),
@@ -49,7 +49,7 @@ impl HostState {
         .clone()
     }
 
-    pub(crate) fn module(&self, bytes: &[u8], is_trusted: bool) -> Result<Arc<Module>, LoadError> {
+    pub(crate) fn module(&self, bytes: &[u8], origin: Origin) -> Result<Arc<Module>, LoadError> {
         let bytes_max = self.limits.component_bytes_max;
         if bytes.len() > bytes_max {
             return Err(LoadError::TooLarge {
@@ -58,17 +58,18 @@ impl HostState {
             });
         }
         // A built-in carried by a ConfigMap is not trusted for that: the two are kept apart.
-        let known = self.modules().get(&digest(bytes), is_trusted);
+        let known = self.modules().get(&digest(bytes), origin);
         if let Some(known) = known {
             return known;
         }
-        let loaded = if is_trusted {
-            Module::trusted(&self.linker, bytes)
-        } else {
-            check_functions(bytes, self.limits.function_bytes_max).and_then(|()| {
-                self.compilers
-                    .compile(&self.linker, bytes, self.limits.compile)
-            })
+        let loaded = match origin {
+            Origin::BuiltIn => Module::built_in(&self.linker, bytes),
+            Origin::Given => {
+                check_functions(bytes, self.limits.function_bytes_max).and_then(|()| {
+                    self.compilers
+                        .compile(&self.linker, bytes, self.limits.compile)
+                })
+            }
         };
         let loaded = loaded.map(Arc::new);
         self.modules().keep(bytes, &loaded);
@@ -81,11 +82,11 @@ impl HostState {
         match &binding.source {
             PolicySource::Builtin(name) => {
                 let component = builtin::find(name).map_or(&[][..], |builtin| builtin.component());
-                let module = self.checked_module(component, true, expected)?;
+                let module = self.checked_module(component, Origin::BuiltIn, expected)?;
                 self.load_module(binding, &module)
             }
             PolicySource::Module(bytes) => {
-                let module = self.checked_module(bytes, false, expected)?;
+                let module = self.checked_module(bytes, Origin::Given, expected)?;
                 self.load_module(binding, &module)
             }
             PolicySource::Rule(source) => {
@@ -119,7 +120,7 @@ impl HostState {
         let needs = PolicyNeeds::parse(&descriptor.needs)?;
         self.check_needs(&needs, &binding)?;
         // The built-ins are held to it when they are built.
-        let is_known = module.is_trusted;
+        let origin = module.origin;
         let policy = ActivePolicy::of(binding, Program::Component(Arc::clone(module)), needs);
         for kind in &policy.kinds {
             let extended = self.limits.of(*kind).extended();
@@ -135,7 +136,7 @@ impl HostState {
         for note in unchecked {
             message = format!("{message}; note: {note}");
         }
-        if is_known {
+        if origin == Origin::BuiltIn {
             return Ok((policy, message));
         }
         self.conformant(policy, message)
@@ -166,13 +167,13 @@ impl HostState {
     fn checked_module(
         &self,
         bytes: &[u8],
-        is_trusted: bool,
+        origin: Origin,
         expected: Option<&str>,
     ) -> Result<Arc<Module>, LoadError> {
         if expected.is_some() {
             check_digest(expected, &digest(bytes))?;
         }
-        self.module(bytes, is_trusted)
+        self.module(bytes, origin)
     }
 }
 

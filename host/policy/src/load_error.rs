@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use crate::binding::error::BindingError;
-use crate::call_failure::CallFailure;
-use crate::conformance::fault::NotConformant;
+use crate::guest::call_failure::CallFailure;
 use crate::needs::NeedError;
 use crate::rule::place::RuleError;
 use crate::schema::SchemaError;
+use crate::trying::conformance::fault::NotConformant;
 
 /// Why a component was not let in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -14,10 +14,10 @@ use hooks::ranking::{RankRound, Ranking};
 use serde::{Deserialize, Serialize};
 
 use crate::active_policy::{ActivePolicy, Program};
-use crate::call_failure::CallFailure;
-use crate::called::Called;
+use crate::guest::call_failure::CallFailure;
+use crate::guest::called::Called;
+use crate::guest::limits::PolicyKind;
 use crate::interface::exchange::Remembering;
-use crate::limits::PolicyKind;
 use crate::rule::source::RuleSource;
 
 pub use frames::{RecordedLines, recording_files};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use apis::ObjectKey;
 use hooks::binding::Mode;
 
-use crate::limits::PolicyKind;
+use crate::guest::limits::PolicyKind;
 
 /// Records kept until they are drained.
 const RECORDS_MAX: usize = 1024;

@@ -11,7 +11,7 @@ use apis::ObjectKey;
 use hooks::binding::{BindingState, BindingStatus, Mode, NodePoolLabels};
 
 use crate::active_policy::{ActivePolicies, ActivePolicy};
-use crate::limits::{Limits, PolicyKind};
+use crate::guest::limits::{Limits, PolicyKind};
 
 /// Longest message of a status: it goes into an annotation, which has its own bound.
 const MESSAGE_BYTES_MAX: usize = 8 << 10;

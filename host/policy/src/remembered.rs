@@ -11,8 +11,8 @@ use std::time::Instant;
 use hooks::ranking::{ClaimView, Ranking};
 
 use crate::active_policy::ActivePolicy;
-use crate::called::Called;
-use crate::called::Log;
+use crate::guest::called::Called;
+use crate::guest::called::Log;
 use crate::interface::exchange::Remembering;
 
 #[derive(Default)]

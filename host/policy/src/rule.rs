@@ -11,6 +11,7 @@ mod civil;
 mod compile;
 mod evaluate;
 mod evaluation_error;
+mod expressions;
 mod facts;
 mod functions;
 mod judged;
@@ -27,23 +28,20 @@ mod types;
 mod value;
 pub(crate) mod words;
 
-use std::collections::BTreeSet;
-
 use hooks::disruption::MoveKind;
 
-use crate::call_failure::CallFailure;
-use crate::limits::PolicyKind;
+use crate::guest::call_failure::CallFailure;
+use crate::guest::limits::PolicyKind;
 use crate::needs::{Need, PolicyNeeds};
-use compile::{CompiledExpression, Compiler, KnownVariable, RuleVocabulary, Wanted};
-use evaluate::{Evaluation, RowFacts, Variable};
+use compile::{KnownVariable, RuleVocabulary, Wanted};
 use evaluation_error::EvaluationError;
+use expressions::{RuleExpressions, one_line};
 use facts::{
     MOVE_LABELS, MOVE_VARIABLES, MoveVariable, POOL_LABELS, POOL_VARIABLES, PoolVariable,
     RANK_LABELS, RANK_VARIABLES, RankVariable,
 };
 use moves::Moves;
-use node::RuleNode;
-use place::{RuleError, RuleFault, SourcePosition};
+use place::RuleError;
 use source::RuleSource;
 use steps::{Spent, Steps};
 use value::Literal;
@@ -52,8 +50,6 @@ use value::Literal;
 const OPERATIONS_A_STEP: u64 = 40;
 /// Settings that a rule may read.
 const CONFIG_BYTES_MAX: usize = 64 << 10;
-/// Lines of `data.exclude`.
-const EXCLUSIONS_MAX: usize = 64;
 /// All expressions of a binding together.
 const SOURCE_BYTES_MAX: usize = 16 << 10;
 
@@ -97,31 +93,9 @@ pub(crate) struct PolicyRule {
 
 #[derive(Debug)]
 enum Judgement {
-    Rank(Expressions<RankVariable>),
-    Consolidation(Expressions<MoveVariable>, Moves),
-    Budgets(Expressions<PoolVariable>),
-}
-
-/// The expressions of a binding.
-#[derive(Debug)]
-struct Expressions<V> {
-    named: Vec<RuleNode<V>>,
-    slots: usize,
-    rule: Option<RuleNode<V>>,
-    exclusions: Vec<Exclusion<V>>,
-    message: Option<RuleNode<V>>,
-    /// Whether the answer for a row hangs on the claim.
-    is_of_claim: bool,
-    needs: BTreeSet<Need>,
-}
-
-#[derive(Debug)]
-struct Exclusion<V> {
-    condition: RuleNode<V>,
-    /// What its comment says, or the condition itself.
-    reason: String,
-    /// Whether it has a comment.
-    has_comment: bool,
+    Rank(RuleExpressions<RankVariable>),
+    Consolidation(RuleExpressions<MoveVariable>, Moves),
+    Budgets(RuleExpressions<PoolVariable>),
 }
 
 /// What came of running a rule, and the steps it took, in operations.
@@ -164,7 +138,8 @@ impl PolicyRule {
                     labels: RANK_LABELS,
                     config,
                 };
-                Expressions::compile(source, Wanted::Number, &words, faults).map(Judgement::Rank)
+                RuleExpressions::compile(source, Wanted::Number, &words, faults)
+                    .map(Judgement::Rank)
             }
             PolicyKind::Consolidation => {
                 let words = RuleVocabulary {
@@ -172,7 +147,7 @@ impl PolicyRule {
                     labels: MOVE_LABELS,
                     config,
                 };
-                Expressions::compile(source, Wanted::Condition, &words, faults)
+                RuleExpressions::compile(source, Wanted::Condition, &words, faults)
                     .map(|it| Judgement::Consolidation(it, moves))
             }
             PolicyKind::Budgets => {
@@ -181,7 +156,8 @@ impl PolicyRule {
                     labels: POOL_LABELS,
                     config,
                 };
-                Expressions::compile(source, Wanted::Number, &words, faults).map(Judgement::Budgets)
+                RuleExpressions::compile(source, Wanted::Number, &words, faults)
+                    .map(Judgement::Budgets)
             }
         }?;
         let RuleSource { rule, exclude, .. } = source;
@@ -237,92 +213,6 @@ impl PolicyRule {
     }
 }
 
-impl<V: Variable> Expressions<V> {
-    fn compile(
-        source: &RuleSource,
-        wanted: Wanted,
-        words: &RuleVocabulary<V>,
-        general: &mut Vec<String>,
-    ) -> Result<Self, RuleError> {
-        let mut compiler = Compiler::new(words);
-        compiler.variables("variables", &source.variables);
-        let mut is_of_claim = false;
-        let mut compiled = |key, text: &str, wanted, compiler: &mut Compiler<'_, V>| {
-            if text.is_empty() {
-                return None;
-            }
-            let compiled = compiler.expression(text, SourcePosition::line(key, 1), wanted)?;
-            is_of_claim |= compiled.is_of_claim;
-            Some(compiled.node)
-        };
-        let rule = compiled("rule", &source.rule, wanted, &mut compiler);
-        let message = compiled("message", &source.message, Wanted::Text, &mut compiler);
-        let mut exclusions = Vec::new();
-        for (number, line) in (1..).zip(source.exclude.lines()).take(EXCLUSIONS_MAX + 1) {
-            let (text, reason) = with_reason(line);
-            if text.trim().is_empty() {
-                continue;
-            }
-            let begin = SourcePosition::line("exclude", number);
-            if exclusions.len() == EXCLUSIONS_MAX {
-                let message = format!("there may be {EXCLUSIONS_MAX} lines; join them with ||");
-                compiler.faults.push(RuleFault::new(begin, message));
-                break;
-            }
-            let Some(CompiledExpression {
-                node: condition,
-                is_of_claim: of_claim,
-            }) = compiler.expression(text, begin, Wanted::Condition)
-            else {
-                continue;
-            };
-            is_of_claim |= of_claim;
-            exclusions.push(Exclusion {
-                condition,
-                reason: reason.unwrap_or_else(|| text.trim()).to_owned(),
-                has_comment: reason.is_some(),
-            });
-        }
-        let Compiler {
-            named,
-            slots,
-            needs,
-            faults,
-            ..
-        } = compiler;
-        if !general.is_empty() || !faults.is_empty() {
-            return Err(RuleError::new(std::mem::take(general), faults));
-        }
-        Ok(Self {
-            named,
-            slots,
-            rule,
-            exclusions,
-            message,
-            is_of_claim,
-            needs,
-        })
-    }
-
-    fn run<'a, 's, F: RowFacts<Variable = V>>(
-        &'a self,
-        facts: &'a F,
-        steps: &'s mut Steps,
-    ) -> Evaluation<'a, 's, F> {
-        Evaluation::new(facts, &self.named, self.slots, steps)
-    }
-
-    /// What `data.message` says of a row; nothing when it is not there or has no value.
-    fn message<'a, F: RowFacts<Variable = V>>(
-        &'a self,
-        run: &mut Evaluation<'a, '_, F>,
-    ) -> Option<String> {
-        let value = run.value(self.message.as_ref()?).ok()?;
-        let has_text = value.is_text() && !value.as_text().is_empty();
-        has_text.then(|| crate::limits::short(value.as_text().to_owned()))
-    }
-}
-
 /// What is wrong with the keys, whatever they hold.
 fn general_faults(source: &RuleSource, kind: PolicyKind) -> Vec<String> {
     let mut faults = Vec::new();
@@ -369,30 +259,6 @@ fn settings(config: &str) -> Result<Literal, String> {
     serde_json::from_str(config)
         .map(Literal::settings)
         .map_err(|error| format!("data.config: {error}"))
-}
-
-/// An expression, and what its comment says.
-fn with_reason(line: &str) -> (&str, Option<&str>) {
-    let mut quote = None;
-    let mut previous = ' ';
-    for (at, it) in line.char_indices() {
-        match quote {
-            Some(open) if it == open && previous != '\\' => quote = None,
-            None if it == '"' || it == '\'' => quote = Some(it),
-            None if it == '/' && previous == '/' => {
-                let (text, reason) = line.split_at(at - 1);
-                let reason = reason.trim_start_matches('/').trim();
-                return (text, (!reason.is_empty()).then_some(reason));
-            }
-            Some(_) | None => {}
-        }
-        previous = it;
-    }
-    (line, None)
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn with_steps<T>(fuel: u64, work: impl FnOnce(&mut Steps) -> Result<T, CallFailure>) -> Ran<T> {

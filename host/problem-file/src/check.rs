@@ -3,6 +3,9 @@
 //! Only rules that decide whether and where pods are placed; a message names the value. Answers to Kubernetes'
 //! `pkg/apis/core/validation` and to the rules of Karpenter's CRDs.
 
+mod affinity;
+mod contradictions;
+
 use std::collections::BTreeMap;
 
 use apis::quantity::ParsedQuantity;
@@ -10,10 +13,11 @@ use apis::{NodePool, labels, validation};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use scheduling::requirements::{Operator, Requirement, Requirements};
+use scheduling::requirements::{Requirement, Requirements};
 
 use crate::fault::ObjectFaults;
+use affinity::{affinity_term, affinity_terms, label_selector, node_affinity};
+use contradictions::{contradiction, contradictions};
 
 type CheckedQuantities = BTreeMap<String, Quantity>;
 
@@ -226,190 +230,4 @@ fn spread(path: &str, it: &v1::TopologySpreadConstraint, faults: &mut ObjectFaul
         it.label_selector.as_ref(),
         faults,
     );
-}
-
-fn affinity_terms<'a>(
-    path: &str,
-    affinity: &'a v1::Affinity,
-) -> Vec<(String, &'a v1::PodAffinityTerm)> {
-    let mut all = Vec::new();
-    let mut take = |name: &str,
-                    required: Option<&'a Vec<v1::PodAffinityTerm>>,
-                    preferred: Option<&'a Vec<v1::WeightedPodAffinityTerm>>| {
-        for (index, it) in required.into_iter().flatten().enumerate() {
-            let field = "requiredDuringSchedulingIgnoredDuringExecution";
-            all.push((format!("{path}.{name}.{field}[{index}]"), it));
-        }
-        for (index, it) in preferred.into_iter().flatten().enumerate() {
-            let field = "preferredDuringSchedulingIgnoredDuringExecution";
-            let path = format!("{path}.{name}.{field}[{index}].podAffinityTerm");
-            all.push((path, &it.pod_affinity_term));
-        }
-    };
-    if let Some(it) = &affinity.pod_affinity {
-        take(
-            "podAffinity",
-            it.required_during_scheduling_ignored_during_execution
-                .as_ref(),
-            it.preferred_during_scheduling_ignored_during_execution
-                .as_ref(),
-        );
-    }
-    if let Some(it) = &affinity.pod_anti_affinity {
-        take(
-            "podAntiAffinity",
-            it.required_during_scheduling_ignored_during_execution
-                .as_ref(),
-            it.preferred_during_scheduling_ignored_during_execution
-                .as_ref(),
-        );
-    }
-    all
-}
-
-fn affinity_term(path: &str, term: &v1::PodAffinityTerm, faults: &mut ObjectFaults) {
-    if term.topology_key.is_empty() {
-        faults.push(format!("{path}.topologyKey"), "is not set");
-    }
-    label_selector(
-        &format!("{path}.labelSelector"),
-        term.label_selector.as_ref(),
-        faults,
-    );
-    let namespaces = term.namespace_selector.as_ref();
-    label_selector(&format!("{path}.namespaceSelector"), namespaces, faults);
-}
-
-fn label_selector(path: &str, selector: Option<&LabelSelector>, faults: &mut ObjectFaults) {
-    let expressions = selector
-        .iter()
-        .flat_map(|it| it.match_expressions.iter().flatten());
-    for (index, it) in expressions.enumerate() {
-        let values = it.values.as_deref().unwrap_or_default();
-        let field = format!("{path}.matchExpressions[{index}]");
-        match it.operator.as_str() {
-            "In" | "NotIn" if values.is_empty() => {
-                faults.push(
-                    format!("{field}.values"),
-                    format!("{} needs values", it.operator),
-                );
-            }
-            "Exists" | "DoesNotExist" if !values.is_empty() => {
-                let message = format!("{values:?}: {} takes no values", it.operator);
-                faults.push(format!("{field}.values"), message);
-            }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            other => {
-                faults.push(
-                    format!("{field}.operator"),
-                    format!("{other:?}: unknown operator"),
-                );
-            }
-        }
-    }
-}
-
-fn node_affinity(path: &str, affinity: &v1::NodeAffinity, faults: &mut ObjectFaults) {
-    let required = &affinity.required_during_scheduling_ignored_during_execution;
-    if let Some(selector) = required {
-        let path =
-            format!("{path}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms");
-        if selector.node_selector_terms.is_empty() {
-            faults.push(path.as_str(), "is empty");
-        }
-        for (index, term) in selector.node_selector_terms.iter().enumerate() {
-            node_term(&format!("{path}[{index}]"), term, faults);
-        }
-    }
-    let preferred = &affinity.preferred_during_scheduling_ignored_during_execution;
-    for (index, it) in preferred.iter().flatten().enumerate() {
-        let path = format!("{path}.preferredDuringSchedulingIgnoredDuringExecution[{index}]");
-        if !(1..=100).contains(&it.weight) {
-            let message = format!("{}: must be between 1 and 100", it.weight);
-            faults.push(format!("{path}.weight"), message);
-        }
-        node_term(&format!("{path}.preference"), &it.preference, faults);
-    }
-}
-
-fn node_term(path: &str, term: &v1::NodeSelectorTerm, faults: &mut ObjectFaults) {
-    for (index, it) in term.match_expressions.iter().flatten().enumerate() {
-        let path = format!("{path}.matchExpressions[{index}]");
-        let values = it.values.as_deref().unwrap_or_default();
-        let Some(operator) = Operator::parse(&it.operator) else {
-            let message = format!("{:?}: unknown operator", it.operator);
-            faults.push(format!("{path}.operator"), message);
-            continue;
-        };
-        let message = match operator {
-            Operator::In | Operator::NotIn if values.is_empty() => "needs values",
-            Operator::Exists | Operator::DoesNotExist if !values.is_empty() => "takes no values",
-            Operator::Gt | Operator::Lt | Operator::Gte | Operator::Lte if !matches!(values, [bound] if bound.parse::<i64>().is_ok()) => {
-                "needs one integer"
-            }
-            _ => continue,
-        };
-        let message = format!("{values:?}: {operator} of {} {message}", it.key);
-        faults.push(format!("{path}.values"), message);
-    }
-}
-
-/// Alternatives of node affinity that contradict the node selector or themselves; a pod is at fault when all do.
-fn contradictions(path: &str, spec: &v1::PodSpec, faults: &mut ObjectFaults) {
-    let selector = Requirements::from_labels(spec.node_selector.iter().flatten());
-    let required = spec
-        .affinity
-        .as_ref()
-        .and_then(|it| it.node_affinity.as_ref())
-        .and_then(|it| {
-            it.required_during_scheduling_ignored_during_execution
-                .as_ref()
-        });
-    let terms = required.map_or(&[][..], |it| it.node_selector_terms.as_slice());
-    let mut found = ObjectFaults::default();
-    for term in terms {
-        let asked = term.match_expressions.iter().flatten().filter_map(|it| {
-            let values = it.values.iter().flatten().map(String::as_str);
-            Some(Requirement::new(
-                &it.key,
-                Operator::parse(&it.operator)?,
-                values,
-            ))
-        });
-        let before = found.0.len();
-        contradiction(path, selector.iter().cloned().chain(asked), &mut found);
-        if found.0.len() == before {
-            return;
-        }
-    }
-    faults.0.append(&mut found.0);
-}
-
-/// A label of which a node would need two values at once.
-fn contradiction(
-    path: &str,
-    requirements: impl Iterator<Item = Requirement>,
-    faults: &mut ObjectFaults,
-) {
-    let mut so_far: BTreeMap<String, Requirement> = BTreeMap::new();
-    for requirement in requirements {
-        let key = requirement.key().to_owned();
-        let Some(before) = so_far.get(&key) else {
-            so_far.insert(key, requirement);
-            continue;
-        };
-        if !before.has_intersection(&requirement) && !are_both_absent(before, &requirement) {
-            let message = format!("no node can be both {before} and {requirement}");
-            faults.push(path, message);
-        }
-        let both = before.intersection(&requirement);
-        so_far.insert(key, both);
-    }
-}
-
-/// `NotIn` and `DoesNotExist` hold where the label is absent.
-fn are_both_absent(a: &Requirement, b: &Requirement) -> bool {
-    let is_negative =
-        |it: &Requirement| matches!(it.operator(), Operator::NotIn | Operator::DoesNotExist);
-    is_negative(a) && is_negative(b)
 }

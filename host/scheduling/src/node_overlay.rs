@@ -164,7 +164,7 @@ pub fn apply(overlays: &[NodeOverlay], pools: &[PoolCatalogue]) -> Overlaid {
 
 /// The price that an overlay makes of one: a price, a signed amount to add, or a signed share; never below zero. What
 /// does not read as a number changes nothing.
-pub fn adjusted_price(price_per_hour: f64, change: &str) -> f64 {
+fn adjusted_price(price_per_hour: f64, change: &str) -> f64 {
     let is_relative = change.starts_with('+') || change.starts_with('-');
     let (number, is_share) = match change.strip_suffix('%') {
         Some(number) => (number, true),

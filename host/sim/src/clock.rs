@@ -16,7 +16,7 @@ pub struct SimulatedClock {
 
 impl SimulatedClock {
     /// Midnight at the start of 2026, where virtual worlds begin.
-    pub const EPOCH_SECONDS: i64 = 1_767_225_600;
+    const EPOCH_SECONDS: i64 = 1_767_225_600;
 
     /// A clock that shows `start` now and runs from there.
     pub fn starting_at(start: Timestamp) -> Self {

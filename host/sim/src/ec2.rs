@@ -7,6 +7,7 @@
 mod api;
 pub mod bootstrap;
 mod capacity;
+mod config;
 mod filters;
 mod fleet;
 mod gate;
@@ -31,13 +32,13 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
 
-use crate::api_server::KUBERNETES_MINOR;
 use crate::catalogue::{Catalogue, CatalogueEntry};
 use crate::clock::SimulatedClock;
 use crate::random::{SplitMix64, hash};
 
 pub use bootstrap::KubeletSettings;
 pub use capacity::{CapacityReservationSpec, PlacementGroupSpec};
+pub use config::{Ec2Config, Ec2Faults};
 pub use gate::Gate;
 pub use instance::{
     InstanceEvent, InstanceState, PurchaseOption, SimulatedInstance, StatusCheck, TerminationReason,
@@ -48,107 +49,6 @@ pub use resume::KnownInstance;
 
 /// How long a terminated instance is still described.
 const TERMINATED_KEPT: SignedDuration = SignedDuration::from_hours(1);
-
-/// What the account and its region look like.
-#[derive(Debug, Clone)]
-pub struct Ec2Config {
-    /// Source of all chance.
-    pub seed: u64,
-    /// For example `us-east-1`.
-    pub region: String,
-    /// Zone names that have a subnet, for example `us-east-1a`.
-    pub zones: Vec<String>,
-    /// Families that the region offers, for example `m5`; all that it has in truth where none is named.
-    pub families: Vec<String>,
-    /// Cluster whose discovery tag the subnets and security groups carry.
-    pub cluster_name: String,
-    /// Kubernetes minor version for which images are published.
-    pub kubernetes_version: String,
-    /// Milliseconds from launch to the registration of the Node, at least and at most.
-    pub boot_millis: (u64, u64),
-    /// Milliseconds from the registration of the Node until it is Ready, at least and at most.
-    pub ready_millis: (u64, u64),
-    /// Seconds that termination takes, at least and at most.
-    pub termination_seconds: (u64, u64),
-    /// Whether calls take time, as over a network.
-    pub latency: bool,
-    /// Free addresses of each subnet at the start.
-    pub addresses_per_subnet: i32,
-    /// Capacity reservations of the account.
-    pub capacity_reservations: Vec<CapacityReservationSpec>,
-    /// Placement groups of the account.
-    pub placement_groups: Vec<PlacementGroupSpec>,
-    /// What goes wrong.
-    pub faults: Ec2Faults,
-}
-
-impl Default for Ec2Config {
-    fn default() -> Self {
-        Self {
-            seed: 0,
-            region: "us-east-1".to_owned(),
-            zones: ["us-east-1a", "us-east-1b", "us-east-1c"]
-                .map(str::to_owned)
-                .to_vec(),
-            families: Vec::new(),
-            cluster_name: "mortise-demo".to_owned(),
-            kubernetes_version: format!("1.{KUBERNETES_MINOR}"),
-            boot_millis: (20_000, 45_000),
-            ready_millis: (2_000, 9_000),
-            termination_seconds: (15, 35),
-            latency: true,
-            addresses_per_subnet: 16_379,
-            capacity_reservations: Vec::new(),
-            placement_groups: Vec::new(),
-            faults: Ec2Faults::default(),
-        }
-    }
-}
-
-/// Faults of EC2 that can be switched on; by default only a few pools are dry, as on any day.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ec2Faults {
-    /// Share of on-demand pools that are dry in any quarter of an hour.
-    pub on_demand_pools_dry: f64,
-    /// Share of spot pools that are dry in any quarter of an hour.
-    pub spot_pools_dry: f64,
-    /// Seconds, at most, until DescribeInstances knows a new instance.
-    pub visibility_delay_seconds_max: u64,
-    /// Chance of a spot instance to be taken back within an hour.
-    pub spot_interruptions_per_hour: f64,
-    /// Token buckets answer RequestLimitExceeded.
-    pub throttling: bool,
-    /// vCPU quota of running on-demand instances.
-    pub on_demand_vcpus_max: Option<u32>,
-    /// Chance of each call to fail with InternalError.
-    pub internal_error_chance: f64,
-    /// Chance of CreateFleet to answer with a time-out although it committed.
-    pub lost_answer_chance: f64,
-    /// Roles that IAM does not know.
-    pub missing_roles: Vec<String>,
-    /// Operations that the controller's role may not do, for example `CreateFleet`; dry runs of them neither.
-    pub denied: Vec<String>,
-    /// Seconds until EC2 knows a new instance profile.
-    pub profile_delay_seconds: u64,
-}
-
-impl Default for Ec2Faults {
-    fn default() -> Self {
-        Self {
-            on_demand_pools_dry: 0.01,
-            spot_pools_dry: 0.04,
-            visibility_delay_seconds_max: 2,
-            spot_interruptions_per_hour: 0.0,
-            throttling: false,
-            on_demand_vcpus_max: None,
-            internal_error_chance: 0.0,
-            lost_answer_chance: 0.0,
-            missing_roles: Vec::new(),
-            denied: Vec::new(),
-            profile_delay_seconds: 0,
-        }
-    }
-}
 
 /// A simulated account in a simulated region; clones share it.
 #[derive(Debug, Clone)]
@@ -316,11 +216,6 @@ impl SimulatedEc2 {
         let mut state = self.state();
         let found = state.instances.get_mut(id);
         found.is_some_and(|it| it.scheduled_event.replace(code.to_owned()).is_none())
-    }
-
-    /// Changes what goes wrong from now on.
-    pub fn set_faults(&self, faults: Ec2Faults) {
-        self.state().config.faults = faults;
     }
 
     /// The spot price of a type in a zone: fixed by seed, type and zone.

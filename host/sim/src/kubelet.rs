@@ -15,10 +15,10 @@ use crate::status::{set_condition, time_text};
 use crate::world::SimulatedWorld;
 
 /// Annotation: the containers finish after so many seconds.
-pub const RUN_SECONDS_ANNOTATION: &str = "sim.mortise.dev/run-seconds";
+const RUN_SECONDS_ANNOTATION: &str = "sim.mortise.dev/run-seconds";
 
 /// Annotation: the containers take so many seconds to stop, within their grace period.
-pub const STOP_SECONDS_ANNOTATION: &str = "sim.mortise.dev/stop-seconds";
+const STOP_SECONDS_ANNOTATION: &str = "sim.mortise.dev/stop-seconds";
 
 /// How long a pod of a Job runs when nothing else is said, in seconds.
 const JOB_RUN_SECONDS: (u64, u64) = (20, 120);

@@ -192,37 +192,48 @@ pub fn virtual_pods(snapshot: &Snapshot) -> Vec<Arc<Pod>> {
     pods
 }
 
-/// What a pass came to for each buffer, and the existing nodes that hold room for any.
-pub fn headrooms(
-    snapshot: &Snapshot,
-    solution: &Solution,
-) -> (BTreeMap<PodKey, BufferHeadroom>, BTreeSet<String>) {
-    let mut node_of: BTreeMap<&PodKey, &str> = BTreeMap::new();
-    for (node, pods) in &solution.existing {
-        node_of.extend(pods.iter().map(|pod| (pod, node.as_str())));
-    }
-    let mut headrooms = BTreeMap::new();
-    let mut nodes = BTreeSet::new();
-    for buffer in snapshot.capacity_buffers().filter(|it| is_ours(it)) {
-        let key = key_of(&buffer.metadata);
+/// What a pass came to for each buffer.
+pub fn headrooms(snapshot: &Snapshot, solution: &Solution) -> BTreeMap<PodKey, BufferHeadroom> {
+    let node_of = nodes_of_pods(solution);
+    let ours = snapshot.capacity_buffers().filter(|it| is_ours(it));
+    let headrooms = ours.map(|buffer| {
         let headroom = match resolve(snapshot, buffer) {
             Err(_) => BufferHeadroom::NotReady,
             Ok(resolved) if resolved.replicas == 0 => BufferHeadroom::Empty,
             Ok(resolved) => {
-                let pods = (1..=resolved.replicas).map(|number| virtual_key(buffer, number));
-                let places: Vec<Option<&str>> =
-                    pods.map(|pod| node_of.get(&pod).copied()).collect();
-                nodes.extend(places.iter().flatten().map(|it| (*it).to_owned()));
-                if places.iter().all(Option::is_some) {
+                let mut pods = virtual_keys(buffer, resolved.replicas);
+                if pods.all(|pod| node_of.contains_key(&pod)) {
                     BufferHeadroom::Fits
                 } else {
                     BufferHeadroom::NeedsCapacity
                 }
             }
         };
-        headrooms.insert(key, headroom);
-    }
-    (headrooms, nodes)
+        (key_of(&buffer.metadata), headroom)
+    });
+    headrooms.collect()
+}
+
+/// The existing nodes on which a pass placed pods of buffers, by name.
+pub fn nodes(snapshot: &Snapshot, solution: &Solution) -> BTreeSet<String> {
+    let node_of = nodes_of_pods(solution);
+    let ours = snapshot.capacity_buffers().filter(|it| is_ours(it));
+    let pods = ours.flat_map(|buffer| {
+        let replicas = resolve(snapshot, buffer).map_or(0, |it| it.replicas);
+        virtual_keys(buffer, replicas)
+    });
+    let nodes = pods.filter_map(|pod| node_of.get(&pod).map(|it| (*it).to_owned()));
+    nodes.collect()
+}
+
+fn nodes_of_pods(solution: &Solution) -> BTreeMap<&PodKey, &str> {
+    let nodes = solution.existing.iter();
+    let pods = nodes.flat_map(|(node, pods)| pods.iter().map(|pod| (pod, node.as_str())));
+    pods.collect()
+}
+
+fn virtual_keys(buffer: &CapacityBuffer, replicas: i32) -> impl Iterator<Item = PodKey> {
+    (1..=replicas).map(|number| virtual_key(buffer, number))
 }
 
 fn virtual_shape(buffer: &CapacityBuffer, shape: &PodShape) -> Arc<PodShape> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use apis::labels;
 use jiff::{SignedDuration, Timestamp};
-use scheduling::pod::{Pod, PodShape};
+use scheduling::pod::{LabelSelector, Pod};
 
 use crate::queue_order::queue_key;
 use crate::snapshot::Snapshot;
@@ -91,7 +91,7 @@ fn are_alike(snapshot: &Snapshot) -> bool {
 /// there, unless it does not matter where they go.
 ///
 /// Where all pods that wait are alike, any of them may take any of the places. Pods of other schedulers are left alone, as
-/// are those that the scheduler nominates itself. Of equal pods that must spread over zones one is told at a time:
+/// are those that the scheduler nominates itself. Of pods that must spread over zones with each other one is told at a time:
 /// kube-scheduler tries a pod with all others that are nominated to the node as if they ran there, so they would shut each
 /// other out.
 pub fn nominations<'a>(snapshot: &'a Snapshot, node: &StateNode) -> Vec<&'a Arc<Pod>> {
@@ -110,8 +110,8 @@ pub fn nominations<'a>(snapshot: &'a Snapshot, node: &StateNode) -> Vec<&'a Arc<
     let mut free = node.allocatable();
     free.sub_assign(snapshot.bound(node).requests());
     let mut spread = BTreeSet::new();
-    let mut takes = |pod: &Pod| {
-        let is_turn = !spreads_widely(&pod.shape) || spread.insert(Arc::as_ptr(&pod.shape));
+    let mut takes = |pod: &'a Pod| {
+        let is_turn = spread_group(pod).is_none_or(|group| spread.insert(group));
         let fits = is_turn && pod.shape.requests.fits(&free);
         if fits {
             free.sub_assign(&pod.shape.requests);
@@ -121,12 +121,25 @@ pub fn nominations<'a>(snapshot: &'a Snapshot, node: &StateNode) -> Vec<&'a Arc<
     for pod in nominated {
         takes(pod);
     }
-    waiting.retain(|pod| takes(pod));
+    waiting.retain(|pod| takes(*pod));
     waiting
 }
 
-/// Whether it matters to equal pods what others there are in a domain larger than a node.
-fn spreads_widely(shape: &PodShape) -> bool {
-    let mut required = shape.topology_spread.iter().filter(|it| it.is_required);
-    required.any(|it| it.topology_key != labels::HOSTNAME)
+/// Pods that must spread over domains larger than a node, together: those of one selector, whatever else they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct SpreadGroup<'a> {
+    namespace: &'a str,
+    topology_key: &'a str,
+    selector: Option<&'a LabelSelector>,
+}
+
+/// The group of a pod to which it matters what others there are in a domain larger than a node.
+fn spread_group(pod: &Pod) -> Option<SpreadGroup<'_>> {
+    let mut required = pod.shape.topology_spread.iter().filter(|it| it.is_required);
+    let widely = required.find(|it| it.topology_key != labels::HOSTNAME)?;
+    Some(SpreadGroup {
+        namespace: &pod.shape.namespace,
+        topology_key: &widely.topology_key,
+        selector: widely.selector.as_ref(),
+    })
 }

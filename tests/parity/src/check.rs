@@ -85,7 +85,7 @@ fn buffers(
     solution: &Solution,
     faults: &mut Vec<String>,
 ) -> Result<()> {
-    let (headrooms, _) = capacity_buffer::headrooms(&world.snapshot, solution);
+    let headrooms = capacity_buffer::headrooms(&world.snapshot, solution);
     for (name, wanted) in &expect.buffers {
         let mut all = world.snapshot.capacity_buffers();
         let buffer = all.find(|it| it.metadata.name.as_ref() == Some(name));

@@ -47,7 +47,7 @@ pub struct Alias {
 
 impl Alias {
     /// The version that moves with the newest image.
-    pub const LATEST: &'static str = "latest";
+    const LATEST: &'static str = "latest";
 
     /// Reads `family@version`; nothing when malformed or when the family has no alias.
     pub fn parse(text: &str) -> Option<Self> {

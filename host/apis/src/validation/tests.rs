@@ -3,7 +3,7 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{is_label_value, is_qualified_name, message, node_overlay, node_pool, restricted_tags};
+use super::{is_label_value, is_qualified_name, message, node_overlay, node_pool};
 use crate::{NodeOverlay, NodePool};
 
 fn pool(template: &Value, spec: &Value) -> NodePool {
@@ -173,19 +173,4 @@ fn lengths_are_bounded() {
         "b".repeat(63)
     )));
     assert!(!is_qualified_name(&format!("{}/b", "a".repeat(254))));
-}
-
-#[test]
-fn tags_of_the_controller_are_restricted() {
-    let tags = [
-        "team",
-        "kubernetes.io/cluster/c-1",
-        "kubernetes.io/cluster/",
-        "karpenter.sh/nodepool",
-    ]
-    .map(String::from);
-    assert_eq!(
-        restricted_tags(&tags),
-        ["kubernetes.io/cluster/c-1", "karpenter.sh/nodepool"]
-    );
 }

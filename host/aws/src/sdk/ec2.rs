@@ -1,7 +1,7 @@
 //! EC2 over the SDK.
 
 use crate::sdk::SdkClients;
-use crate::sdk::request::send;
+use crate::sdk::request::{send, send_change};
 use crate::seam::{ApiResult, Ec2Api};
 use async_trait::async_trait;
 use aws_sdk_ec2::operation::create_fleet::{CreateFleetInput, CreateFleetOutput};
@@ -187,129 +187,121 @@ impl Ec2Api for SdkClients {
         &self,
         input: CreateLaunchTemplateInput,
     ) -> ApiResult<CreateLaunchTemplateOutput> {
-        let is_change = input.dry_run != Some(true);
-        let call = async {
-            send!(
-                self.ec2,
-                create_launch_template,
-                input,
-                [
-                    set_dry_run = dry_run,
-                    set_client_token = client_token,
-                    set_launch_template_name = launch_template_name,
-                    set_version_description = version_description,
-                    set_launch_template_data = launch_template_data,
-                    set_operator = operator,
-                    set_tag_specifications = tag_specifications
-                ]
-            )
-        };
-        Box::pin(self.change_fence.fence(is_change, call)).await
+        send_change!(
+            self.change_fence,
+            input.dry_run != Some(true),
+            self.ec2,
+            create_launch_template,
+            input,
+            [
+                set_dry_run = dry_run,
+                set_client_token = client_token,
+                set_launch_template_name = launch_template_name,
+                set_version_description = version_description,
+                set_launch_template_data = launch_template_data,
+                set_operator = operator,
+                set_tag_specifications = tag_specifications
+            ]
+        )
     }
 
     async fn delete_launch_template(
         &self,
         input: DeleteLaunchTemplateInput,
     ) -> ApiResult<DeleteLaunchTemplateOutput> {
-        let is_change = input.dry_run != Some(true);
-        let call = async {
-            send!(
-                self.ec2,
-                delete_launch_template,
-                input,
-                [
-                    set_dry_run = dry_run,
-                    set_launch_template_id = launch_template_id,
-                    set_launch_template_name = launch_template_name
-                ]
-            )
-        };
-        self.change_fence.fence(is_change, call).await
+        send_change!(
+            self.change_fence,
+            input.dry_run != Some(true),
+            self.ec2,
+            delete_launch_template,
+            input,
+            [
+                set_dry_run = dry_run,
+                set_launch_template_id = launch_template_id,
+                set_launch_template_name = launch_template_name
+            ]
+        )
     }
 
     async fn create_fleet(&self, input: CreateFleetInput) -> ApiResult<CreateFleetOutput> {
-        let is_change = input.dry_run != Some(true);
-        let call = async {
-            send!(
-                self.ec2_for(input.dry_run),
-                create_fleet,
-                input,
-                [
-                    set_dry_run = dry_run,
-                    set_client_token = client_token,
-                    set_spot_options = spot_options,
-                    set_on_demand_options = on_demand_options,
-                    set_reserved_capacity_options = reserved_capacity_options,
-                    set_excess_capacity_termination_policy = excess_capacity_termination_policy,
-                    set_launch_template_configs = launch_template_configs,
-                    set_target_capacity_specification = target_capacity_specification,
-                    set_terminate_instances_with_expiration = terminate_instances_with_expiration,
-                    set_type = r#type,
-                    set_valid_from = valid_from,
-                    set_valid_until = valid_until,
-                    set_replace_unhealthy_instances = replace_unhealthy_instances,
-                    set_tag_specifications = tag_specifications,
-                    set_context = context
-                ]
-            )
-        };
-        self.change_fence.fence(is_change, call).await
+        send_change!(
+            self.change_fence,
+            input.dry_run != Some(true),
+            self.ec2_for(input.dry_run),
+            create_fleet,
+            input,
+            [
+                set_dry_run = dry_run,
+                set_client_token = client_token,
+                set_spot_options = spot_options,
+                set_on_demand_options = on_demand_options,
+                set_reserved_capacity_options = reserved_capacity_options,
+                set_excess_capacity_termination_policy = excess_capacity_termination_policy,
+                set_launch_template_configs = launch_template_configs,
+                set_target_capacity_specification = target_capacity_specification,
+                set_terminate_instances_with_expiration = terminate_instances_with_expiration,
+                set_type = r#type,
+                set_valid_from = valid_from,
+                set_valid_until = valid_until,
+                set_replace_unhealthy_instances = replace_unhealthy_instances,
+                set_tag_specifications = tag_specifications,
+                set_context = context
+            ]
+        )
     }
 
     async fn run_instances(&self, input: RunInstancesInput) -> ApiResult<RunInstancesOutput> {
-        let is_change = input.dry_run != Some(true);
-        let call = async {
-            send!(
-                self.ec2_for(input.dry_run),
-                run_instances,
-                input,
-                [
-                    set_block_device_mappings = block_device_mappings,
-                    set_image_id = image_id,
-                    set_instance_type = instance_type,
-                    set_ipv6_address_count = ipv6_address_count,
-                    set_ipv6_addresses = ipv6_addresses,
-                    set_kernel_id = kernel_id,
-                    set_key_name = key_name,
-                    set_max_count = max_count,
-                    set_min_count = min_count,
-                    set_monitoring = monitoring,
-                    set_placement = placement,
-                    set_ramdisk_id = ramdisk_id,
-                    set_security_group_ids = security_group_ids,
-                    set_security_groups = security_groups,
-                    set_subnet_id = subnet_id,
-                    set_user_data = user_data,
-                    set_tag_specifications = tag_specifications,
-                    set_launch_template = launch_template,
-                    set_instance_market_options = instance_market_options,
-                    set_credit_specification = credit_specification,
-                    set_cpu_options = cpu_options,
-                    set_capacity_reservation_specification = capacity_reservation_specification,
-                    set_hibernation_options = hibernation_options,
-                    set_license_specifications = license_specifications,
-                    set_metadata_options = metadata_options,
-                    set_enclave_options = enclave_options,
-                    set_private_dns_name_options = private_dns_name_options,
-                    set_maintenance_options = maintenance_options,
-                    set_disable_api_stop = disable_api_stop,
-                    set_enable_primary_ipv6 = enable_primary_ipv6,
-                    set_network_performance_options = network_performance_options,
-                    set_operator = operator,
-                    set_secondary_interfaces = secondary_interfaces,
-                    set_dry_run = dry_run,
-                    set_disable_api_termination = disable_api_termination,
-                    set_instance_initiated_shutdown_behavior = instance_initiated_shutdown_behavior,
-                    set_private_ip_address = private_ip_address,
-                    set_client_token = client_token,
-                    set_additional_info = additional_info,
-                    set_network_interfaces = network_interfaces,
-                    set_iam_instance_profile = iam_instance_profile,
-                    set_ebs_optimized = ebs_optimized
-                ]
-            )
-        };
-        Box::pin(self.change_fence.fence(is_change, call)).await
+        send_change!(
+            self.change_fence,
+            input.dry_run != Some(true),
+            self.ec2_for(input.dry_run),
+            run_instances,
+            input,
+            [
+                set_block_device_mappings = block_device_mappings,
+                set_image_id = image_id,
+                set_instance_type = instance_type,
+                set_ipv6_address_count = ipv6_address_count,
+                set_ipv6_addresses = ipv6_addresses,
+                set_kernel_id = kernel_id,
+                set_key_name = key_name,
+                set_max_count = max_count,
+                set_min_count = min_count,
+                set_monitoring = monitoring,
+                set_placement = placement,
+                set_ramdisk_id = ramdisk_id,
+                set_security_group_ids = security_group_ids,
+                set_security_groups = security_groups,
+                set_subnet_id = subnet_id,
+                set_user_data = user_data,
+                set_tag_specifications = tag_specifications,
+                set_launch_template = launch_template,
+                set_instance_market_options = instance_market_options,
+                set_credit_specification = credit_specification,
+                set_cpu_options = cpu_options,
+                set_capacity_reservation_specification = capacity_reservation_specification,
+                set_hibernation_options = hibernation_options,
+                set_license_specifications = license_specifications,
+                set_metadata_options = metadata_options,
+                set_enclave_options = enclave_options,
+                set_private_dns_name_options = private_dns_name_options,
+                set_maintenance_options = maintenance_options,
+                set_disable_api_stop = disable_api_stop,
+                set_enable_primary_ipv6 = enable_primary_ipv6,
+                set_network_performance_options = network_performance_options,
+                set_operator = operator,
+                set_secondary_interfaces = secondary_interfaces,
+                set_dry_run = dry_run,
+                set_disable_api_termination = disable_api_termination,
+                set_instance_initiated_shutdown_behavior = instance_initiated_shutdown_behavior,
+                set_private_ip_address = private_ip_address,
+                set_client_token = client_token,
+                set_additional_info = additional_info,
+                set_network_interfaces = network_interfaces,
+                set_iam_instance_profile = iam_instance_profile,
+                set_ebs_optimized = ebs_optimized
+            ]
+        )
     }
 
     async fn describe_instances(
@@ -354,54 +346,48 @@ impl Ec2Api for SdkClients {
         &self,
         input: TerminateInstancesInput,
     ) -> ApiResult<TerminateInstancesOutput> {
-        let is_change = input.dry_run != Some(true);
-        let call = async {
-            send!(
-                self.ec2,
-                terminate_instances,
-                input,
-                [
-                    set_instance_ids = instance_ids,
-                    set_force = force,
-                    set_skip_os_shutdown = skip_os_shutdown,
-                    set_dry_run = dry_run
-                ]
-            )
-        };
-        self.change_fence.fence(is_change, call).await
+        send_change!(
+            self.change_fence,
+            input.dry_run != Some(true),
+            self.ec2,
+            terminate_instances,
+            input,
+            [
+                set_instance_ids = instance_ids,
+                set_force = force,
+                set_skip_os_shutdown = skip_os_shutdown,
+                set_dry_run = dry_run
+            ]
+        )
     }
 
     async fn reboot_instances(
         &self,
         input: RebootInstancesInput,
     ) -> ApiResult<RebootInstancesOutput> {
-        let is_change = input.dry_run != Some(true);
-        let call = async {
-            send!(
-                self.ec2,
-                reboot_instances,
-                input,
-                [set_instance_ids = instance_ids, set_dry_run = dry_run]
-            )
-        };
-        self.change_fence.fence(is_change, call).await
+        send_change!(
+            self.change_fence,
+            input.dry_run != Some(true),
+            self.ec2,
+            reboot_instances,
+            input,
+            [set_instance_ids = instance_ids, set_dry_run = dry_run]
+        )
     }
 
     async fn create_tags(&self, input: CreateTagsInput) -> ApiResult<CreateTagsOutput> {
-        let is_change = input.dry_run != Some(true);
-        let call = async {
-            send!(
-                self.ec2,
-                create_tags,
-                input,
-                [
-                    set_dry_run = dry_run,
-                    set_resources = resources,
-                    set_tags = tags
-                ]
-            )
-        };
-        self.change_fence.fence(is_change, call).await
+        send_change!(
+            self.change_fence,
+            input.dry_run != Some(true),
+            self.ec2,
+            create_tags,
+            input,
+            [
+                set_dry_run = dry_run,
+                set_resources = resources,
+                set_tags = tags
+            ]
+        )
     }
 
     async fn describe_capacity_reservations(

@@ -1,7 +1,7 @@
 //! IAM over the SDK.
 
 use crate::sdk::SdkClients;
-use crate::sdk::request::send;
+use crate::sdk::request::{send, send_change};
 use crate::seam::{ApiResult, IamApi};
 use async_trait::async_trait;
 use aws_sdk_iam::operation::add_role_to_instance_profile::{
@@ -41,70 +41,66 @@ impl IamApi for SdkClients {
         &self,
         input: CreateInstanceProfileInput,
     ) -> ApiResult<CreateInstanceProfileOutput> {
-        let call = async {
-            send!(
-                self.iam,
-                create_instance_profile,
-                input,
-                [
-                    set_instance_profile_name = instance_profile_name,
-                    set_path = path,
-                    set_tags = tags
-                ]
-            )
-        };
-        self.change_fence.fence(true, call).await
+        send_change!(
+            self.change_fence,
+            true,
+            self.iam,
+            create_instance_profile,
+            input,
+            [
+                set_instance_profile_name = instance_profile_name,
+                set_path = path,
+                set_tags = tags
+            ]
+        )
     }
 
     async fn add_role_to_instance_profile(
         &self,
         input: AddRoleToInstanceProfileInput,
     ) -> ApiResult<AddRoleToInstanceProfileOutput> {
-        let call = async {
-            send!(
-                self.iam,
-                add_role_to_instance_profile,
-                input,
-                [
-                    set_instance_profile_name = instance_profile_name,
-                    set_role_name = role_name
-                ]
-            )
-        };
-        self.change_fence.fence(true, call).await
+        send_change!(
+            self.change_fence,
+            true,
+            self.iam,
+            add_role_to_instance_profile,
+            input,
+            [
+                set_instance_profile_name = instance_profile_name,
+                set_role_name = role_name
+            ]
+        )
     }
 
     async fn remove_role_from_instance_profile(
         &self,
         input: RemoveRoleFromInstanceProfileInput,
     ) -> ApiResult<RemoveRoleFromInstanceProfileOutput> {
-        let call = async {
-            send!(
-                self.iam,
-                remove_role_from_instance_profile,
-                input,
-                [
-                    set_instance_profile_name = instance_profile_name,
-                    set_role_name = role_name
-                ]
-            )
-        };
-        self.change_fence.fence(true, call).await
+        send_change!(
+            self.change_fence,
+            true,
+            self.iam,
+            remove_role_from_instance_profile,
+            input,
+            [
+                set_instance_profile_name = instance_profile_name,
+                set_role_name = role_name
+            ]
+        )
     }
 
     async fn delete_instance_profile(
         &self,
         input: DeleteInstanceProfileInput,
     ) -> ApiResult<DeleteInstanceProfileOutput> {
-        let call = async {
-            send!(
-                self.iam,
-                delete_instance_profile,
-                input,
-                [set_instance_profile_name = instance_profile_name]
-            )
-        };
-        self.change_fence.fence(true, call).await
+        send_change!(
+            self.change_fence,
+            true,
+            self.iam,
+            delete_instance_profile,
+            input,
+            [set_instance_profile_name = instance_profile_name]
+        )
     }
 
     async fn list_instance_profiles(

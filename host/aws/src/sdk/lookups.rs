@@ -2,15 +2,15 @@
 
 use crate::sdk::SdkClients;
 use crate::sdk::request::send;
-use crate::seam::{ApiResult, EksApi, PricingApi, SsmApi};
+use crate::seam::{ApiResult, PricingApi, SsmApi};
 use async_trait::async_trait;
 use aws_sdk_eks::operation::describe_cluster::{DescribeClusterInput, DescribeClusterOutput};
 use aws_sdk_pricing::operation::get_products::{GetProductsInput, GetProductsOutput};
 use aws_sdk_ssm::operation::get_parameter::{GetParameterInput, GetParameterOutput};
 
-#[async_trait]
-impl EksApi for SdkClients {
-    async fn describe_cluster(
+impl SdkClients {
+    /// One cluster. Behind no trait: whoever runs without AWS knows its cluster, and asks nobody.
+    pub(crate) async fn describe_cluster(
         &self,
         input: DescribeClusterInput,
     ) -> ApiResult<DescribeClusterOutput> {

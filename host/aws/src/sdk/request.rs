@@ -42,4 +42,13 @@ macro_rules! send {
     };
 }
 
-pub(super) use send;
+/// Sends a request that changes something for as long as changes may be sent, boxed, as some are large.
+macro_rules! send_change {
+    ($fence:expr, $is_change:expr, $client:expr, $operation:ident, $input:ident, $fields:tt) => {{
+        let is_change = $is_change;
+        let call = async { $crate::sdk::request::send!($client, $operation, $input, $fields) };
+        Box::pin($fence.fence(is_change, call)).await
+    }};
+}
+
+pub(super) use {send, send_change};

@@ -109,6 +109,20 @@ fn labels(context: &FinalizerInterceptorContextRef<'_>, config: &ConfigBag) -> R
     ]
 }
 
+/// Counts what has ended, and how long it took where it is known when it began.
+fn ended(
+    count: &Family<RequestLabels, Counter>,
+    seconds: &RequestHistograms,
+    labels: &RequestLabels,
+    began: Option<Instant>,
+) {
+    count.get_or_create(labels).inc();
+    if let Some(began) = began {
+        let seconds = seconds.get_or_create(labels);
+        seconds.observe(began.elapsed().as_secs_f64());
+    }
+}
+
 impl Intercept for RequestMetrics {
     fn name(&self) -> &'static str {
         "RequestMetrics"
@@ -151,11 +165,9 @@ impl Intercept for RequestMetrics {
         config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         let labels = labels(context, config);
-        self.attempts.get_or_create(&labels).inc();
-        if let Some(course) = config.load::<Course>() {
-            let seconds = self.attempt_seconds.get_or_create(&labels);
-            seconds.observe(course.attempt_began.elapsed().as_secs_f64());
-        }
+        let course = config.load::<Course>();
+        let began = course.map(|it| it.attempt_began);
+        ended(&self.attempts, &self.attempt_seconds, &labels, began);
         Ok(())
     }
 
@@ -166,10 +178,10 @@ impl Intercept for RequestMetrics {
         config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         let labels = labels(context, config);
-        self.requests.get_or_create(&labels).inc();
-        if let Some(course) = config.load::<Course>() {
-            let seconds = self.request_seconds.get_or_create(&labels);
-            seconds.observe(course.began.elapsed().as_secs_f64());
+        let course = config.load::<Course>();
+        let began = course.map(|it| it.began);
+        ended(&self.requests, &self.request_seconds, &labels, began);
+        if let Some(course) = course {
             let retries = self.retries.get_or_create(&labels);
             retries.observe(f64::from(course.attempts.saturating_sub(1)));
         }

@@ -198,3 +198,82 @@ fn sick(snapshot: &Snapshot, policies: &RepairPolicies, now: Timestamp) -> Vec<S
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use apis::{RepairAction, RepairPolicy};
+    use k8s_openapi::api::core::v1::Node;
+    use serde_json::json;
+    use state::{Cluster, Event};
+
+    use super::*;
+    use crate::node_claim::tests::claim_with;
+
+    /// Half an hour for whatever reason, ten minutes where the kubelet stopped.
+    fn policies() -> RepairPolicies {
+        let policy = |reason: &str, minutes: i64| RepairPolicy {
+            condition_type: "Ready".to_owned(),
+            condition_status: "False".to_owned(),
+            reason_regex: reason.to_owned(),
+            toleration: GoDuration::from_seconds(60 * minutes),
+            termination_grace_period: None,
+            priority: 0,
+            action: RepairAction::Replace,
+        };
+        compiled(vec![policy("", 30), policy("^Kubelet", 10)]).unwrap()
+    }
+
+    /// The sick of five nodes of a pool, so many of which are not Ready since midnight, at minutes past it.
+    fn told(not_ready: usize, reason: &str, minutes: i64) -> Vec<String> {
+        let midnight: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let mut cluster = Cluster::new();
+        for number in 0..5 {
+            let (id, pool) = (
+                format!("aws:///a/i-{number}"),
+                json!({"karpenter.sh/nodepool": "p"}),
+            );
+            let claim = claim_with(&json!({
+                "/metadata/name": format!("c{number}"), "/metadata/labels": pool,
+                "/metadata/deletionTimestamp": null, "/status/providerID": id,
+            }));
+            let status = if number < not_ready { "False" } else { "True" };
+            let node: Node = serde_json::from_value(json!({
+                "metadata": {"name": format!("n{number}"), "labels": pool},
+                "spec": {"providerID": id},
+                "status": {"conditions": [
+                    {"type": "Ready", "status": status, "reason": reason, "lastTransitionTime": midnight},
+                ]},
+            }))
+            .unwrap();
+            cluster
+                .apply(midnight, Event::applied(Arc::new(claim)))
+                .unwrap();
+            cluster
+                .apply(midnight, Event::applied(Arc::new(node)))
+                .unwrap();
+        }
+        let now = midnight + SignedDuration::from_mins(minutes);
+        let sick = sick(&cluster.snapshot(), &policies(), now).into_iter();
+        sick.map(|it| format!("{} {}", it.node, it.blocked.unwrap_or("goes")))
+            .collect()
+    }
+
+    #[test]
+    fn a_node_goes_once_it_was_tolerated_for_long_enough_unless_a_fifth_is_sick() {
+        let blocked = "more than 20% of its nodepool is unhealthy";
+        let both = vec![format!("n0 {blocked}"), format!("n1 {blocked}")];
+        let one = vec!["n0 goes".to_owned()];
+        let cases = [
+            (0, "", 60, vec![]),
+            (1, "Unknown", 29, vec![]),
+            (1, "Unknown", 30, one.clone()),
+            (1, "KubeletStopped", 9, vec![]),
+            (1, "KubeletStopped", 10, one),
+            (2, "KubeletStopped", 10, both),
+        ];
+        for (not_ready, reason, minutes, expected) in cases {
+            let sick = told(not_ready, reason, minutes);
+            assert_eq!(sick, expected, "{not_ready} {reason} {minutes}");
+        }
+    }
+}

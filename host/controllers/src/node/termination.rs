@@ -97,7 +97,7 @@ impl Termination {
                 if let Some(claim) = claim {
                     ignore_not_found(self.shell.writer.delete(claim.as_ref()).await)?;
                 }
-                Ok(Action::RequeueAfter(Duration::ZERO))
+                Ok(Action::NOW)
             }
             Step::Taint => self.taint(observed).await,
             Step::Drain(drain) => self.drain(observed, drain).await,
@@ -106,7 +106,7 @@ impl Termination {
                 let kind = conditions::DRAINED;
                 self.write_condition(observed, kind, Status::True, kind)
                     .await?;
-                Ok(Action::RequeueAfter(Duration::ZERO))
+                Ok(Action::NOW)
             }
             Step::AwaitVolumes => {
                 let entry = NodeEntry::AwaitsVolumes { attachments };
@@ -136,7 +136,7 @@ impl Termination {
                     (Status::False, reason::TERMINATION_GRACE_PERIOD_ELAPSED)
                 };
                 self.write_condition(observed, kind, status, reason).await?;
-                Ok(Action::RequeueAfter(Duration::ZERO))
+                Ok(Action::NOW)
             }
             Step::TerminateInstance => self.terminate_instance(observed).await,
             Step::Release => self.release(observed).await,
@@ -152,7 +152,7 @@ impl Termination {
         let pods = observed.pods.iter();
         let pods = pods.map(|pod| pod.key.to_string()).collect();
         self.write_entry(observed, &NodeEntry::Tainted { pods });
-        Ok(Action::RequeueAfter(Duration::ZERO))
+        Ok(Action::NOW)
     }
 
     async fn drain(&self, observed: &Observed, drain: DrainStep) -> Result<Action, ReconcileError> {

@@ -66,7 +66,7 @@ impl Finalizer {
                 self.shell.writer.write_claim(claim, &after).await?;
                 let entry = ClaimEntry::DeadlineSet { deadline: &text };
                 self.shell.journal.write(claim, &entry);
-                Ok(Action::RequeueAfter(Duration::ZERO))
+                Ok(Action::NOW)
             }
             Step::DeleteNodes(nodes) => {
                 for node in nodes

@@ -5,6 +5,8 @@
 mod claim_record;
 pub(crate) mod failure;
 mod instance;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -30,7 +32,7 @@ use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::liveness::{LAUNCH_TIMEOUT, TimeLimit};
 use crate::node_claim::{NodeClaimExt, remaining, uid};
 use crate::shell::Shell;
-use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::error::{ErrorClass, ReconcileError, ignore_not_found};
 use crate::shell::recorder::shorten;
 use crate::shell::references;
 use crate::shell::runtime::Action;
@@ -56,6 +58,19 @@ struct UnwrittenLaunch {
     launched: Launched,
     ranked: RankedLaunch,
     at: Timestamp,
+}
+
+/// Counts how often a claim was written again because somebody else had been faster.
+#[derive(Default)]
+struct WriteTries(usize);
+
+impl WriteTries {
+    /// Whether the claim is to be read anew and written once more.
+    fn has_another<T>(&mut self, result: &Result<T, ReconcileError>) -> bool {
+        self.0 += 1;
+        let is_late = matches!(result, Err(error) if error.class() == ErrorClass::Retry);
+        is_late && self.0 <= WRITES_MAX
+    }
 }
 
 /// What the answer of the provider means for the claim.
@@ -267,7 +282,7 @@ impl Launcher {
                 self.shell
                     .journal
                     .write(&after, &ClaimEntry::Launched { ranked });
-                Ok(Action::RequeueAfter(Duration::ZERO))
+                Ok(Action::NOW)
             }
             LaunchVerdict::Delete { cause, message } => {
                 ignore_not_found(self.shell.writer.delete(claim).await)?;
@@ -356,60 +371,4 @@ fn pool_of_standalone(claim: &NodeClaim) -> NodePool {
     template.node_class_ref = claim.spec.node_class_ref.clone();
     template.taints.clone_from(&claim.spec.taints);
     pool
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_claim_goes_where_it_can_never_be_launched_and_waits_otherwise() {
-        let given_up = |cause| LaunchVerdict::Delete {
-            cause,
-            message: "m".to_owned(),
-        };
-        let retry =
-            |reason: &str, message: &str, error: &CloudProviderError| LaunchVerdict::Retry {
-                reason: reason.to_owned(),
-                message: message.to_owned(),
-                error: error.clone(),
-            };
-        let m = || "m".to_owned();
-        let create = CloudProviderError::Create {
-            reason: "SubnetsFull".to_owned(),
-            message: m(),
-        };
-        let (gone, other) = (
-            CloudProviderError::NotFound(m()),
-            CloudProviderError::Other(m()),
-        );
-        let cases = [
-            (
-                CloudProviderError::InsufficientCapacity(m()),
-                given_up(LaunchFailure::InsufficientCapacity),
-            ),
-            (
-                CloudProviderError::NodeClassNotReady(m()),
-                given_up(LaunchFailure::NodeClassNotReady),
-            ),
-            (create.clone(), retry("SubnetsFull", "m", &create)),
-            (gone.clone(), retry("LaunchFailed", "not found: m", &gone)),
-            (other.clone(), retry("LaunchFailed", "m", &other)),
-        ];
-        for (error, expected) in cases {
-            assert_eq!(decide(Err(error)), expected);
-        }
-    }
-
-    #[test]
-    fn what_the_cloud_says_at_length_is_cut_in_the_condition() {
-        let error = CloudProviderError::Other("x".repeat(2 * MESSAGE_BYTES_MAX));
-        let LaunchVerdict::Retry { message, .. } = decide(Err(error)) else {
-            panic!("a launch that failed is tried again");
-        };
-        assert!(
-            message.starts_with("xxx") && message.len() <= MESSAGE_BYTES_MAX + 3,
-            "{message}"
-        );
-    }
 }

@@ -135,7 +135,7 @@ impl Lifecycle {
             .finalizers_mut()
             .push(labels::TERMINATION_FINALIZER.to_owned());
         self.shell.writer.write_claim(claim, &after).await?;
-        Ok(Action::RequeueAfter(Duration::ZERO))
+        Ok(Action::NOW)
     }
 
     async fn await_registration(
@@ -182,7 +182,7 @@ impl Lifecycle {
         self.shell.pods.settle_claim(&claim.name_any());
         self.note_registration(claim, &Registration::Succeeded)
             .await?;
-        Ok(Action::RequeueAfter(Duration::ZERO))
+        Ok(Action::NOW)
     }
 
     /// The claim with labels that the provider knows only now.

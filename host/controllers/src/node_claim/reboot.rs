@@ -99,7 +99,7 @@ impl Reboot {
             (Step::Wait, _) | (_, None) => Ok(Action::RequeueAfter(POLL)),
             (Step::Fence, Some(node)) => {
                 self.shell.writer.write_node(node, &fenced(node)).await?;
-                Ok(Action::RequeueAfter(Duration::ZERO))
+                Ok(Action::NOW)
             }
             (Step::Drain(drain), Some(node)) => Ok(self.drain(&node.name_any(), &drain)),
             (Step::Remember(boot), Some(_)) => {
@@ -107,7 +107,7 @@ impl Reboot {
                 let key = labels::REBOOT_PRE_BOOT_ID_ANNOTATION.to_owned();
                 after.annotations_mut().insert(key, boot);
                 self.shell.writer.write_claim(claim, &after).await?;
-                Ok(Action::RequeueAfter(Duration::ZERO))
+                Ok(Action::NOW)
             }
             (Step::Ask { operation_id }, Some(_)) => self.ask(observed, &operation_id).await,
             (Step::Issued, Some(node)) => self.issued(claim, node).await,
@@ -115,7 +115,7 @@ impl Reboot {
                 self.shell.writer.write_node(node, &unfenced(node)).await?;
                 let entry = RebootEntry::Observed;
                 self.shell.journal.write(claim.as_ref(), &entry);
-                Ok(Action::RequeueAfter(Duration::ZERO))
+                Ok(Action::NOW)
             }
             (Step::Succeed, Some(_)) => self.succeed(claim).await,
         }
@@ -141,7 +141,7 @@ impl Reboot {
                     .writer
                     .write_claim_status(claim, &issued(claim, now))
                     .await?;
-                Ok(Action::RequeueAfter(Duration::ZERO))
+                Ok(Action::NOW)
             }
             Err(RebootError::Terminal(why)) => {
                 warn!(NodeClaim = %claim.name_any(), why, "the node cannot be rebooted");

@@ -32,8 +32,8 @@ impl Reconciler for Readiness {
             .model
             .node_class(&pool.spec.template.spec.node_class_ref.name);
         let after = decide(&pool, class.as_deref(), self.shell.now());
-        if is_past_outdated(&pool, class.as_deref()) {
-            let uid = pool.uid().unwrap_or_default();
+        let is_past_outdated = is_past_outdated(&pool, class.as_deref());
+        if let Some(uid) = pool.uid().filter(|_| is_past_outdated) {
             self.shell.registration_health.forget(&uid);
         }
         self.shell.writer.write_pool_status(&pool, &after).await?;

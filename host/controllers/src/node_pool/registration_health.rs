@@ -4,7 +4,7 @@
 //! `pkg/controllers/nodepool/registrationhealth/controller.go`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use apis::conditions::{self, Conditioned, Status};
 use apis::{NodeClaim, NodePool};
@@ -63,11 +63,12 @@ impl RegistrationHealth {
         claim: &NodeClaim,
         outcome: &Registration<'_>,
     ) -> Result<(), ReconcileError> {
-        let Some(pool) = model.node_pool(claim.pool_name()) else {
+        let pool = model.node_pool(claim.pool_name());
+        let Some((pool, uid)) = pool.and_then(|it| Some((Arc::clone(&it), it.uid()?))) else {
             return Ok(());
         };
-        let uid = pool.uid().unwrap_or_default();
-        let Some(status) = self.health().decide(&pool, outcome.is_success()) else {
+        let status = self.health().decide(&uid, &pool, outcome.is_success());
+        let Some(status) = status else {
             return Ok(());
         };
         if !self.health().writing.insert(uid.clone()) {
@@ -90,16 +91,15 @@ impl RegistrationHealth {
 
 impl PoolResults {
     /// Takes in a result; answers the status that the pool's condition is to get, where it says something else.
-    fn decide(&mut self, pool: &NodePool, is_success: bool) -> Option<Status> {
-        let uid = pool.uid().unwrap_or_default();
+    fn decide(&mut self, uid: &str, pool: &NodePool, is_success: bool) -> Option<Status> {
         let condition = pool.condition(conditions::NODE_REGISTRATION_HEALTHY);
         let known = condition.and_then(|it| match it.status.as_str() {
             "True" => Some(true),
             "False" => Some(false),
             _ => None,
         });
-        self.seed(&uid, known);
-        let is_healthy = self.note(&uid, is_success);
+        self.seed(uid, known);
+        let is_healthy = self.note(uid, is_success);
         // A failure does not make a pool healthy, nor a success unhealthy.
         if known == Some(is_healthy) || is_healthy != is_success {
             return None;

@@ -1,5 +1,5 @@
-//! Features that can be switched, with the names and defaults of the reference. Answers to the `FeatureGates` of
-//! `pkg/operator/options/options.go`.
+//! Features that can be switched, with the names and defaults of the reference. They are one setting with a text of its
+//! own, hence the file below the settings. Answers to the `FeatureGates` of `pkg/operator/options/options.go`.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;

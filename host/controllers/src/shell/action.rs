@@ -12,6 +12,9 @@ pub(crate) enum Action {
 }
 
 impl Action {
+    /// To be called again at once: there is a next step.
+    pub(crate) const NOW: Self = Self::RequeueAfter(Duration::ZERO);
+
     /// The sooner of two wishes.
     #[must_use]
     pub(crate) fn sooner(self, other: Self) -> Self {

@@ -188,6 +188,21 @@ async fn a_buffer_has_its_node_before_any_pod_and_a_pod_takes_the_room() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_is_never_empty_while_a_buffer_counts_on_it() {
+    let world = with_gates();
+    // Looked at from its first moment on, and by no pass of the provisioner since.
+    world.change_pool(json!({"spec": {"disruption": {"consolidateAfter": "0s"}}}));
+    template(&world, "t", "1500m");
+    buffer(&world, "t");
+    world
+        .until("a launch", 60, |it| it.cloud.with(|it| it.launches) > 0)
+        .await;
+    world.pass(120).await;
+    assert_eq!(world.cloud.with(|it| it.launches), 1);
+    assert_eq!(world.cloud.running(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_buffer_that_is_deleted_lets_its_node_go() {
     let world = with_gates();
     template(&world, "t", "1500m");

@@ -1,11 +1,13 @@
 //! Watches a demo run: draws or prints what happens, and tells when it is over.
 
+mod view;
+
 use super::cost::{cpu_seconds, peak_rss_bytes};
 use super::node_load::{Requested, millis, node_status, share};
 use super::quiet::Quiet;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use apis::labels;
 use controllers::ControllerActivity;
@@ -13,21 +15,17 @@ use serde_json::Value;
 use sim::SimulatedWorld;
 use sim::api_server::{Resource, Selection};
 
+use super::LOOK_EVERY;
 use super::frame::{Frame, NodeLine, round};
-use super::live_view::Screen;
 use super::problems;
 use super::summary::{AllRunning, PodTotals, StageLine, Summary};
 use super::waits;
-use super::{DemoPlan, LOOK_EVERY};
-use crate::cli::{Output, Until};
+use crate::cli::Until;
 use crate::stack::Stack;
+pub(crate) use view::DemoView;
 
 /// A world that is still busy after this long never settles.
 const PATIENCE: Duration = Duration::from_mins(30);
-/// Wall time between two drawings.
-const DRAW_EVERY: Duration = Duration::from_millis(100);
-/// Decisions kept for the live view.
-const DECISIONS_KEPT: usize = 100;
 
 /// Why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -322,56 +320,5 @@ impl<'a> Watcher<'a> {
             status: node_status(node),
             name,
         }
-    }
-}
-
-/// Where what happens is shown: a screen, lines, or nowhere.
-pub(crate) struct DemoView {
-    screen: Option<Screen>,
-    prints_lines: bool,
-    drawn: Option<Instant>,
-    seen: u64,
-    decisions: Vec<String>,
-}
-
-impl DemoView {
-    pub(crate) fn open(plan: &DemoPlan) -> anyhow::Result<Self> {
-        let screen = if plan.is_terminal {
-            Some(Screen::open()?)
-        } else {
-            None
-        };
-        let prints_lines = screen.is_none() && plan.output == Output::Text;
-        Ok(Self {
-            screen,
-            prints_lines,
-            drawn: None,
-            seen: 0,
-            decisions: Vec::new(),
-        })
-    }
-
-    fn show(&mut self, watcher: &Watcher<'_>, elapsed: Duration) -> anyhow::Result<()> {
-        let lines = watcher
-            .stack
-            .map(|stack| stack.controllers.feed().since(self.seen))
-            .unwrap_or_default();
-        for line in lines {
-            self.seen = line.number;
-            let text = format!("{:>7.1}s  {}", elapsed.as_secs_f64(), line.text);
-            if self.prints_lines {
-                eprintln!("{text}");
-            }
-            self.decisions.push(text);
-        }
-        let surplus = self.decisions.len().saturating_sub(DECISIONS_KEPT);
-        self.decisions.drain(..surplus);
-        if let Some(screen) = &mut self.screen
-            && self.drawn.is_none_or(|drawn| drawn.elapsed() >= DRAW_EVERY)
-        {
-            screen.draw(&watcher.frame(), &self.decisions)?;
-            self.drawn = Some(Instant::now());
-        }
-        Ok(())
     }
 }

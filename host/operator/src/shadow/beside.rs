@@ -1,21 +1,21 @@
 //! The world beside the cluster: the simulated API server, EC2 and kubelets of `sim`, the production controllers on
 //! them, and both counts.
 
+mod world;
+mod written;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use aws::SqsInterruptionQueue;
-use controllers::Settings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use shadow::{
-    Account, BothSides, BoughtOffering, FleetTally, Gathered, Happening, Mirror, MirrorWrite,
-    ObjectChange, ReadKind, Report, StandIn, ToldObject, ZoneMarket, claims_at_start, update,
+    BothSides, BoughtOffering, FleetTally, Gathered, Happening, Mirror, MirrorWrite, ObjectChange,
+    ReadKind, Report, StandIn, ToldObject, claims_at_start,
 };
-use sim::api_server::{self, DeleteOptions, NamespacedName, Resource, Selection, Watch};
-use sim::catalogue::Catalogue;
-use sim::ec2::{Ec2Config, Ec2Faults, PurchaseOption, SimulatedQueue, zone_id};
-use sim::{SimulatedWorld, Time, WorldConfig};
+use sim::SimulatedWorld;
+use sim::api_server::{self, Resource, Selection, Watch};
+use sim::ec2::PurchaseOption;
 
 use super::arguments::{CLUSTER_NAME, ShadowArguments};
 use super::classes;
@@ -23,11 +23,12 @@ use super::prices::Prices;
 use super::reading::Readings;
 use crate::api_client::ReadsOnly;
 use crate::clock::wall_now;
-use crate::controller;
 use crate::demo::{CAPACITY, SYSTEM_NAMESPACE, apply};
 use crate::simulated_nodes::known::KnownObjects;
-use crate::stack::{Stack, StackConfig, simulated_provider};
+use crate::stack::Stack;
 use authoring::manifests::{Manifests, variables};
+use world::{account, stack, world};
+use written::{resource, written};
 
 /// Kinds of the shadow that its count is made of.
 const COUNTED: [(&Resource, ReadKind); 3] = [
@@ -300,112 +301,7 @@ impl Beside {
     }
 }
 
-/// Does one write; what is gone already is as good as deleted or ended.
-fn written(world: &SimulatedWorld, write: MirrorWrite) -> Result<(), String> {
-    let api = world.api();
-    let refused = |kind: ReadKind, why: String| {
-        format!(
-            "the shadow does without some {}: {why}",
-            kind.row().resource()
-        )
-    };
-    match write {
-        MirrorWrite::Restore { kind, object } => {
-            let restored = api.restore(&resource(kind), object);
-            restored
-                .map(drop)
-                .map_err(|status| refused(kind, status.to_string()))
-        }
-        MirrorWrite::Update { kind, object } => {
-            let key = NamespacedName::of(&object);
-            let updated = api.modify(&resource(kind), &key, |there| update(there, object));
-            updated
-                .map(drop)
-                .map_err(|status| refused(kind, status.to_string()))
-        }
-        MirrorWrite::Delete { kind, key } => {
-            let options = DeleteOptions::default();
-            drop(api.delete(&resource(kind), &key.namespace, &key.name, &options));
-            Ok(())
-        }
-        MirrorWrite::Finish { pod, phase } => {
-            drop(world.end_pod(&NamespacedName::new(pod.namespace, pod.name), &phase));
-            Ok(())
-        }
-    }
-}
-
-fn resource(kind: ReadKind) -> Resource {
-    let row = kind.row();
-    Resource::fixed(row.group, row.plural)
-}
-
 /// The object as its typed form; nothing where it is none.
 fn typed<T: DeserializeOwned>(object: &Value) -> Option<T> {
     T::deserialize(object).ok()
-}
-
-fn account(gathered: &Gathered) -> Account {
-    let market = ZoneMarket {
-        is_sold_in: &|zone| {
-            Catalogue::embedded()
-                .iter()
-                .any(|it| it.is_offered_in(zone))
-        },
-        zone_id: &|region, zone| zone_id(region, zone),
-    };
-    Account::of(gathered, &market)
-}
-
-fn world(
-    arguments: &ShadowArguments,
-    kubernetes_minor: u32,
-    account: &Account,
-) -> Arc<SimulatedWorld> {
-    SimulatedWorld::new(WorldConfig {
-        seed: arguments.seed,
-        time: Time::Real(wall_now()),
-        kubernetes_minor,
-        pods_per_second: None,
-        ec2: Ec2Config {
-            region: account.region.clone(),
-            zones: account.zones.clone(),
-            cluster_name: CLUSTER_NAME.to_owned(),
-            // Nothing goes wrong in the shadow that has not in the cluster.
-            faults: Ec2Faults {
-                on_demand_pools_dry: 0.0,
-                spot_pools_dry: 0.0,
-                ..Ec2Faults::default()
-            },
-            ..Ec2Config::default()
-        },
-    })
-}
-
-fn stack(
-    arguments: &ShadowArguments,
-    kubernetes_minor: u32,
-    world: &Arc<SimulatedWorld>,
-    client: kube::Client,
-) -> anyhow::Result<Stack> {
-    let (ec2, clock) = (world.ec2(), world.clock());
-    let provider = simulated_provider(ec2, CLUSTER_NAME, Arc::new(clock));
-    let queue = SimulatedQueue::new(CLUSTER_NAME, ec2, clock);
-    let notices = SqsInterruptionQueue::new(Arc::new(queue), CLUSTER_NAME, Arc::clone(&provider));
-    Stack::new(StackConfig {
-        client,
-        provider,
-        clock: Arc::new(clock),
-        settings: Settings {
-            policy_namespace: SYSTEM_NAMESPACE.to_owned(),
-            cluster_name: CLUSTER_NAME.to_owned(),
-            ..controller::settings(&arguments.settings, kubernetes_minor)
-        },
-        interruptions: Some(Arc::new(notices)),
-        // Nothing that a policy could disrupt here is anybody's.
-        policy_limits: policy::Limits {
-            may_replace_budgets: true,
-            ..policy::Limits::default()
-        },
-    })
 }

@@ -4,6 +4,8 @@
 //! What a cluster was dumped with (Nodes, NodeClaims, pods that have a status or a node) is taken as it is. A workload
 //! whose pods are among the files is not expanded again.
 
+mod objects;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use problem_file::{FileWorld, List, Loader, ObjectFault};
 use scheduling::pod::PodKey;
-use serde_json::{Value, json};
+use serde_json::json;
 use sim::api_server::{Resource, Selection};
 use sim::ec2::Ec2Config;
 use sim::{Time, WorldConfig};
@@ -21,6 +23,7 @@ use state::devices::DeviceKind;
 use super::CLUSTER_NAME;
 use crate::demo::apply::{Unknown, apply};
 use authoring::manifests::{Document, Manifests, variables};
+use objects::{is_about_devices, is_of_a_cluster, key_of, one_run, owners_of, strip, workload_of};
 
 /// What the workload controllers get in simulated time.
 const PATIENCE: Duration = Duration::from_mins(30);
@@ -263,87 +266,9 @@ fn owners_of_given_pods(documents: &[Document]) -> BTreeSet<(String, PodKey)> {
     all
 }
 
-/// Takes away what only the API server sets, so that objects of another cluster can be applied to this one.
-fn strip(object: &mut Value) {
-    let Some(metadata) = object["metadata"].as_object_mut() else {
-        return;
-    };
-    for field in [
-        "uid",
-        "resourceVersion",
-        "generation",
-        "creationTimestamp",
-        "managedFields",
-        "ownerReferences",
-    ] {
-        metadata.remove(field);
-    }
-    if let Some(object) = object.as_object_mut() {
-        object.remove("status");
-    }
-}
-
-/// Kinds and names of an object's owners.
-fn owners_of(object: &Value) -> Vec<(String, PodKey)> {
-    let namespace = key_of(object).namespace;
-    let references = object["metadata"]["ownerReferences"].as_array();
-    let owner = |it: &Value| {
-        let kind = it["kind"].as_str().unwrap_or_default().to_owned();
-        let name = it["name"].as_str().unwrap_or_default();
-        (kind, PodKey::new(&namespace, name))
-    };
-    references.into_iter().flatten().map(owner).collect()
-}
-
-fn is_about_devices(object: &Value) -> bool {
-    let version = object["apiVersion"].as_str().unwrap_or_default();
-    let kind = object["kind"].as_str().unwrap_or_default();
-    version.starts_with("resource.k8s.io/") && DeviceKind::of(kind).is_some()
-}
-
-fn is_of_a_cluster(pod: &Value) -> bool {
-    pod["spec"]["nodeName"].is_string() || pod["status"]["phase"].is_string()
-}
-
-/// The Job that a CronJob starts when its time comes.
-fn one_run(cron_job: &Value) -> Value {
-    let mut job = cron_job["spec"]["jobTemplate"].clone();
-    if !job.is_object() {
-        job = json!({});
-    }
-    job["apiVersion"] = json!("batch/v1");
-    job["kind"] = json!("Job");
-    for field in ["name", "namespace"] {
-        if cron_job["metadata"][field].is_string() {
-            job["metadata"][field] = cron_job["metadata"][field].clone();
-        }
-    }
-    job
-}
-
 fn pod_keys(world: &sim::SimulatedWorld) -> BTreeSet<PodKey> {
     let pods = world.api().list(&Resource::PODS, &Selection::everything());
     pods.iter().map(|pod| key_of(pod)).collect()
-}
-
-/// Kind, namespace and name of the workload that a pod belongs to.
-fn workload_of(pod: &Value) -> String {
-    let owner = &pod["metadata"]["ownerReferences"][0];
-    let kind = owner["kind"].as_str().unwrap_or("Pod");
-    let name = owner["name"].as_str().unwrap_or_default();
-    let namespace = key_of(pod).namespace;
-    let hash = pod["metadata"]["labels"]["pod-template-hash"].as_str();
-    let deployment = hash.and_then(|hash| name.strip_suffix(&format!("-{hash}")));
-    match deployment {
-        Some(deployment) => format!("Deployment {namespace}/{deployment}"),
-        None => format!("{kind} {namespace}/{name}"),
-    }
-}
-
-fn key_of(object: &Value) -> PodKey {
-    let metadata = &object["metadata"];
-    let namespace = metadata["namespace"].as_str().unwrap_or("default");
-    PodKey::new(namespace, metadata["name"].as_str().unwrap_or_default())
 }
 
 /// A fault whose message names place and object.

@@ -10,8 +10,8 @@ use hooks::disruption::{
 use super::add_use;
 use crate::active_policy::ActivePolicy;
 use crate::answer::Allowed;
+use crate::guest::limits::PolicyKind;
 use crate::host::{HostState, PolicyHost, RoundRef};
-use crate::limits::PolicyKind;
 use crate::records::ShadowDifference;
 
 impl BudgetsHook for PolicyHost {

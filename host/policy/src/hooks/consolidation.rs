@@ -1,5 +1,7 @@
 //! Consolidation: among the policies for a node's pool any reject wins, then hold; scores multiply.
 
+mod shadowed;
+
 use hooks::binding::OnFailure;
 use hooks::disruption::{
     ConsolidationHook, ConsolidationRound, DefaultConsolidation, JudgeAnswer, Move, MoveKind,
@@ -8,11 +10,11 @@ use hooks::disruption::{
 
 use super::add_use;
 use crate::active_policy::ActivePolicy;
+use crate::guest::limits::PolicyKind;
 use crate::host::{HostState, PolicyHost, RoundRef};
 use crate::interface::exchange::JudgeAsk;
-use crate::limits::PolicyKind;
 use crate::needs::Need;
-use crate::records::ShadowDifference;
+use shadowed::{ShadowedMoves, watch_order};
 
 /// After a failure under `on-failure: hold`, nothing is asked again for so long.
 const HOLD_SECONDS: u32 = 60;
@@ -288,121 +290,5 @@ impl Fallback {
     }
 }
 
-/// Asks a policy that only watches for its order, and notes of how many nodes it would say otherwise whether they are
-/// tried; another node tried first counts as one.
-fn watch_order(
-    host: &HostState,
-    round: &ConsolidationRound,
-    shadow: &ActivePolicy,
-    enforced: &[f64],
-    decided: &[Option<f64>],
-) {
-    let (rows, _) = rows_for(shadow, &round.nodes);
-    if rows.is_empty() {
-        return;
-    }
-    let called = host.ask_order(shadow, round);
-    let difference = called.result.as_ref().ok().map(|answer| {
-        let mut keys = enforced.to_vec();
-        let mut disagreements = 0;
-        for row in rows {
-            let (Some(key), Some(&theirs)) = (keys.get_mut(row), answer.get(row)) else {
-                continue;
-            };
-            let earlier = decided.get(row).copied().flatten();
-            let theirs = earlier.map_or(theirs, |earlier| chained_key(earlier, theirs));
-            disagreements += u32::from((*key < 0.0) != (theirs < 0.0));
-            *key = theirs;
-        }
-        disagreements += u32::from(tried_first(&keys) != tried_first(enforced));
-        ShadowDifference {
-            disagreements,
-            usd_per_hour: 0.0,
-        }
-    });
-    host.note(shadow, at_round(round), &called, difference);
-}
-
-/// The node that is tried first: the lowest key that is no skip.
-fn tried_first(keys: &[f64]) -> Option<usize> {
-    let tried = keys.iter().enumerate().filter(|(_, key)| **key >= 0.0);
-    tried
-        .min_by(|(_, left), (_, right)| left.total_cmp(right))
-        .map(|(row, _)| row)
-}
-
-/// What was decided of some moves, for those that only watch.
-struct ShadowedMoves<'a> {
-    host: &'a HostState,
-    round: &'a ConsolidationRound,
-    moves: &'a [Move],
-    verdicts: &'a [Verdict],
-    /// What policies said, where they did; the rest is the default's.
-    decided: &'a [Option<Verdict>],
-}
-
-impl ShadowedMoves<'_> {
-    /// Asks a policy that only watches and notes how many verdicts it would change.
-    fn by(&self, shadow: &ActivePolicy) {
-        let (round, nodes) = (self.round, &self.round.nodes);
-        if !self.moves.iter().any(|it| is_for_move(shadow, nodes, it)) {
-            return;
-        }
-        let called = self.host.ask_judge(shadow, round, self.moves);
-        let difference = called.result.as_ref().ok().map(|answers| {
-            let mut difference = ShadowDifference::default();
-            let decided = self.verdicts.iter().zip(self.decided);
-            for ((it, (ours, earlier)), theirs) in self.moves.iter().zip(decided).zip(answers) {
-                let theirs = match earlier {
-                    Some(earlier) => chained_verdict(earlier.clone(), theirs.clone()).decision,
-                    None => theirs.decision,
-                };
-                if !is_for_move(shadow, nodes, it) || ours.decision == theirs {
-                    continue;
-                }
-                difference.disagreements += 1;
-                let savings = it.cost_before - it.cost_after;
-                difference.usd_per_hour += match (ours.decision, theirs) {
-                    (VerdictDecision::Approve, _) => savings,
-                    (_, VerdictDecision::Approve) => -savings,
-                    _ => 0.0,
-                };
-            }
-            difference
-        });
-        self.host.note(shadow, at_round(round), &called, difference);
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn verdict(decision: VerdictDecision, score: f64) -> Verdict {
-        Verdict {
-            decision,
-            score,
-            reason: "r".to_owned(),
-            retry_after_seconds: 0,
-        }
-    }
-
-    #[test]
-    fn any_reject_wins_then_hold_and_scores_multiply() {
-        use VerdictDecision::{Approve, Hold, Reject};
-        for (earlier, later, expected) in [
-            (Approve, Approve, Approve),
-            (Approve, Hold, Hold),
-            (Hold, Approve, Hold),
-            (Hold, Reject, Reject),
-            (Reject, Approve, Reject),
-        ] {
-            let chained = chained_verdict(verdict(earlier, 2.0), verdict(later, 3.0));
-            assert_eq!(chained.decision, expected, "{earlier:?} {later:?}");
-            if expected == Approve {
-                assert!((chained.score - 6.0).abs() < 1e-12);
-            }
-        }
-        assert!(chained_key(-1.0, 2.0) < 0.0 && chained_key(f64::MAX, 2.0).is_finite());
-    }
-}
+mod tests;

@@ -1,22 +1,22 @@
 //! Ranking: a chain passes its scores on as `prior` and unites its exclusions.
 
+mod first_choice;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::iter::Copied;
-use std::ops::Range;
-use std::slice::Iter;
 use std::sync::Arc;
 
-use either::Either;
 use hooks::ranking::{
     ClaimView, Needs, PolicyUse, PremiumMax, RankAnswer, RankHook, RankRound, Ranking,
 };
 
 use super::add_use;
 use crate::active_policy::ActivePolicy;
+use crate::guest::limits::PolicyKind;
 use crate::host::{HostState, PolicyHost, RoundRef};
-use crate::limits::PolicyKind;
 use crate::records::ShadowDifference;
+use first_choice::{choice, named};
+pub(crate) use first_choice::{first_choice, rows};
 
 /// Claims of a call whose first choices are compared: comparing reads every row.
 const COMPARED_MAX: usize = 4;
@@ -292,74 +292,6 @@ fn passed_on(ranking: &mut Ranking, answer: Ranking) {
         (Some(earlier), Some(later)) => Some(format!("{earlier}; {later}")),
         (earlier, later) => earlier.or(later),
     };
-}
-
-/// Rows of the table that a claim is about, in the order of its scores.
-pub(crate) fn rows(claim: &ClaimView, table_rows: usize) -> RowIndices<'_> {
-    if claim.candidates.is_empty() {
-        Either::Left(0..u32::try_from(table_rows).unwrap_or(u32::MAX))
-    } else {
-        Either::Right(claim.candidates.iter().copied())
-    }
-}
-
-pub(crate) type RowIndices<'a> = Either<Range<u32>, Copied<Iter<'a, u32>>>;
-
-/// The row with the lowest score that is in neither list of exclusions.
-fn choice(
-    round: &RankRound,
-    claim: &ClaimView,
-    scores: &[f64],
-    excluded: [&[(u32, String)]; 2],
-) -> Option<u32> {
-    let mut is_out = Vec::new();
-    for (position, _) in excluded.into_iter().flatten() {
-        is_out.resize(scores.len(), false);
-        let position = usize::try_from(*position).unwrap_or(usize::MAX);
-        if let Some(is_out) = is_out.get_mut(position) {
-            *is_out = true;
-        }
-    }
-    // Costs are finite, so that they order as numbers.
-    let mut best = None;
-    for (position, &score) in scores.iter().enumerate() {
-        if best.is_none_or(|(_, least)| score < least) && is_out.get(position) != Some(&true) {
-            best = Some((position, score));
-        }
-    }
-    let (best, _) = best?;
-    rows(claim, round.table.price.len()).nth(best)
-}
-
-fn named(round: &RankRound, row: Option<u32>) -> String {
-    let Some(row) = row.and_then(|row| usize::try_from(row).ok()) else {
-        return "none".to_owned();
-    };
-    let table = &round.table;
-    let name = |column: &[u32]| {
-        let symbol = column.get(row).and_then(|it| usize::try_from(*it).ok());
-        let symbol = symbol.and_then(|it| table.symbols.get(it));
-        symbol.map_or("", String::as_str)
-    };
-    let kind = match table.capacity_type.get(row) {
-        Some(1) => "spot",
-        Some(2) => "reserved",
-        Some(_) | None => "on-demand",
-    };
-    format!(
-        "{} {} {kind}",
-        name(&table.instance_type),
-        name(&table.zone)
-    )
-}
-
-/// The row that a ranking would launch.
-pub(crate) fn first_choice(round: &RankRound, claim: &ClaimView, ranking: &Ranking) -> Option<u32> {
-    (0_u32..)
-        .zip(rows(claim, round.table.price.len()).zip(&ranking.scores))
-        .filter(|(position, _)| !ranking.excluded.iter().any(|(out, _)| out == position))
-        .min_by(|(_, (_, left)), (_, (_, right))| left.total_cmp(right))
-        .map(|(_, (row, _))| row)
 }
 
 fn at(column: &[f64], row: u32) -> f64 {

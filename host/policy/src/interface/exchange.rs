@@ -5,7 +5,7 @@ use hooks::ranking::{ClaimView, RankRound};
 use wasmtime::Store;
 use wasmtime::component::Instance;
 
-use crate::guest_state::GuestState;
+use crate::guest::guest_state::GuestState;
 
 /// A running instance.
 pub(crate) struct RunningInstance<'a> {

@@ -12,8 +12,8 @@ use super::exchange::{
     RankAsk, Remembering, RunningInstance, missing,
 };
 use crate::call_context::CallContext;
-use crate::guest_state::GuestState;
-use crate::limits::PolicyKind;
+use crate::guest::guest_state::GuestState;
+use crate::guest::limits::PolicyKind;
 
 /// The exports of a component.
 pub(crate) struct PreviousGuest {

@@ -7,12 +7,12 @@
 mod calls;
 mod names;
 mod operators;
+mod vocabulary;
 
 use std::collections::BTreeSet;
 
 use super::apply::apply;
 use super::evaluate::Variable;
-use super::facts::LabelSet;
 use super::functions::{Function, Takes};
 use super::node::{LoopKind, RuleNode};
 use super::parse::{Expr, ExprKind, parse};
@@ -21,6 +21,7 @@ use super::steps::Steps;
 use super::types::RuleType;
 use super::value::Literal;
 use crate::needs::Need;
+pub(crate) use vocabulary::{KnownVariable, RuleVocabulary, VariableType, Wanted};
 
 /// How deep the evaluation of an expression may go, through the variables that it names.
 const EVALUATION_DEPTH_MAX: u16 = 256;
@@ -28,66 +29,6 @@ const EVALUATION_DEPTH_MAX: u16 = 256;
 const CONSTANT_STEPS_MAX: u64 = 1000;
 /// Most of `data.variables`.
 const VARIABLES_MAX: usize = 32;
-
-/// A variable that rules of a kind may name.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct KnownVariable<V> {
-    pub(crate) name: &'static str,
-    pub(crate) of: VariableType,
-    pub(crate) variable: V,
-    pub(crate) about: &'static str,
-}
-
-/// Type of a variable of the tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum VariableType {
-    Bool,
-    Int,
-    Double,
-    Text,
-    Moment,
-    Texts,
-}
-
-impl VariableType {
-    pub(crate) fn of(self) -> RuleType {
-        match self {
-            Self::Bool => RuleType::Bool,
-            Self::Int => RuleType::Int,
-            Self::Double => RuleType::Double,
-            Self::Text => RuleType::Text,
-            Self::Moment => RuleType::Moment,
-            Self::Texts => RuleType::list(RuleType::Text),
-        }
-    }
-
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Bool => "bool",
-            Self::Int => "int",
-            Self::Double => "double",
-            Self::Text => "string",
-            Self::Moment => "timestamp",
-            Self::Texts => "list(string)",
-        }
-    }
-}
-
-/// What an expression must give.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    Condition,
-    Number,
-    Text,
-}
-
-/// Words of the language: variables, and the settings under `config`.
-pub(crate) struct RuleVocabulary<V: 'static> {
-    pub(crate) variables: &'static [KnownVariable<V>],
-    /// Words that are looked up by a key.
-    pub(crate) labels: &'static [(&'static str, LabelSet)],
-    pub(crate) config: Literal,
-}
 
 /// A node and the type of its values.
 struct Typed<V> {

@@ -3,6 +3,10 @@
 //! Types were settled when the expression was compiled, so nothing is looked up by name here. Every node costs a step
 //! and every loop pays for each turn; the budget of steps is what fuel is to a component, and as repeatable.
 
+mod arithmetic;
+mod lists;
+mod row_facts;
+
 use std::cmp::Ordering;
 use std::rc::Rc;
 
@@ -10,45 +14,21 @@ use jiff::tz::TimeZone;
 
 use super::apply::{apply, concatenated};
 use super::civil::{self, CivilField};
-use super::evaluation_error::{Evaluated, EvaluationError, EvaluationProblem, overflow, problem};
+use super::evaluation_error::{Evaluated, EvaluationError, EvaluationProblem, problem};
 use super::facts::LabelSet;
 use super::functions::Function;
-use super::node::{Arithmetic, Comparison, Loop, LoopKind, RuleNode};
+use super::node::{Comparison, Loop, RuleNode};
 use super::pattern::{COMPILE_STEPS, Pattern};
 use super::place::SourcePosition;
 use super::steps::Steps;
 use super::value::Value;
-use crate::needs::Need;
+use arithmetic::{real, whole};
+pub(crate) use row_facts::{RowFacts, Variable};
 
 /// What a list takes for each of its items.
 const ITEM_BYTES: usize = 32;
 /// What it takes to break a moment down, in steps.
 const CIVIL_STEPS: u64 = 10;
-
-/// A word of a vocabulary.
-pub(crate) trait Variable: Copy + PartialEq + std::fmt::Debug + 'static {
-    /// Whether its value hangs on the claim; what does not is computed once a round for each row.
-    fn is_of_claim(self) -> bool;
-
-    /// What must be told beside the plain tables, so that it has a value.
-    fn need(self) -> Option<Need>;
-}
-
-/// What an expression looks at: one offering, one move, or one pool with one reason.
-pub(crate) trait RowFacts {
-    /// Name of a fact, resolved.
-    type Variable: Variable;
-
-    fn value(&self, variable: Self::Variable) -> Value<'_>;
-
-    fn label(&self, set: LabelSet, key: &str) -> Option<&str>;
-
-    /// Steps beyond the first that telling a value takes.
-    fn steps(&self, variable: Self::Variable) -> u64;
-
-    /// Labels that there are to look through.
-    fn labels(&self, set: LabelSet) -> usize;
-}
 
 /// The evaluation of a policy's expressions for one row.
 pub(crate) struct Evaluation<'a, 's, F: RowFacts> {
@@ -317,111 +297,5 @@ impl<'a, 's, F: RowFacts> Evaluation<'a, 's, F> {
             }
         }
         Ok(true)
-    }
-
-    fn is_in(&mut self, parts: &'a [RuleNode<F::Variable>; 2]) -> Evaluated<'a> {
-        let [value, list] = self.both(parts)?;
-        if matches!(list, Value::Entries(_)) {
-            return Ok(Value::Bool(!list.at(&value).is_absent()));
-        }
-        for item in list.items() {
-            self.steps.take(1)?;
-            if self.compared(Comparison::Equal, &value, &item)?.is_true() {
-                return Ok(Value::Bool(true));
-            }
-        }
-        Ok(Value::Bool(false))
-    }
-
-    /// `&&` and `||`: as CEL has it, one part that decides makes an error of another one harmless.
-    fn decisive(&mut self, parts: &'a [RuleNode<F::Variable>], decides: bool) -> Evaluated<'a> {
-        let mut failed = None;
-        for part in parts {
-            match self.value(part) {
-                Ok(value) if value.is_true() == decides => return Ok(Value::Bool(decides)),
-                Ok(_) => {}
-                Err(error) => failed = failed.or(Some(error)),
-            }
-        }
-        failed.map_or(Ok(Value::Bool(!decides)), Err)
-    }
-
-    fn looped(&mut self, it: &'a Loop<F::Variable>) -> Evaluated<'a> {
-        let list = self.value(&it.list)?;
-        if list.is_absent() {
-            return Ok(match it.kind {
-                LoopKind::Exists | LoopKind::All | LoopKind::ExistsOne => Value::Bool(false),
-                LoopKind::Map | LoopKind::Filter => Value::Absent,
-            });
-        }
-        let mut holding = 0_u32;
-        let mut made = Vec::new();
-        for item in list.items() {
-            self.steps.take(1)?;
-            self.set(it.slot, item.clone());
-            if let Some(condition) = &it.condition
-                && !self.value(condition)?.is_true()
-            {
-                continue;
-            }
-            let value = self.value(&it.body)?;
-            match it.kind {
-                LoopKind::Exists if value.is_true() => return Ok(Value::Bool(true)),
-                LoopKind::All if !value.is_true() => return Ok(Value::Bool(false)),
-                LoopKind::ExistsOne if value.is_true() => holding = holding.saturating_add(1),
-                LoopKind::Map => {
-                    self.steps.make(ITEM_BYTES)?;
-                    made.push(value);
-                }
-                LoopKind::Filter if value.is_true() => {
-                    self.steps.make(ITEM_BYTES)?;
-                    made.push(item);
-                }
-                LoopKind::Exists | LoopKind::All | LoopKind::ExistsOne | LoopKind::Filter => {}
-            }
-        }
-        Ok(match it.kind {
-            LoopKind::Exists => Value::Bool(false),
-            LoopKind::All => Value::Bool(true),
-            LoopKind::ExistsOne => Value::Bool(holding == 1),
-            LoopKind::Map | LoopKind::Filter => Value::List(Rc::new(made)),
-        })
-    }
-}
-
-fn whole<'a>(
-    operator: Arithmetic,
-    left: &Value<'_>,
-    right: &Value<'_>,
-    at: SourcePosition,
-) -> Evaluated<'a> {
-    let (Some(left), Some(right)) = (left.int(), right.int()) else {
-        return Ok(Value::Double(real(operator, left.number(), right.number())));
-    };
-    if right == 0 && operator == Arithmetic::Remainder {
-        return Err(problem(at, EvaluationProblem::DivisionByZero));
-    }
-    let value = match operator {
-        Arithmetic::Add => left.checked_add(right),
-        Arithmetic::Subtract => left.checked_sub(right),
-        Arithmetic::Multiply => left.checked_mul(right),
-        Arithmetic::Remainder => left.checked_rem(right),
-        Arithmetic::Least => Some(left.min(right)),
-        Arithmetic::Greatest => Some(left.max(right)),
-        // Part of a node is a price too: ints are divided as doubles are.
-        Arithmetic::Divide => return Ok(Value::Double(left as f64 / right as f64)),
-    };
-    value.map(Value::Int).ok_or_else(|| overflow(at))
-}
-
-fn real(operator: Arithmetic, left: f64, right: f64) -> f64 {
-    match operator {
-        Arithmetic::Add => left + right,
-        Arithmetic::Subtract => left - right,
-        Arithmetic::Multiply => left * right,
-        Arithmetic::Divide => left / right,
-        Arithmetic::Remainder => left % right,
-        Arithmetic::Least => left.min(right),
-        Arithmetic::Greatest => left.max(right),
     }
 }

@@ -6,9 +6,9 @@ use hooks::disruption::{
 };
 
 use super::facts::{MoveFacts, Owners, PoolFacts};
-use super::{Expressions, Judgement, PolicyRule, Ran, with_steps};
+use super::{Judgement, PolicyRule, Ran, RuleExpressions, with_steps};
 use crate::answer::Allowed;
-use crate::call_failure::CallFailure;
+use crate::guest::call_failure::CallFailure;
 use crate::interface::exchange::JudgeAsk;
 
 impl PolicyRule {
@@ -73,7 +73,7 @@ impl PolicyRule {
             let Judgement::Budgets(expressions) = &self.judgement else {
                 return Err(self.of_another_kind());
             };
-            let Expressions {
+            let RuleExpressions {
                 rule: Some(allowed),
                 ..
             } = expressions

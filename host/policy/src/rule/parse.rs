@@ -3,11 +3,15 @@
 //! No tree is deeper than a named bound, however it is written: chains of operators count as parentheses do. So
 //! whatever walks a tree, or drops it, has stack enough. The first thing that fits nowhere ends an expression.
 
+mod expr;
+mod operators;
+
 #[cfg(test)]
 mod tests;
 
 use super::place::{RuleFault, SourcePosition};
 use super::tokens::{Placed, Token, tokens};
+pub(super) use expr::{Expr, ExprKind};
 
 /// Longest expression; a page of text, for a person to read.
 const TEXT_BYTES_MAX: usize = 4096;
@@ -37,77 +41,6 @@ const RESERVED: [&str; 17] = [
 
 /// Words that are no names, not even of fields.
 const KEYWORDS: [&str; 4] = ["true", "false", "null", "in"];
-
-/// An expression as it is written.
-#[derive(Debug, PartialEq)]
-pub(super) struct Expr {
-    pub(super) at: SourcePosition,
-    /// 1 for a word.
-    pub(super) depth: u16,
-    pub(super) kind: ExprKind,
-}
-
-/// What an expression is.
-#[derive(Debug, PartialEq)]
-pub(super) enum ExprKind {
-    Null,
-    Bool(bool),
-    Int(i64),
-    Double(f64),
-    Text(String),
-    Name(String),
-    List(Vec<Expr>),
-    /// `of.field`, or `of.?field`.
-    Select {
-        of: Box<Expr>,
-        field: String,
-        is_optional: bool,
-    },
-    /// `of[key]`, or `of[?key]`.
-    Index {
-        of: Box<Expr>,
-        key: Box<Expr>,
-        is_optional: bool,
-    },
-    Call {
-        name: String,
-        args: Vec<Expr>,
-    },
-    Method {
-        of: Box<Expr>,
-        name: String,
-        args: Vec<Expr>,
-    },
-    Not(Box<Expr>),
-    Negate(Box<Expr>),
-    /// An operator that joins two, by its sign.
-    Binary(&'static str, Box<[Expr; 2]>),
-    /// All of them, or any of them.
-    And(Vec<Expr>),
-    Or(Vec<Expr>),
-    If(Box<[Expr; 3]>),
-}
-
-impl ExprKind {
-    fn depth_below(&self) -> u16 {
-        let deepest = |parts: &[Expr]| parts.iter().map(|it| it.depth).max().unwrap_or(0);
-        match self {
-            Self::Null
-            | Self::Bool(_)
-            | Self::Int(_)
-            | Self::Double(_)
-            | Self::Text(_)
-            | Self::Name(_) => 0,
-            Self::List(parts) | Self::And(parts) | Self::Or(parts) => deepest(parts),
-            Self::Call { args, .. } => deepest(args),
-            Self::Select { of, .. } | Self::Not(of) | Self::Negate(of) => of.depth,
-            Self::Index { of, key, .. } => of.depth.max(key.depth),
-            Self::Method { of, args, .. } => of.depth.max(deepest(args)),
-            Self::Binary(_, parts) => deepest(&**parts),
-            Self::If(parts) => deepest(&**parts),
-        }
-    }
-}
 
 /// The tree of an expression that begins at a place; what is wrong with it is added to the faults.
 pub(super) fn parse(
@@ -151,13 +84,6 @@ struct Parser<'a> {
     /// Expressions that are open.
     level: u16,
 }
-
-/// Operators of two operands that bind more tightly than `&&`, loosest first.
-const LEVELS: [&[&str]; 3] = [
-    &["==", "!=", "<=", ">=", "<", ">", "in"],
-    &["+", "-"],
-    &["*", "/", "%"],
-];
 
 impl<'a> Parser<'a> {
     fn peek(&self) -> &'a Token {
@@ -218,96 +144,9 @@ impl<'a> Parser<'a> {
         self.level -= 1;
         expression
     }
+}
 
-    fn conditional(&mut self) -> ParseResult {
-        let condition = self.any()?;
-        let at = self.at();
-        if !self.takes("?") {
-            return Ok(condition);
-        }
-        let yes = self.any()?;
-        self.expect(":")?;
-        let no = self.expression()?;
-        made(at, ExprKind::If(Box::new([condition, yes, no])))
-    }
-
-    fn any(&mut self) -> ParseResult {
-        let (first, at) = (self.all()?, self.at());
-        if !self.is_sign("||") {
-            return Ok(first);
-        }
-        let mut parts = vec![first];
-        while self.takes("||") {
-            parts.push(self.all()?);
-        }
-        made(at, ExprKind::Or(parts))
-    }
-
-    fn all(&mut self) -> ParseResult {
-        let (first, at) = (self.binary(0)?, self.at());
-        if !self.is_sign("&&") {
-            return Ok(first);
-        }
-        let mut parts = vec![first];
-        while self.takes("&&") {
-            parts.push(self.binary(0)?);
-        }
-        made(at, ExprKind::And(parts))
-    }
-
-    /// A chain of operators that bind equally, or what binds more tightly.
-    fn binary(&mut self, level: usize) -> ParseResult {
-        let Some(signs) = LEVELS.get(level) else {
-            return self.unary();
-        };
-        let mut left = self.binary(level + 1)?;
-        while let Some(sign) = self.operator(signs) {
-            let at = self.at();
-            self.skip();
-            let right = self.binary(level + 1)?;
-            left = made(at, ExprKind::Binary(sign, Box::new([left, right])))?;
-        }
-        Ok(left)
-    }
-
-    fn operator(&self, signs: &[&'static str]) -> Option<&'static str> {
-        let found = match self.peek() {
-            Token::Sign(sign) => *sign,
-            Token::Name(name) => name.as_str(),
-            Token::Int(_) | Token::Double(_) | Token::Text(_) | Token::End => return None,
-        };
-        signs.iter().copied().find(|sign| *sign == found)
-    }
-
-    fn unary(&mut self) -> ParseResult {
-        let at = self.at();
-        for sign in ["!", "-"] {
-            if !self.takes(sign) {
-                continue;
-            }
-            let mut operators = 1_u16;
-            while self.takes(sign) {
-                operators = operators.saturating_add(1);
-            }
-            // The least int has no positive twin.
-            if sign == "-"
-                && operators % 2 == 1
-                && *self.peek() == Token::Int(i64::MIN.unsigned_abs())
-            {
-                self.skip();
-                return made(at, ExprKind::Int(i64::MIN));
-            }
-            let operand = self.member()?;
-            // Twice is not at all.
-            return match (operators % 2, sign) {
-                (0, _) => Ok(operand),
-                (_, "!") => made(at, ExprKind::Not(Box::new(operand))),
-                (_, _) => made(at, ExprKind::Negate(Box::new(operand))),
-            };
-        }
-        self.member()
-    }
-
+impl<'a> Parser<'a> {
     fn member(&mut self) -> ParseResult {
         let mut of = self.primary()?;
         loop {

@@ -5,8 +5,8 @@ use hooks::ranking::{ClaimView, RankRound, Ranking};
 
 use super::facts::{OfferingFacts, Owners, OwnersView, RankVariable, UsageIndex};
 use super::steps::Steps;
-use super::{Expressions, Judgement, PolicyRule, Ran, with_steps};
-use crate::call_failure::CallFailure;
+use super::{Judgement, PolicyRule, Ran, RuleExpressions, with_steps};
+use crate::guest::call_failure::CallFailure;
 use crate::interface::exchange::RankAsk;
 
 /// What a rank rule says of one row.
@@ -43,7 +43,7 @@ impl PolicyRule {
 
 struct Scoring<'a> {
     rule: &'a PolicyRule,
-    expressions: &'a Expressions<RankVariable>,
+    expressions: &'a RuleExpressions<RankVariable>,
     round: &'a RankRound,
     usage: UsageIndex,
     prior: &'a [f64],
@@ -111,7 +111,7 @@ impl Scoring<'_> {
             context: self.context,
             row,
         };
-        let Expressions {
+        let RuleExpressions {
             rule, exclusions, ..
         } = self.expressions;
         let mut run = self.expressions.run(&facts, steps);

@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::{ConfigSchema, CountRange, Others, SchemaNode, SchemaType, ValueSchema, pointer};
-use crate::limits::short;
+use super::ConfigSchema;
+use super::node::{CountRange, Others, SchemaNode, SchemaType, ValueSchema};
+use super::reader::pointer;
+use crate::guest::limits::short;
 use crate::rule::words::distance;
 
 /// Values, keys and list items that are looked at; a text counts as one for each 64 bytes.

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Bound, ConfigSchema, CountRange, Others, SchemaNode, SchemaType, ValueSchema};
+use super::ConfigSchema;
+use super::node::{Bound, CountRange, Others, SchemaNode, SchemaType, ValueSchema};
 
 /// Values of an `enum` that are told one by one.
 const LISTED_MAX: usize = 12;

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use apis::{NodeClaim, conditions};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use scheduling::pod::PodKey;
 use state::devices::{DeviceObject, DeviceWorld};
+use state::workloads::key_of;
 
 use crate::list::List;
 
@@ -131,12 +132,5 @@ pub(super) fn condition(kind: &str, status: &str, message: &str) -> Condition {
         message: message.to_owned(),
         last_transition_time: Time(Timestamp::UNIX_EPOCH),
         observed_generation: None,
-    }
-}
-
-pub(super) fn key_of(metadata: &ObjectMeta) -> PodKey {
-    PodKey {
-        namespace: metadata.namespace.clone().unwrap_or_default(),
-        name: metadata.name.clone().unwrap_or_default(),
     }
 }

@@ -56,7 +56,12 @@ impl Solver<'_> {
             {
                 self.restore(checkpoint);
                 if tries < TRIES_WITH_DOMAIN {
-                    cap(&mut caps, &assigned, &failed, tries < TRIES_WITH_SHARE);
+                    let cap = if tries < TRIES_WITH_SHARE {
+                        Cap::ToWhatItTook
+                    } else {
+                        Cap::Closed
+                    };
+                    cap.lay_on(&mut caps, &assigned, &failed);
                 } else {
                     let fails = |p: &Pending| {
                         failed
@@ -192,17 +197,28 @@ impl Solver<'_> {
     }
 }
 
-/// Holds each domain to what it took, or closes it.
-fn cap(caps: &mut DomainCaps, assigned: &[PodBatch], failed: &[PodBatch], keeps_share: bool) {
-    for batch in failed {
-        for pin in &batch.pins {
-            let there = |b: &&PodBatch| b.group == batch.group && b.pins.contains(pin);
-            let count = |all: &[PodBatch]| -> usize {
-                all.iter().filter(there).map(|b| b.members.len()).sum()
-            };
-            let took = count(assigned).saturating_sub(count(failed));
-            let most = if keeps_share { took } else { 0 };
-            caps.insert((batch.group, pin.key, pin.domain), most);
+/// What becomes of a domain that could not take all that was meant for it.
+#[derive(Clone, Copy)]
+enum Cap {
+    ToWhatItTook,
+    Closed,
+}
+
+impl Cap {
+    fn lay_on(self, caps: &mut DomainCaps, assigned: &[PodBatch], failed: &[PodBatch]) {
+        for batch in failed {
+            for pin in &batch.pins {
+                let there = |b: &&PodBatch| b.group == batch.group && b.pins.contains(pin);
+                let count = |all: &[PodBatch]| -> usize {
+                    all.iter().filter(there).map(|b| b.members.len()).sum()
+                };
+                let took = count(assigned).saturating_sub(count(failed));
+                let most = match self {
+                    Self::ToWhatItTook => took,
+                    Self::Closed => 0,
+                };
+                caps.insert((batch.group, pin.key, pin.domain), most);
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use scheduling::{Interrupt, Prepared, TableCache, solve, solve_prepared, solve_w
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, spread, term};
+use crate::deep::deep;
 
 /// A small generator of its own, so that a failing seed can be told.
 struct Dice(u64);
@@ -66,7 +67,7 @@ fn random_cluster(seed: u64) -> Cluster {
 
 #[test]
 fn random_problems_are_solved_within_the_rules() {
-    for seed in 0..25 {
+    for seed in 0..deep(25, 3) {
         for packing in [Packing::Cost, Packing::Karpenter] {
             let mut cluster = random_cluster(seed);
             cluster.problem.options.packing = packing;
@@ -82,7 +83,7 @@ fn random_problems_are_solved_within_the_rules() {
 
 #[test]
 fn order_of_input_and_threads_do_not_matter() {
-    for seed in 0..6 {
+    for seed in 0..deep(6, 2) {
         let mut cluster = random_cluster(seed);
         let first = cluster.solve();
         cluster.problem.pods.reverse();
@@ -96,7 +97,7 @@ fn order_of_input_and_threads_do_not_matter() {
 
 #[test]
 fn cost_packing_is_never_dearer_than_first_fit() {
-    for seed in 0..10 {
+    for seed in 0..deep(10, 3) {
         let mut cluster = random_cluster(seed);
         let cost = cluster.solve().price_per_hour();
         cluster.problem.options.packing = Packing::Karpenter;
@@ -111,9 +112,10 @@ fn cost_packing_is_never_dearer_than_first_fit() {
 #[test]
 fn what_earlier_rounds_left_does_not_show() {
     let cache = TableCache::default();
-    for seed in 0..25 {
-        let mut cluster = random_cluster(seed % 7);
-        if seed >= 14 {
+    let different = deep(7, 2);
+    for seed in 0..3 * different + 4 {
+        let mut cluster = random_cluster(seed % different);
+        if seed >= 2 * different {
             // The order in which nodes are told must not matter.
             cluster.problem.nodes.reverse();
         }

@@ -8,6 +8,7 @@ use scheduling::{
 };
 
 use crate::checker;
+use crate::deep::deep;
 
 #[path = "../support/families.rs"]
 mod generator;
@@ -31,7 +32,7 @@ fn threads_and_order_of_input_do_not_matter() {
         (Family::Diverse, 300),
         (Family::Prefs, 40),
         // Enough services for several parts that are planned side by side.
-        (Family::Fleet, 4000),
+        (Family::Fleet, deep(4000, 400)),
     ] {
         let mut problem = generator::problem(family, 7, count, &types);
         let first = solved(&problem);
@@ -54,7 +55,7 @@ fn threads_and_order_of_input_do_not_matter() {
 fn spot_claims_are_left_a_choice_of_types() {
     let types = generator::catalogue(2, 400);
     for family in [Family::Plain, Family::Fleet, Family::Diverse] {
-        let problem = generator::problem(family, 3, 600, &types);
+        let problem = generator::problem(family, 3, deep(600, 100), &types);
         for claim in solved(&problem).claims {
             assert!(
                 claim.best.capacity_type != "spot" || claim.instance_types.len() >= SPOT_TYPES_MIN,
@@ -66,6 +67,8 @@ fn spot_claims_are_left_a_choice_of_types() {
     }
 }
 
+/// Nothing of it shows in fewer pods, so that it is not for every day.
+#[cfg(not(debug_assertions))]
 #[test]
 fn nodes_are_joined_as_far_as_the_bill_may_grow() {
     let types = generator::catalogue(1, 400);

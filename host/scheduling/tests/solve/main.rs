@@ -10,6 +10,7 @@
 mod checker;
 mod cluster;
 mod constraints;
+mod deep;
 mod determinism;
 mod families;
 mod pools;

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
 use serde_json::Value;
 
 /// A kubelet's settings from user data.
@@ -31,13 +30,6 @@ pub struct KubeletSettings {
 }
 
 impl KubeletSettings {
-    /// Reads user data as EC2 carries them, in base64.
-    pub fn from_user_data(encoded: &str) -> Self {
-        let decoded = base64::engine::general_purpose::STANDARD.decode(encoded.trim());
-        let text = decoded.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        Self::from_text(&text.unwrap_or_default())
-    }
-
     /// Reads decoded user data.
     pub fn from_text(text: &str) -> Self {
         let mut bootstrap = Self::default();

@@ -1,5 +1,6 @@
 //! CreateFleet for fleets of type `instant`: which pool gives an instance, and what it costs to ask twice.
 
+mod candidate;
 pub(super) mod launch;
 mod refusal;
 
@@ -7,22 +8,20 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::AccountState;
-use super::bootstrap::KubeletSettings;
 use super::instance::PurchaseOption;
 use super::instance_types::dry_run;
 use super::market::CapacityPool;
-use crate::catalogue::CatalogueEntry;
 use crate::random::hash;
 use aws::seam::{ApiError, ApiResult};
 use aws_sdk_ec2::operation::create_fleet::{CreateFleetInput, CreateFleetOutput};
 use aws_sdk_ec2::operation::run_instances::{RunInstancesInput, RunInstancesOutput};
 use aws_sdk_ec2::types::{
-    CreateFleetError, CreateFleetInstance, DefaultTargetCapacityType, FleetLaunchTemplateOverrides,
-    FleetLaunchTemplateOverridesRequest, FleetLaunchTemplateSpecification,
-    FleetOnDemandAllocationStrategy, FleetType, InstanceLifecycle, InstanceType as Ec2InstanceType,
-    LaunchTemplateAndOverridesResponse, RequestLaunchTemplateData, SpotAllocationStrategy,
+    CreateFleetInstance, DefaultTargetCapacityType, FleetLaunchTemplateOverridesRequest,
+    FleetOnDemandAllocationStrategy, FleetType, InstanceType as Ec2InstanceType,
+    SpotAllocationStrategy,
 };
 
+use candidate::{FleetTemplate, PossibleOverride, error, lifecycle, response};
 use launch::reservation_of;
 
 /// An answered fleet, for the client token.
@@ -31,29 +30,6 @@ pub(super) struct FleetRecord {
     /// Digest of the request: requests are large and there are many.
     request: u64,
     answer: CreateFleetOutput,
-}
-
-/// One override that may give instances.
-#[derive(Debug, Clone)]
-struct PossibleOverride {
-    instance_type: Option<&'static CatalogueEntry>,
-    type_name: String,
-    zone: String,
-    subnet: Option<usize>,
-    image_id: String,
-    price: Option<f64>,
-    priority: f64,
-    pool: CapacityPool,
-    template: FleetTemplate,
-    order: usize,
-}
-
-#[derive(Debug, Clone)]
-struct FleetTemplate {
-    id: String,
-    name: String,
-    data: Arc<RequestLaunchTemplateData>,
-    bootstrap: Arc<KubeletSettings>,
 }
 
 impl AccountState {
@@ -307,39 +283,6 @@ impl AccountState {
             .set_errors(Some(errors))
             .build()
     }
-}
-
-fn lifecycle(candidate: &PossibleOverride) -> InstanceLifecycle {
-    if candidate.pool.is_spot() {
-        InstanceLifecycle::Spot
-    } else {
-        InstanceLifecycle::OnDemand
-    }
-}
-
-fn error(candidate: &PossibleOverride, code: &str, message: &str) -> CreateFleetError {
-    CreateFleetError::builder()
-        .launch_template_and_overrides(response(candidate))
-        .lifecycle(lifecycle(candidate))
-        .error_code(code)
-        .error_message(message)
-        .build()
-}
-
-fn response(candidate: &PossibleOverride) -> LaunchTemplateAndOverridesResponse {
-    let specification = FleetLaunchTemplateSpecification::builder()
-        .launch_template_id(&candidate.template.id)
-        .version("1");
-    debug_assert!(!candidate.template.name.is_empty(), "a template has a name");
-    let overrides = FleetLaunchTemplateOverrides::builder()
-        .instance_type(Ec2InstanceType::from(candidate.type_name.as_str()))
-        .availability_zone(&candidate.zone)
-        .image_id(&candidate.image_id)
-        .set_priority((candidate.priority < f64::MAX).then_some(candidate.priority));
-    LaunchTemplateAndOverridesResponse::builder()
-        .launch_template_specification(specification.build())
-        .overrides(overrides.build())
-        .build()
 }
 
 /// Only `instant` fleets answer with instances; the seam asks for no other.

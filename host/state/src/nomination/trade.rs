@@ -9,16 +9,16 @@ use std::sync::Arc;
 
 use apis::labels::{CAPACITY_TYPE, HOSTNAME, TOPOLOGY_ZONE};
 use apis::resources::Resources;
-use scheduling::pod::{Pod, PodKey, PodShape};
+use scheduling::pod::{Pod, PodKey};
 use scheduling::taints::untolerated;
 
-use super::{opens_next, spreads_widely};
+use super::{SpreadGroup, opens_next, spread_group};
 use crate::queue_order::queue_key;
 use crate::snapshot::Snapshot;
 use crate::state_node::StateNode;
 
 /// For so many pods another place is looked for, of any number: each look goes over the nodes of a zone and their pods.
-const LOOKS_MAX: usize = 1_000;
+const LOOKS_MAX: usize = 200;
 /// What a CPU is worth in memory where sizes of pods are compared, as most machines have it.
 const BYTES_PER_CPU: i64 = 4 << 30;
 
@@ -38,28 +38,44 @@ pub fn trades(snapshot: &Snapshot) -> BTreeMap<String, Vec<PodKey>> {
     let mut nodes: Vec<Opening<'_>> = nodes.map(|node| Opening::of(snapshot, node)).collect();
     nodes.sort_by_key(|it| it.node.claim_name());
     let mut moved: BTreeMap<&PodKey, usize> = BTreeMap::new();
-    let mut looks = 0;
-    for from in 0..nodes.len() {
-        for pod in nodes[from].pods_told_late() {
-            looks += 1;
-            if looks > LOOKS_MAX {
-                return by_claim(&nodes, &moved);
-            }
-            let trade = (0..nodes.len())
-                .filter(|to| *to != from && sells_alike(nodes[from].node, nodes[*to].node))
-                .find_map(|to| Some((to, returned(&nodes[from], &nodes[to], pod)?)));
-            let Some((to, back)) = trade else { continue };
-            moved.insert(&pod.key, to);
-            nodes[from].gives(pod);
-            for other in back {
-                moved.insert(&other.key, from);
-                nodes[to].gives(other);
-                nodes[from].takes(other);
-            }
-            nodes[to].takes(pod);
+    for (from, pod) in told_late(&nodes) {
+        if !nodes[from].tells_late(pod) {
+            continue;
         }
+        let trade = (0..nodes.len())
+            .filter(|to| *to != from && sells_alike(nodes[from].node, nodes[*to].node))
+            .find_map(|to| Some((to, returned(&nodes[from], &nodes[to], pod)?)));
+        let Some((to, back)) = trade else { continue };
+        moved.insert(&pod.key, to);
+        nodes[from].gives(pod);
+        for other in back {
+            moved.insert(&other.key, from);
+            nodes[to].gives(other);
+            nodes[from].takes(other);
+        }
+        nodes[to].takes(pod);
     }
     by_claim(&nodes, &moved)
+}
+
+/// Pods that have to wait until one of their group runs on their node, and the node's number. Those of small groups come first, as
+/// the many of a large group may take each other's room without harm, then the large ones, which find room the least.
+fn told_late<'a>(nodes: &[Opening<'a>]) -> Vec<(usize, &'a Arc<Pod>)> {
+    let of_node = |(number, node): (usize, &Opening<'a>)| {
+        let pods = node.pods_told_late().into_iter();
+        pods.map(move |pod| (number, pod)).collect::<Vec<_>>()
+    };
+    let mut late: Vec<_> = nodes.iter().enumerate().flat_map(of_node).collect();
+    let mut counts: BTreeMap<Option<SpreadGroup<'_>>, usize> = BTreeMap::new();
+    for (_, pod) in &late {
+        *counts.entry(spread_group(*pod)).or_default() += 1;
+    }
+    late.sort_by_cached_key(|(number, pod)| {
+        let many = counts.get(&spread_group(pod)).copied();
+        (many, -size(pod), queue_key(pod).1, *number)
+    });
+    late.truncate(LOOKS_MAX);
+    late
 }
 
 fn by_claim(
@@ -77,35 +93,121 @@ fn by_claim(
     places
 }
 
-/// What comes back for the pod, if it can go: nothing where there is room for it anyway.
+/// What comes back for the pod, if it can go: nothing where there is room for it anyway, else as few as there need be.
 fn returned<'a>(from: &Opening<'a>, to: &Opening<'a>, pod: &Pod) -> Option<Vec<&'a Arc<Pod>>> {
-    if to.holds(&pod.shape) || !may_go(pod, from, to) {
+    if to.holds_rival(pod) || !may_go(pod, from, to) {
         return None;
     }
-    let mut room = to.spare.clone();
-    let mut left = from.spare.clone().add(&pod.shape.requests);
-    let mut back = Vec::new();
-    if pod.shape.requests.fits(&room) {
-        return Some(back);
+    let fits = |back: &[&Arc<Pod>]| {
+        let mut room = to.spare.clone();
+        let mut left = from.spare.clone().add(&pod.shape.requests);
+        for other in back {
+            room.add_assign(&other.shape.requests);
+            left.sub_assign(&other.shape.requests);
+        }
+        pod.shape.requests.fits(&room) && Resources::new().fits(&left)
+    };
+    if fits(&[]) {
+        return Some(Vec::new());
     }
     let mut others: Vec<&Arc<Pod>> = to.pods.clone();
+    let is_new_there = |it: &Pod| spread_group(it).is_none() || !from.holds_rival(it);
+    others.retain(|it| is_new_there(it) && may_go(it, to, from));
     others.sort_by_key(|it| (-size(it), queue_key(it)));
-    let mut spread = BTreeSet::new();
-    for other in others {
-        let shape = &other.shape;
-        let is_new_there =
-            !spreads_widely(shape) || (!from.holds(shape) && !spread.contains(&Arc::as_ptr(shape)));
-        if is_new_there && shape.requests.fits(&left) && may_go(other, to, from) {
-            spread.insert(Arc::as_ptr(shape));
-            left.sub_assign(&shape.requests);
-            room.add_assign(&shape.requests);
-            back.push(other);
-            if pod.shape.requests.fits(&room) {
-                return Some(back);
-            }
+    let sizes = others.iter().map(|it| Amounts::of(&it.shape.requests));
+    let sizes: Vec<Amounts> = sizes.collect();
+    let wanted = Amounts::of(&pod.shape.requests);
+    let window = Window {
+        least: wanted.less(Amounts::of(&to.spare)),
+        most: wanted.plus(Amounts::of(&from.spare)),
+    };
+    let back = |chosen: &[usize]| {
+        let back: Vec<&Arc<Pod>> = chosen.iter().map(|it| others[*it]).collect();
+        (!are_rivals(&back) && fits(&back)).then_some(back)
+    };
+    window.few(&sizes, back)
+}
+
+/// Whether two of them would shut each other out on one node.
+fn are_rivals(pods: &[&Arc<Pod>]) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut groups = pods.iter().filter_map(|it| spread_group(it));
+    groups.any(|group| !seen.insert(group))
+}
+
+/// What nearly always decides whether pods fit.
+#[derive(Debug, Clone, Copy, Default)]
+struct Amounts {
+    cpu_millis: i64,
+    memory_bytes: i64,
+}
+
+impl Amounts {
+    fn of(resources: &Resources) -> Self {
+        Self {
+            cpu_millis: resources.cpu_millis(),
+            memory_bytes: resources.memory_bytes(),
         }
     }
-    None
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            cpu_millis: self.cpu_millis + other.cpu_millis,
+            memory_bytes: self.memory_bytes + other.memory_bytes,
+        }
+    }
+
+    fn less(self, other: Self) -> Self {
+        Self {
+            cpu_millis: self.cpu_millis - other.cpu_millis,
+            memory_bytes: self.memory_bytes - other.memory_bytes,
+        }
+    }
+}
+
+/// What comes back has to make room for the pod, and to have room in its place.
+struct Window {
+    least: Amounts,
+    most: Amounts,
+}
+
+impl Window {
+    fn is_within(&self, sum: Amounts) -> bool {
+        self.fits_below(sum)
+            && sum.cpu_millis >= self.least.cpu_millis
+            && sum.memory_bytes >= self.least.memory_bytes
+    }
+
+    fn fits_below(&self, sum: Amounts) -> bool {
+        sum.cpu_millis <= self.most.cpu_millis && sum.memory_bytes <= self.most.memory_bytes
+    }
+
+    /// The first one, two or three whose sum is within, and that will do.
+    fn few<T>(&self, sizes: &[Amounts], will_do: impl Fn(&[usize]) -> Option<T>) -> Option<T> {
+        let within = |sum, chosen: &[usize]| self.is_within(sum).then(|| will_do(chosen)).flatten();
+        let mut singles = sizes.iter().enumerate();
+        if let Some(found) = singles.find_map(|(first, size)| within(*size, &[first])) {
+            return Some(found);
+        }
+        for (first, size) in sizes.iter().enumerate() {
+            for second in first + 1..sizes.len() {
+                let pair = size.plus(sizes[second]);
+                if !self.fits_below(pair) {
+                    continue;
+                }
+                if let Some(found) = within(pair, &[first, second]) {
+                    return Some(found);
+                }
+                let mut thirds = second + 1..sizes.len();
+                let found = thirds
+                    .find_map(|third| within(pair.plus(sizes[third]), &[first, second, third]));
+                if found.is_some() {
+                    return found;
+                }
+            }
+        }
+        None
+    }
 }
 
 fn size(pod: &Pod) -> i64 {
@@ -161,18 +263,24 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Whether any pod that is equal is planned for it.
-    fn holds(&self, shape: &Arc<PodShape>) -> bool {
-        self.pods.iter().any(|it| Arc::ptr_eq(&it.shape, shape))
+    /// Whether any pod of its group is planned for it.
+    fn holds_rival(&self, pod: &Pod) -> bool {
+        let group = spread_group(pod);
+        group.is_some() && self.pods.iter().any(|it| spread_group(it) == group)
     }
 
-    /// Those that have to wait until one of their kind runs there; the large ones first, which find room the least.
+    /// Whether the pod is still planned for it, with others of its group.
+    fn tells_late(&self, pod: &Pod) -> bool {
+        let group = spread_group(pod);
+        let of_group = self.pods.iter().filter(|it| spread_group(it) == group);
+        of_group.count() > 1 && self.pods.iter().any(|it| it.key == pod.key)
+    }
+
     fn pods_told_late(&self) -> Vec<&'a Arc<Pod>> {
         let mut pods = self.pods.clone();
         pods.sort_by_key(|it| queue_key(it));
         let mut seen = BTreeSet::new();
-        pods.retain(|it| spreads_widely(&it.shape) && !seen.insert(Arc::as_ptr(&it.shape)));
-        pods.sort_by_key(|it| -size(it));
+        pods.retain(|it| spread_group(*it).is_some_and(|group| !seen.insert(group)));
         pods
     }
 

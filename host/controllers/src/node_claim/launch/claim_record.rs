@@ -9,10 +9,10 @@ use apis::{NodeClaim, labels};
 use cloudprovider::{AttemptRecord, CloudProviderError, LaunchAttempt};
 use kube::ResourceExt;
 
-use super::WRITES_MAX;
+use super::WriteTries;
 use crate::node_claim::NodeClaimExt;
 use crate::shell::Shell;
-use crate::shell::error::{ErrorClass, ReconcileError};
+use crate::shell::error::ReconcileError;
 use crate::shell::sync::lock;
 
 /// The claim, written on under its own lock.
@@ -81,10 +81,8 @@ impl AttemptRecord for ClaimRecord {
     async fn begin(&self, attempt: &LaunchAttempt) -> Result<(), CloudProviderError> {
         let mut before = self.claim();
         let mut result = self.write(&before, attempt).await;
-        for _ in 0..WRITES_MAX {
-            if !matches!(&result, Err(error) if error.class() == ErrorClass::Retry) {
-                break;
-            }
+        let mut tries = WriteTries::default();
+        while tries.has_another(&result) {
             result = match self.fresh(&before).await {
                 Ok(fresh) => {
                     before = Arc::new(fresh);

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use scheduling::ranking::RankedLaunch;
 
-use super::WRITES_MAX;
+use super::WriteTries;
 use crate::node_claim::NodeClaimExt;
 use crate::node_claim::entries::ClaimEntry;
 use crate::shell::Shell;
@@ -31,10 +31,8 @@ impl InstanceWriter {
         launched: &Launched,
     ) -> Result<NodeClaim, ReconcileError> {
         let mut result = self.write(claim, launched).await;
-        for _ in 0..WRITES_MAX {
-            if !matches!(&result, Err(error) if error.class() == ErrorClass::Retry) {
-                break;
-            }
+        let mut tries = WriteTries::default();
+        while tries.has_another(&result) {
             // Not what is at hand: that is what was out of date.
             let claims = self.shell.writer.api::<NodeClaim>();
             let fresh = claims.get_opt(&claim.name_any()).await?;

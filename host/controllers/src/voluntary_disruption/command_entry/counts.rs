@@ -1,4 +1,6 @@
 //! What metrics count of a command: that it was decided, and each claim that it deletes.
+//!
+//! Below the entry, whose type it takes: beside it the two would import each other.
 
 use apis::{NodeClaim, labels};
 use disruption::{Command, CommandCandidate, Execution, Method};

@@ -111,7 +111,11 @@ pub(super) fn hold_invariants(
     settles(&mut world);
 }
 
-fn play(file: &str, story: &Story) {
+/// What is decided is held against the invariants story by story by `just deep` and in CI, which optimise; every day,
+/// of one story in so many.
+const STORIES_HELD: usize = if cfg!(debug_assertions) { 4 } else { 1 };
+
+fn play(file: &str, story: &Story, holds_invariants: bool) {
     let about = format!("{file}: {}", story.story);
     let mut world = world_of(story);
     let decision = world.decide();
@@ -121,7 +125,9 @@ fn play(file: &str, story: &Story) {
         "{about}: {:#?}",
         decision.outcomes
     );
-    hold_invariants(&about, (&story.cluster, &|| world_of(story)), &decision);
+    if holds_invariants {
+        hold_invariants(&about, (&story.cluster, &|| world_of(story)), &decision);
+    }
     for it in &decision.outcomes {
         let told = why(&world, &decision, &it.node);
         assert!(told.contains(it.outcome.meaning()), "{about}: {told}");
@@ -196,8 +202,9 @@ fn every_scenario_ends_as_it_should() {
         let text = fs::read_to_string(&file).unwrap();
         let name = file.display().to_string();
         let stories: Vec<Story> = serde_saphyr::from_str(&text).unwrap();
-        for story in &stories {
-            let played = std::panic::catch_unwind(|| play(&name, story));
+        for (number, story) in stories.iter().enumerate() {
+            let is_held = number % STORIES_HELD == 0;
+            let played = std::panic::catch_unwind(|| play(&name, story, is_held));
             failed.extend(played.err().map(|_| story.story.as_str().to_owned()));
             // A complaint is answered, not only dealt with.
             let is_complaint = name.ends_with("complaints.yaml");

@@ -414,7 +414,6 @@ impl World {
             types: &self.types,
             pools: &self.pools,
             queued: &self.queued,
-            buffer_nodes: &BTreeSet::new(),
             history: &history,
             memory: &self.memory,
             options: &options,

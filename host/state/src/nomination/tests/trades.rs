@@ -153,3 +153,21 @@ fn nodes_that_are_ready_and_closed_open_together() {
     assert!(!opens_with_others(&snapshot, "c1"), "the other is open");
     assert!(opens_with_others(&snapshot, "c2"));
 }
+
+#[test]
+fn pods_that_spread_together_are_told_one_at_a_time_whatever_their_size() {
+    let of_group = |name: &str, cpu: &str| {
+        let mut pod = pod(name, cpu, true);
+        pod["metadata"]["labels"] = json!({"app": "web"});
+        let spread = &mut pod["spec"]["topologySpreadConstraints"][0];
+        spread["labelSelector"] = json!({"matchLabels": {"app": "web"}});
+        pod
+    };
+    let pods = [of_group("large", "2"), of_group("small", "1")];
+    let snapshot = opening("a", &pods, &[pod("p", "1", false)]);
+    let node = snapshot.node_of_claim("c1").unwrap();
+    let told = nominations(&snapshot, node).into_iter();
+    let names: Vec<&str> = told.map(|it| it.key.name.as_str()).collect();
+    assert_eq!(names, ["large"]);
+    assert_eq!(trades(&snapshot)["c2"], [PodKey::new("default", "small")]);
+}

@@ -1,0 +1,116 @@
+//! What can be wrong with a field, in the words of the API server. Which rule finds it is no business of this file.
+
+use crate::Operator;
+use std::fmt;
+
+/// One fault of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invalid {
+    /// Path of the field, such as `spec.template.spec.taints[0].key`.
+    pub field: String,
+    /// Value of the field.
+    pub value: String,
+    /// What is wrong with it.
+    pub fault: FieldFault,
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {:?}: {}", self.field, self.value, self.fault)
+    }
+}
+
+/// What can be wrong with a field.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FieldFault {
+    /// Not a qualified name.
+    #[error(
+        "not a qualified name: want an optional DNS prefix and '/', then letters, digits, '-', '_' or '.'"
+    )]
+    NotQualifiedName,
+    /// Not a label value.
+    #[error(
+        "not a label value: want at most 63 letters, digits, '-', '_' or '.', a letter or digit at both ends"
+    )]
+    NotLabelValue,
+    /// Label that users may not set.
+    #[error("label domain {domain:?} is restricted; allowed are its well-known labels only")]
+    RestrictedDomain {
+        /// The domain.
+        domain: String,
+    },
+    /// Label that users may not set.
+    #[error("label is restricted")]
+    RestrictedLabel,
+    /// The same key and effect twice among a pool's taints.
+    #[error("duplicate taint key and effect {effect}")]
+    DuplicateTaint {
+        /// The effect both have.
+        effect: String,
+    },
+    /// Not a taint effect.
+    #[error("unknown taint effect {effect:?}")]
+    TaintEffect {
+        /// The effect.
+        effect: String,
+    },
+    /// `In` without values.
+    #[error("operator {operator} must have a value defined")]
+    NoValues {
+        /// The operator.
+        operator: Operator,
+    },
+    /// A bound that is not one whole number.
+    #[error("operator {operator} must have a single positive integer value")]
+    NotOneInteger {
+        /// The operator.
+        operator: Operator,
+    },
+    /// Fewer values than minValues asks for.
+    #[error(
+        "operator In with minValues {min_values} must have at least that many values, has {values}"
+    )]
+    FewerThanMinValues {
+        /// What is asked for.
+        min_values: i64,
+        /// What there is.
+        values: usize,
+    },
+    /// No value is one that any instance type has.
+    #[error("no valid value, want one of {}", expected.join(", "))]
+    NoKnownValue {
+        /// Values there are.
+        expected: Vec<&'static str>,
+    },
+    /// A budget that cannot be read.
+    #[error("{0}")]
+    Budget(String),
+    /// A price that cannot be read.
+    #[error("not a price or adjustment")]
+    Price,
+    /// A resource that overlays may not change.
+    #[error("resource cannot be overlaid")]
+    WellKnownResource,
+}
+
+/// All faults in one line, as a condition's message.
+pub fn message(faults: &[Invalid]) -> String {
+    faults
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+/// Collects faults under a path.
+pub(super) struct FieldFaults(pub(super) Vec<Invalid>);
+
+impl FieldFaults {
+    pub(super) fn push(&mut self, field: impl Into<String>, value: &str, fault: FieldFault) {
+        self.0.push(Invalid {
+            field: field.into(),
+            value: value.to_owned(),
+            fault,
+        });
+    }
+}

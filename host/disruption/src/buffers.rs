@@ -1,0 +1,22 @@
+//! Which nodes hold the room of CapacityBuffers: as a provisioning pass would find it now, not as one found it.
+
+use std::collections::BTreeSet;
+
+use scheduling::{Prepared, TableCache, solve_prepared};
+use state::capacity_buffer;
+use state::provisioning::problem_for_provisioning;
+
+use crate::simulation::SimulationInput;
+
+/// Names of the nodes that pods of buffers would be placed on.
+pub(crate) fn nodes(world: &SimulationInput<'_>, tables: &TableCache) -> BTreeSet<String> {
+    let snapshot = world.snapshot;
+    if snapshot.capacity_buffers().len() == 0 {
+        return BTreeSet::new();
+    }
+    let (options, now) = (world.options.clone(), world.options.now);
+    let problem = problem_for_provisioning(snapshot, world.pools, options, now).problem;
+    let prepared = Prepared::new(&problem, world.rank, tables);
+    let solution = solve_prepared(&problem, &prepared, world.interrupt);
+    capacity_buffer::nodes(snapshot, &solution)
+}

@@ -1,0 +1,111 @@
+//! The node that a launched claim becomes where nothing runs: made as the kubelet would, ready at once.
+
+use super::{DONE, EndStateInput};
+use apis::{NodeClaim, NodeClaimStatus, conditions, labels};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, NodeCondition, NodeSpec, NodeStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
+use scheduling::instance_type::InstanceType;
+use scheduling::solution::NewClaim;
+use state::Event;
+use state::pod::PodLife;
+use std::sync::Arc;
+
+/// The node that a replacement becomes, ready to use.
+pub(super) fn node(
+    stage: &EndStateInput<'_>,
+    replacement: &NewClaim,
+    name: &str,
+    now: Timestamp,
+) -> Option<[Event; 2]> {
+    let pool = stage.pools.iter().find(|it| {
+        let name = it.node_pool.metadata.name.as_deref();
+        name == Some(replacement.pool.as_str())
+    })?;
+    let best = &replacement.best;
+    let mut types = pool.instance_types.iter();
+    let instance_type = types.find(|it| it.name == best.instance_type)?;
+    let mut claim = replacement.to_node_claim(&pool.node_pool, stage.options.seed);
+    let mut labels = claim.metadata.labels.take().unwrap_or_default();
+    for requirement in instance_type.requirements.iter() {
+        let mut values = requirement.values();
+        if let (Some(value), None) = (values.next(), values.next()) {
+            labels.insert(requirement.key().to_owned(), value.to_owned());
+        }
+    }
+    for (key, value) in [
+        (labels::INSTANCE_TYPE, best.instance_type.as_str()),
+        (labels::TOPOLOGY_ZONE, best.zone.as_str()),
+        (labels::CAPACITY_TYPE, best.capacity_type.as_str()),
+        (labels::HOSTNAME, name),
+        (labels::REGISTERED, "true"),
+        (labels::INITIALIZED, "true"),
+    ] {
+        labels.insert(key.to_owned(), value.to_owned());
+    }
+    let metadata = ObjectMeta {
+        name: Some(name.to_owned()),
+        uid: Some(name.to_owned()),
+        creation_timestamp: Some(Time(now)),
+        labels: Some(labels),
+        ..claim.metadata.clone()
+    };
+    claim.metadata = metadata.clone();
+    let provider_id = format!("model:///{}/{name}", best.zone);
+    claim.status = Some(status(instance_type, &provider_id, name, now));
+    let object = ready_node(&claim, metadata, provider_id);
+    Some([
+        Event::applied(Arc::new(claim)),
+        Event::applied(Arc::new(object)),
+    ])
+}
+
+fn status(
+    instance_type: &InstanceType,
+    provider_id: &str,
+    name: &str,
+    now: Timestamp,
+) -> NodeClaimStatus {
+    let condition = |kind: &str| Condition {
+        type_: kind.to_owned(),
+        status: "True".to_owned(),
+        last_transition_time: Time(now),
+        message: String::new(),
+        observed_generation: None,
+        reason: kind.to_owned(),
+    };
+    NodeClaimStatus {
+        provider_id: Some(provider_id.to_owned()),
+        node_name: Some(name.to_owned()),
+        capacity: instance_type.capacity.to_list(),
+        allocatable: instance_type.allocatable().to_list(),
+        conditions: DONE.map(condition).to_vec(),
+        ..NodeClaimStatus::default()
+    }
+}
+
+fn ready_node(claim: &NodeClaim, metadata: ObjectMeta, provider_id: String) -> Node {
+    let status = claim.status.clone().unwrap_or_default();
+    Node {
+        metadata: ObjectMeta {
+            owner_references: None,
+            generate_name: None,
+            ..metadata
+        },
+        spec: Some(NodeSpec {
+            provider_id: Some(provider_id),
+            taints: Some(claim.spec.taints.clone()).filter(|it| !it.is_empty()),
+            ..NodeSpec::default()
+        }),
+        status: Some(NodeStatus {
+            capacity: Some(status.capacity),
+            allocatable: Some(status.allocatable),
+            conditions: Some(vec![NodeCondition {
+                type_: "Ready".to_owned(),
+                status: "True".to_owned(),
+                ..NodeCondition::default()
+            }]),
+            ..NodeStatus::default()
+        }),
+    }
+}

@@ -1,0 +1,153 @@
+//! When this process leads, and how it ends: the election, what runs until then, and the grace of a stop.
+//!
+//! Who leads is decided in `leader_election.rs`.
+
+use super::client;
+use super::cloud::SideTask;
+use crate::api_client::Guard;
+use crate::cli::ControllerArguments;
+use crate::fence::Fence;
+use crate::leader_election::{Election, LeaderElector};
+use crate::options::ProcessOptions;
+use crate::stack::{self, Stack};
+use anyhow::{Context as _, bail};
+use cloudprovider::Clock;
+use kube::api::Api;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long work that was begun may take after the process was asked to stop; Kubernetes ends it after 30 s, and events
+/// and the lease come after it.
+const STOP_GRACE: Duration = Duration::from_secs(20);
+
+/// Leads when it is its turn, until it is asked to stop: then what was begun is done and told, and the lease given back.
+pub(super) async fn live(
+    election: Option<&Election>,
+    stack: &Stack,
+    beside: &SideTask,
+) -> anyhow::Result<()> {
+    if election.is_some() {
+        stack.controllers.stand_by();
+    }
+    let mut led = pin!(lead(election, stack, beside));
+    tokio::select! {
+        biased;
+        signal = stop_signal() => signal?,
+        ended = &mut led => return ended,
+    }
+    if !stack.controllers.leads() {
+        return Ok(());
+    }
+    stack.controllers.stop();
+    let ended = tokio::time::timeout(STOP_GRACE, led).await;
+    if ended.is_err() {
+        tracing::warn!("what is under way takes too long; the next to lead finds it as it is");
+    }
+    if let Some(election) = election {
+        election.release().await;
+    }
+    ended.unwrap_or(Ok(()))
+}
+
+/// Fills the model, waits for the lease, and leads for as long as it holds. Ends well once all is done after a stop.
+async fn lead(election: Option<&Election>, stack: &Stack, beside: &SideTask) -> anyhow::Result<()> {
+    if election.is_none() {
+        beside.resume().await?;
+    }
+    let leading = async {
+        let Some(election) = election else {
+            return std::future::pending().await;
+        };
+        tracing::info!(lease = election.lease_name(), "waiting for the lease");
+        let until = election.acquire().await;
+        beside.resume().await?;
+        stack.controllers.lead();
+        tracing::info!("leading; the controllers start");
+        election.keep(until).await
+    };
+    let beside = async {
+        match beside {
+            SideTask::Nodes(nodes) => {
+                stack.controllers.until_leading().await;
+                nodes.run().await
+            }
+            SideTask::Cluster(watch) => {
+                watch.run().await;
+                Ok(())
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        lost = leading => lost,
+        () = stack.run() => {
+            if stack.controllers.leads() {
+                bail!("a controller ended by itself, which is a bug");
+            }
+            Ok(())
+        }
+        ended = beside => ended,
+    }
+}
+
+/// The election by a client of its own: what the controllers wait for must not keep the lease waiting.
+pub(super) async fn election(
+    arguments: &ControllerArguments,
+    fence: &Fence,
+    clock: Arc<dyn Clock>,
+) -> anyhow::Result<Option<Election>> {
+    let ProcessOptions {
+        // Served, logged and bound elsewhere.
+        metrics_port: _,
+        health_probe_port: _,
+        log_level: _,
+        log_output_paths: _,
+        policy_namespace: _,
+        disable_leader_election,
+        leader_election_name,
+        leader_election_namespace,
+        system_namespace,
+        kube_client_qps: _,
+        kube_client_burst: _,
+    } = &arguments.options.process;
+    if *disable_leader_election {
+        return Ok(None);
+    }
+    let namespace = if leader_election_namespace.is_empty() {
+        system_namespace
+    } else {
+        leader_election_namespace
+    };
+    let client = client(arguments.kubeconfig.as_deref(), &Guard::none()).await?;
+    Ok(Some(Election::new(LeaderElector {
+        leases: Api::namespaced(client, namespace),
+        lease_name: leader_election_name.clone(),
+        identity: identity(),
+        clock,
+        fence: fence.clone(),
+    })))
+}
+
+/// Host and a random part, as client-go's: processes in containers of one host are all number 1.
+fn identity() -> String {
+    let told = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
+    let (host, random) = (
+        told("/proc/sys/kernel/hostname"),
+        told("/proc/sys/kernel/random/uuid"),
+    );
+    format!("{}_{}_{}", host.trim(), std::process::id(), random.trim())
+}
+
+/// Returns when the process is asked to stop.
+pub(crate) async fn stop_signal() -> anyhow::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        biased;
+        _ = terminate.recv() => {}
+        interrupted = tokio::signal::ctrl_c() => interrupted?,
+    }
+    tracing::info!("stopping");
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! What policies want to be told the next time: a few bytes for each binding and kind, for as long as neither its
+//! bytes nor its configuration change.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::active_policy::ActivePolicy;
+use crate::guest::limits::PolicyKind;
+use crate::needs::Need;
+use apis::ObjectKey;
+
+/// What a policy may have remembered at most.
+pub(crate) const MEMORY_BYTES_MAX: usize = 4 << 10;
+
+#[derive(Default)]
+pub(crate) struct Memories(Mutex<BTreeMap<(ObjectKey, PolicyKind), KeptMemory>>);
+
+struct KeptMemory {
+    /// Digests of the policy and of its configuration.
+    identity: (String, String),
+    bytes: Vec<u8>,
+}
+
+impl Memories {
+    fn kept(&self) -> MutexGuard<'_, BTreeMap<(ObjectKey, PolicyKind), KeptMemory>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a policy is told of its last call; nothing for one that does not need it.
+    pub(crate) fn of(&self, policy: &ActivePolicy, kind: PolicyKind) -> Vec<u8> {
+        let Some(key) = key(policy, kind) else {
+            return Vec::new();
+        };
+        let kept = self.kept();
+        let own = kept.get(&key).filter(|it| it.identity == identity(policy));
+        own.map(|it| it.bytes.clone()).unwrap_or_default()
+    }
+
+    /// Keeps what a policy answered; nothing leaves it as it is.
+    pub(crate) fn keep(&self, policy: &ActivePolicy, kind: PolicyKind, bytes: Option<&Vec<u8>>) {
+        if let (Some(key), Some(bytes)) = (key(policy, kind), bytes) {
+            let memory = KeptMemory {
+                identity: identity(policy),
+                bytes: bytes.clone(),
+            };
+            self.kept().insert(key, memory);
+        }
+    }
+
+    /// Has a policy remember something, for a case.
+    pub(crate) fn remember(&self, policy: &ActivePolicy, bytes: &[u8]) {
+        for kind in &policy.kinds {
+            self.keep(policy, *kind, Some(&bytes.to_vec()));
+        }
+    }
+
+    /// Forgets a binding that is gone.
+    pub(crate) fn forget(&self, binding: &ObjectKey) {
+        self.kept().retain(|(key, _), _| key != binding);
+    }
+}
+
+fn key(policy: &ActivePolicy, kind: PolicyKind) -> Option<(ObjectKey, PolicyKind)> {
+    let key = policy.key.clone()?;
+    policy.needs.has(Need::Memory).then_some((key, kind))
+}
+
+fn identity(policy: &ActivePolicy) -> (String, String) {
+    let digest = policy.program.digest().to_owned();
+    (digest, policy.config_digest.clone())
+}

@@ -1,0 +1,35 @@
+//! A made-up round that a policy has no answer to.
+
+use crate::guest::call_failure::CallFailure;
+use crate::guest::limits::PolicyKind;
+
+/// A made-up round that a policy has no answer to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{} round {round} of {rows} rows: {fault}", kind.as_str())]
+pub struct NotConformant {
+    /// What was asked.
+    pub kind: PolicyKind,
+    /// Number of the round.
+    pub round: u32,
+    /// Rows of its table.
+    pub rows: u32,
+    /// What went wrong.
+    pub fault: ConformanceFault,
+}
+
+/// What may go wrong in a made-up round.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConformanceFault {
+    /// No answer.
+    #[error(transparent)]
+    Failed(#[from] CallFailure),
+    /// Two answers to one question.
+    #[error("a second instance gave another answer; the decision's id is not an input")]
+    NotDeterministic,
+    /// Buys the dearest.
+    #[error(
+        "the dearer an offering, the less it costs by this policy, wherever its price matters; let the cost grow with \
+         the price, and keep offerings out by excluding them"
+    )]
+    PrefersCostlier,
+}
