@@ -42,6 +42,10 @@ lint:
 test:
     cargo test --release --workspace
 
+# On a cluster that is not ours, with kwok for kubelets and no other autoscaler of nodes: `just on-cluster ~/.kube/config`
+on-cluster kubeconfig:
+    KUBECONFIG={{kubeconfig}} cargo test --release -p tests --features cluster
+
 # The book, as target/book/index.html.
 book:
     .ci/book

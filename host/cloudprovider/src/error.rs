@@ -1,5 +1,7 @@
 //! The errors a provider may answer, one variant per reaction of the caller.
 
+use apis::conditions::reason::NODE_CLASS_READINESS_UNKNOWN;
+
 /// Why a provider could not do what was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CloudProviderError {
@@ -29,6 +31,11 @@ impl CloudProviderError {
     /// Whether the object asked for does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound(_))
+    }
+
+    /// Whether nothing is wrong: the class was only not looked at yet.
+    pub fn is_too_early(&self) -> bool {
+        matches!(self, Self::Create { reason, .. } if reason == NODE_CLASS_READINESS_UNKNOWN)
     }
 }
 

@@ -77,7 +77,7 @@ mod tests {
             let came = match check_ready(&class) {
                 Ok(()) => "ready",
                 Err(CloudProviderError::NodeClassNotReady(_)) => "ends",
-                Err(CloudProviderError::Create { .. }) => "waits",
+                Err(error) if error.is_too_early() => "waits",
                 Err(error) => panic!("{error:?}"),
             };
             assert_eq!(came, want, "{:?}", class.status);
