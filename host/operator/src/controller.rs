@@ -21,7 +21,6 @@ use prometheus_client::registry::Registry;
 use crate::api_client::{ClientMetrics, Guard, RateLimiter};
 use crate::cli::ControllerArguments;
 use crate::clock::SystemClock;
-use crate::cluster;
 use crate::exposition;
 use crate::fence::Fence;
 use crate::http::{self, Probes};

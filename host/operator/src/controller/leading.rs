@@ -10,7 +10,7 @@ use crate::fence::Fence;
 use crate::leader_election::{Election, LeaderElector};
 use crate::options::ProcessOptions;
 use crate::stack::Stack;
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use cloudprovider::Clock;
 use kube::api::Api;
 use std::pin::pin;

@@ -30,7 +30,7 @@ use crate::simulated_nodes::known::KnownObjects;
 use crate::stack::Stack;
 use authoring::manifests::{Manifests, variables};
 use world::{account, stack, world};
-use written::{resource, written};
+use written::written;
 
 /// Kinds of the shadow that its count is made of.
 const COUNTED: [(&Resource, ReadKind); 3] = [
