@@ -1,5 +1,7 @@
 //! What budgets allow, and which of them cannot be used.
 
+use apis::GoDuration;
+
 use super::*;
 
 fn budget(
