@@ -230,7 +230,9 @@ impl Nominations {
         if self.waits_for_others(&snapshot, claim, node) {
             return Some("other nodes that were planned with it are on their way");
         }
-        if !opens_with_others(&snapshot, claim) {
+        // One that does not say since when it is ready, or whose clock is ahead of ours, would put this off for ever.
+        let may_wait = ready_at(node).is_some_and(|it| it <= now);
+        if !may_wait || !opens_with_others(&snapshot, claim) {
             *opens_at = now;
             return None;
         }
