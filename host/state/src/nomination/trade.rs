@@ -114,12 +114,12 @@ fn returned<'a>(from: &Opening<'a>, to: &Opening<'a>, pod: &Pod) -> Option<Vec<&
     let is_new_there = |it: &Pod| spread_group(it).is_none() || !from.holds_rival(it);
     others.retain(|it| is_new_there(it) && may_go(it, to, from));
     others.sort_by_key(|it| (-size(it), queue_key(it)));
-    let sizes = others.iter().map(|it| Amounts::of(&it.shape.requests));
-    let sizes: Vec<Amounts> = sizes.collect();
-    let wanted = Amounts::of(&pod.shape.requests);
+    let sizes = others.iter().map(|it| CpuAndMemory::of(&it.shape.requests));
+    let sizes: Vec<CpuAndMemory> = sizes.collect();
+    let wanted = CpuAndMemory::of(&pod.shape.requests);
     let window = Window {
-        least: wanted.less(Amounts::of(&to.spare)),
-        most: wanted.plus(Amounts::of(&from.spare)),
+        least: wanted.less(CpuAndMemory::of(&to.spare)),
+        most: wanted.plus(CpuAndMemory::of(&from.spare)),
     };
     let back = |chosen: &[usize]| {
         let back: Vec<&Arc<Pod>> = chosen.iter().map(|it| others[*it]).collect();
@@ -137,12 +137,12 @@ fn are_rivals(pods: &[&Arc<Pod>]) -> bool {
 
 /// What nearly always decides whether pods fit.
 #[derive(Debug, Clone, Copy, Default)]
-struct Amounts {
+struct CpuAndMemory {
     cpu_millis: i64,
     memory_bytes: i64,
 }
 
-impl Amounts {
+impl CpuAndMemory {
     fn of(resources: &Resources) -> Self {
         Self {
             cpu_millis: resources.cpu_millis(),
@@ -167,23 +167,23 @@ impl Amounts {
 
 /// What comes back has to make room for the pod, and to have room in its place.
 struct Window {
-    least: Amounts,
-    most: Amounts,
+    least: CpuAndMemory,
+    most: CpuAndMemory,
 }
 
 impl Window {
-    fn is_within(&self, sum: Amounts) -> bool {
+    fn is_within(&self, sum: CpuAndMemory) -> bool {
         self.fits_below(sum)
             && sum.cpu_millis >= self.least.cpu_millis
             && sum.memory_bytes >= self.least.memory_bytes
     }
 
-    fn fits_below(&self, sum: Amounts) -> bool {
+    fn fits_below(&self, sum: CpuAndMemory) -> bool {
         sum.cpu_millis <= self.most.cpu_millis && sum.memory_bytes <= self.most.memory_bytes
     }
 
     /// The first one, two or three whose sum is within, and that will do.
-    fn few<T>(&self, sizes: &[Amounts], will_do: impl Fn(&[usize]) -> Option<T>) -> Option<T> {
+    fn few<T>(&self, sizes: &[CpuAndMemory], will_do: impl Fn(&[usize]) -> Option<T>) -> Option<T> {
         let within = |sum, chosen: &[usize]| self.is_within(sum).then(|| will_do(chosen)).flatten();
         let mut singles = sizes.iter().enumerate();
         if let Some(found) = singles.find_map(|(first, size)| within(*size, &[first])) {
