@@ -10,8 +10,8 @@ use apis::{NodeClaim, ObjectKey};
 use jiff::Timestamp;
 use state::StateNode;
 
-use crate::node_claim::NodeClaimExt;
 use crate::node_claim::entries::ClaimEntry;
+use crate::node_claim::{ConditionUpdate, NodeClaimExt};
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::{Action, Reconciler};
@@ -94,8 +94,14 @@ fn judged(claim: &NodeClaim, issues: &[String], now: Timestamp) -> NodeClaim {
     if issues.is_empty() {
         return claim.with_true(kind, now);
     }
-    let (reason, message) = (reason::CONSISTENCY_CHECK_FAILED, issues.join(", "));
-    claim.with_condition(kind, Status::False, reason, &message, now)
+    let message = issues.join(", ");
+    let failed = ConditionUpdate {
+        condition_type: kind,
+        status: Status::False,
+        reason: reason::CONSISTENCY_CHECK_FAILED,
+        message: &message,
+    };
+    claim.with_condition(failed, now)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use state::facts::ClaimFacts;
 
 use crate::node_claim::drift::{drift, is_instance_type_gone};
 use crate::node_claim::entries::ClaimEntry;
-use crate::node_claim::{NodeClaimExt, remaining};
+use crate::node_claim::{ConditionUpdate, NodeClaimExt, remaining};
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::{Action, Reconciler};
@@ -306,7 +306,13 @@ fn mark_drift(observed: &Observed, now: Timestamp) -> (NodeClaim, Duration) {
         .or_else(|| provider_drift.clone());
     let after = match reason {
         Some(reason) => {
-            claim.with_condition(conditions::DRIFTED, Status::True, &reason, &reason, now)
+            let drifted = ConditionUpdate {
+                condition_type: conditions::DRIFTED,
+                status: Status::True,
+                reason: &reason,
+                message: &reason,
+            };
+            claim.with_condition(drifted, now)
         }
         None => claim.without(conditions::DRIFTED, now),
     };

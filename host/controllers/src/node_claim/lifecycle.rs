@@ -24,7 +24,7 @@ use crate::node_claim::finalize::Finalizer;
 use crate::node_claim::initialization::{self, Lack};
 use crate::node_claim::launch::Launcher;
 use crate::node_claim::liveness::TimeLimit;
-use crate::node_claim::{NodeClaimExt, registration};
+use crate::node_claim::{ConditionUpdate, NodeClaimExt, registration};
 use crate::node_pool::registration_health::Registration;
 use crate::nomination::next_look;
 use crate::shell::Shell;
@@ -113,8 +113,13 @@ impl Lifecycle {
             }
             Step::Register(node) => self.register(&claim, &node).await,
             Step::AwaitInitialization(Lack { reason, message }) => {
-                let (kind, now) = (conditions::INITIALIZED, self.shell.now());
-                let after = claim.with_condition(kind, Status::Unknown, reason, &message, now);
+                let lacking = ConditionUpdate {
+                    condition_type: conditions::INITIALIZED,
+                    status: Status::Unknown,
+                    reason,
+                    message: &message,
+                };
+                let after = claim.with_condition(lacking, self.shell.now());
                 self.shell.writer.write_claim_status(&claim, &after).await?;
                 Ok(Action::Await)
             }
@@ -146,7 +151,13 @@ impl Lifecycle {
         message: &str,
     ) -> Result<Action, ReconcileError> {
         let now = self.shell.now();
-        let after = claim.with_condition(conditions::REGISTERED, status, reason, message, now);
+        let registered = ConditionUpdate {
+            condition_type: conditions::REGISTERED,
+            status,
+            reason,
+            message,
+        };
+        let after = claim.with_condition(registered, now);
         self.shell.writer.write_claim_status(claim, &after).await?;
         let left = TimeLimit::Registration.left(claim, now);
         Ok(Action::RequeueAfter(left))
