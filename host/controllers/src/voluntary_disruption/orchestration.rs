@@ -12,7 +12,7 @@ use apis::duration::GoDuration;
 use apis::{NodeClaim, labels};
 use disruption::history::History;
 use disruption::method::DisruptionClass;
-use disruption::queue::{CommandProgress, RunningCommand, progress};
+use disruption::queue::{CommandProgress, RunningCommand, is_unused, progress};
 use disruption::{Command, CommandCandidate, Execution, RepairReason};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1;
@@ -582,18 +582,10 @@ impl Orchestration {
     /// Replacements without pods serve nothing any more. One that pods came to, or are planned for, stays.
     async fn return_replacements(&self, names: &[String]) {
         let (snapshot, now) = (self.shell.model.snapshot(), self.shell.now());
-        let is_unused = |name: &&String| {
-            let Some(node) = snapshot.node_of_claim(name) else {
-                return false;
-            };
-            let is_awaited = node.nominated_until.is_some_and(|until| until > now);
-            let mut pods = node
-                .node_name()
-                .into_iter()
-                .flat_map(|it| snapshot.bound_to(it).pods());
-            !is_awaited && !pods.any(|pod| pod.is_reschedulable())
-        };
-        for name in names.iter().filter(is_unused) {
+        for name in names {
+            if !is_unused(&snapshot, name, now) {
+                continue;
+            }
             let Ok(Some(claim)) = self.shell.model.node_claim(name).await else {
                 continue;
             };
