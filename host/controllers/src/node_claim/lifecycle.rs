@@ -17,6 +17,7 @@ use cloudprovider::{CloudProvider, Registrable};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
+use state::nomination::next_look;
 
 use crate::node_capacity;
 use crate::node_claim::entries::ClaimEntry;
@@ -26,7 +27,6 @@ use crate::node_claim::launch::Launcher;
 use crate::node_claim::liveness::TimeLimit;
 use crate::node_claim::{ConditionUpdate, NodeClaimExt, registration};
 use crate::node_pool::registration_health::Registration;
-use crate::nomination::next_look;
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::runtime::{Action, Reconciler};
@@ -178,7 +178,7 @@ impl Lifecycle {
             }
         };
         if let Some(hold) = self.shell.nominations.holds_closed(claim, node).await {
-            return self.await_hook(claim, node, hold).await;
+            return self.await_hook(claim, node, hold.message()).await;
         }
         let registered = registration::registered_node(claim, node);
         self.shell.writer.write_node(node, &registered).await?;
