@@ -4,27 +4,23 @@
 //! Every minute, and only while there are nodes of reservations. Answers to `pkg/controllers/capacityreservation` of the
 //! AWS provider (`expiration` and `capacitytype`).
 
-use std::collections::{BTreeMap, BTreeSet};
+mod decision;
+mod entries;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use apis::labels;
 use cloudprovider::CloudProvider;
-use k8s_openapi::api::core::v1::Node;
-use kube::{Resource, ResourceExt};
-use tracing::{error, info};
+use tracing::error;
 
-use crate::node_claim::NodeClaimExt;
+use self::decision::{End, Observed, Step, decide};
+use self::entries::ReservationEntry;
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 
 const PERIOD: Duration = Duration::from_mins(1);
-/// Labels that only things in a reservation have.
-const OF_RESERVATION: [&str; 3] = [
-    labels::CAPACITY_RESERVATION_ID,
-    labels::CAPACITY_RESERVATION_TYPE,
-    labels::CAPACITY_RESERVATION_INTERRUPTIBLE,
-];
 
 /// The controller.
 pub(crate) struct CapacityReservations {
@@ -78,21 +74,14 @@ impl CapacityReservations {
         reserved.collect()
     }
 
-    /// Deletes the claims of blocks that end soon, while there is time to drain.
+    /// Lets the claims of blocks that end soon go, while there is time to drain.
     async fn expire(&self, reserved: &[Reserved]) -> Result<(), ReconcileError> {
         let ids = reserved.iter().map(|it| it.reservation.clone());
         let ids: BTreeSet<String> = ids.filter(|id| !id.is_empty()).collect();
         let expiring = self.provider.expiring_reservations(&ids).await?;
-        for it in reserved
-            .iter()
-            .filter(|it| expiring.contains(&it.reservation))
-        {
-            let Some(claim) = self.shell.model.node_claim(&it.claim).await? else {
-                continue;
-            };
-            if claim.metadata.deletion_timestamp.is_none() {
-                ignore_not_found(self.shell.writer.delete(claim.as_ref()).await)?;
-                info!(NodeClaim = %it.claim, reservation = %it.reservation, "deleting: its capacity block ends soon");
+        for it in reserved {
+            if expiring.contains(&it.reservation) {
+                self.handle(it, End::OfBlock).await?;
             }
         }
         Ok(())
@@ -101,57 +90,69 @@ impl CapacityReservations {
     /// Where the cloud says on-demand by now, claim and node say so too.
     async fn demote(&self, reserved: &[Reserved]) -> Result<(), ReconcileError> {
         let listed = self.provider.list().await?;
-        let on_demand: BTreeSet<&str> = listed
-            .iter()
-            .filter(|it| {
-                let capacity_type = it.labels.get(labels::CAPACITY_TYPE);
-                capacity_type.is_some_and(|it| it == labels::CAPACITY_TYPE_ON_DEMAND)
-            })
-            .map(|it| it.provider_id.as_str())
-            .collect();
-        for it in reserved
-            .iter()
-            .filter(|it| on_demand.contains(it.provider_id.as_str()))
-        {
-            let Some(claim) = self.shell.model.node_claim(&it.claim).await? else {
-                continue;
-            };
-            if claim.metadata.deletion_timestamp.is_some() {
-                continue;
+        let on_demand = listed.iter().filter(|it| {
+            let capacity_type = it.labels.get(labels::CAPACITY_TYPE);
+            capacity_type.is_some_and(|it| it == labels::CAPACITY_TYPE_ON_DEMAND)
+        });
+        let on_demand: BTreeSet<&str> = on_demand.map(|it| it.provider_id.as_str()).collect();
+        for it in reserved {
+            if on_demand.contains(it.provider_id.as_str()) {
+                self.handle(it, End::OfReservation).await?;
             }
-            // Nodes first: a claim that says on-demand is not looked at again.
-            for node in self.shell.model.nodes_of(&it.provider_id).await? {
-                if is_reserved(node.labels()) && is_registered(&node) {
-                    let after = demoted(node.as_ref());
-                    self.shell.writer.write_node(&node, &after).await?;
-                }
-            }
-            let after = demoted(claim.as_ref());
-            self.shell.writer.write_claim(&claim, &after).await?;
-            info!(NodeClaim = %claim.name_any(), pool = claim.pool_name(), "its capacity reservation ended: it is on-demand now");
         }
         Ok(())
     }
-}
 
-fn is_reserved(found: &BTreeMap<String, String>) -> bool {
-    let capacity_type = found.get(labels::CAPACITY_TYPE);
-    capacity_type.is_some_and(|it| it == labels::CAPACITY_TYPE_RESERVED)
-}
-
-/// The labels of others are still to come.
-fn is_registered(node: &Node) -> bool {
-    let registered = node.labels().get(labels::REGISTERED);
-    registered.is_some_and(|it| it == "true")
-}
-
-fn demoted<K: Resource + Clone>(object: &K) -> K {
-    let mut after = object.clone();
-    let found = after.labels_mut();
-    let on_demand = labels::CAPACITY_TYPE_ON_DEMAND.to_owned();
-    found.insert(labels::CAPACITY_TYPE.to_owned(), on_demand);
-    for key in OF_RESERVATION {
-        found.remove(key);
+    async fn handle(&self, reserved: &Reserved, end: End) -> Result<(), ReconcileError> {
+        let Some(observed) = self.observe(reserved, end).await? else {
+            return Ok(());
+        };
+        for step in decide(&observed) {
+            self.apply(&observed, step).await?;
+        }
+        Ok(())
     }
-    after
+
+    /// The claim as it is now, and its nodes where it matters what they say.
+    async fn observe(
+        &self,
+        reserved: &Reserved,
+        end: End,
+    ) -> Result<Option<Observed>, ReconcileError> {
+        let Some(claim) = self.shell.model.node_claim(&reserved.claim).await? else {
+            return Ok(None);
+        };
+        let nodes = match end {
+            End::OfReservation if claim.metadata.deletion_timestamp.is_none() => {
+                self.shell.model.nodes_of(&reserved.provider_id).await?
+            }
+            End::OfReservation | End::OfBlock => Vec::new(),
+        };
+        Ok(Some(Observed {
+            reservation: reserved.reservation.clone(),
+            claim,
+            nodes,
+            end,
+        }))
+    }
+
+    async fn apply(&self, observed: &Observed, step: Step) -> Result<(), ReconcileError> {
+        let (claim, writer) = (observed.claim.as_ref(), &self.shell.writer);
+        match step {
+            Step::DeleteClaim => {
+                ignore_not_found(writer.delete(claim).await)?;
+                let reservation = &observed.reservation;
+                let entry = ReservationEntry::BlockEnds { reservation };
+                self.shell.journal.write(claim, &entry);
+            }
+            Step::WriteNode { before, after } => {
+                writer.write_node(&before, &after).await?;
+            }
+            Step::WriteClaim { after } => {
+                writer.write_claim(claim, &after).await?;
+                self.shell.journal.write(claim, &ReservationEntry::Ended);
+            }
+        }
+        Ok(())
+    }
 }

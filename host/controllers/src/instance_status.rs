@@ -3,18 +3,22 @@
 //! Needs no queue. A sick instance goes without waiting for its pods, whose evictions nothing there would answer.
 //! Answers to `pkg/controllers/interruption/instancestatus_controller.go` of the AWS provider.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use apis::NodeClaim;
 use cloudprovider::{CloudProvider, Impairment, InterruptionKind};
 use futures::stream::{self, StreamExt};
+use jiff::Timestamp;
 use tracing::{error, info};
 
 use crate::interruption::Withdrawal;
 use crate::node_claim::{NodeClaimExt, with_deadline};
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
+use crate::shell::journal::JournalEntry;
+use crate::shell::metrics::Metrics;
 
 const PERIOD: Duration = Duration::from_mins(1);
 /// Instances handled at one time.
@@ -59,38 +63,25 @@ impl InstanceStatusController {
         found: &[Impairment],
         counted: &BTreeSet<Trouble>,
     ) -> BTreeSet<Trouble> {
-        if found.is_empty() {
-            return BTreeSet::new();
-        }
         let withdrawal = Withdrawal { shell: &self.shell };
         let ids = found.iter().map(|it| it.instance_id.as_str()).collect();
         let claims = withdrawal.claims(&ids);
-        let mut ours = BTreeSet::new();
-        let mut handling = Vec::new();
-        for it in found {
-            let Some(name) = claims.get(&it.instance_id) else {
-                continue;
-            };
-            let trouble = (it.instance_id.clone(), it.kind);
-            if !counted.contains(&trouble) {
-                info!(NodeClaim = %name, kind = it.kind.as_str(), since = %it.since, "the cloud finds an instance unhealthy");
-                let label = vec![("category", category(it.kind).to_owned())];
-                let metrics = &self.shell.metrics;
-                metrics
-                    .instance_status_unhealthy
-                    .get_or_create(&label)
-                    .inc();
-            }
-            ours.insert(trouble);
-            handling.push(self.handle(it, name));
+        let ours = ours(found, &claims, counted);
+        for it in ours.iter().filter(|it| it.is_new) {
+            let entry = UnhealthyEntry(it.impairment);
+            self.shell.journal.write(it.claim, &entry);
         }
+        let handling: Vec<_> = ours
+            .iter()
+            .map(|it| self.handle(it.impairment, it.claim))
+            .collect();
         let mut handled = stream::iter(handling).buffered(AT_ONCE);
         while let Some(outcome) = handled.next().await {
             if let Err(error) = outcome {
                 error!(%error, "letting the claim of an unhealthy instance go");
             }
         }
-        ours
+        ours.iter().map(|it| trouble(it.impairment)).collect()
     }
 
     async fn handle(&self, it: &Impairment, name: &str) -> Result<(), ReconcileError> {
@@ -98,18 +89,84 @@ impl InstanceStatusController {
         let Some(claim) = withdrawal.claim(name, &it.instance_id).await? else {
             return Ok(());
         };
-        // A claim that drains already is hurried, too.
-        let now = self.shell.now();
-        let may_wait = claim.termination_deadline().is_none_or(|at| at > now);
-        if it.kind.is_forceful() && may_wait {
-            let hurried = with_deadline(&claim, now);
-            self.shell.writer.write_claim(&claim, &hurried).await?;
+        for step in decide(it.kind, &claim, self.shell.now()) {
+            match step {
+                Step::Hurry(hurried) => {
+                    self.shell.writer.write_claim(&claim, &hurried).await?;
+                }
+                Step::Withdraw => {
+                    withdrawal.notify(&claim, it.kind);
+                    withdrawal.delete(&claim, it.kind).await?;
+                }
+            }
         }
-        if claim.metadata.deletion_timestamp.is_some() {
-            return Ok(());
-        }
-        withdrawal.notify(&claim, it.kind);
-        withdrawal.delete(&claim, it.kind).await
+        Ok(())
+    }
+}
+
+/// The instance of a claim of this cluster, and what is wrong with it.
+#[derive(Debug, PartialEq, Eq)]
+struct Unhealthy<'a> {
+    claim: &'a str,
+    impairment: &'a Impairment,
+    /// Whether it is told and counted: it was not found the last time.
+    is_new: bool,
+}
+
+fn trouble(it: &Impairment) -> Trouble {
+    (it.instance_id.clone(), it.kind)
+}
+
+/// Those of what the cloud finds that are about claims of this cluster, by the ids of their instances.
+fn ours<'a>(
+    found: &'a [Impairment],
+    claims: &'a BTreeMap<String, String>,
+    counted: &BTreeSet<Trouble>,
+) -> Vec<Unhealthy<'a>> {
+    let ours = found.iter().filter_map(|impairment| {
+        Some(Unhealthy {
+            claim: claims.get(&impairment.instance_id)?,
+            impairment,
+            is_new: !counted.contains(&trouble(impairment)),
+        })
+    });
+    ours.collect()
+}
+
+/// What is done about the claim of an unhealthy instance, in this order.
+#[derive(Debug)]
+enum Step {
+    /// Nothing waits for its pods any more.
+    Hurry(Box<NodeClaim>),
+    /// It is told what is the matter, and goes.
+    Withdraw,
+}
+
+fn decide(kind: InterruptionKind, claim: &NodeClaim, now: Timestamp) -> Vec<Step> {
+    // A claim that drains already is hurried, too.
+    let may_wait = claim.termination_deadline().is_none_or(|at| at > now);
+    let is_hurried = kind.is_forceful() && may_wait;
+    let hurry = is_hurried.then(|| Step::Hurry(Box::new(with_deadline(claim, now))));
+    let is_living = claim.metadata.deletion_timestamp.is_none();
+    let withdraw = is_living.then_some(Step::Withdraw);
+    hurry.into_iter().chain(withdraw).collect()
+}
+
+/// The cloud finds the instance of a claim, by its name, unhealthy.
+struct UnhealthyEntry<'a>(&'a Impairment);
+
+impl JournalEntry for UnhealthyEntry<'_> {
+    type Subject = str;
+
+    fn log(&self, claim: &str) {
+        let Impairment { kind, since, .. } = self.0;
+        info!(NodeClaim = %claim, kind = kind.as_str(), %since, "the cloud finds an instance unhealthy");
+    }
+
+    fn measure(&self, _claim: &str, metrics: &Metrics) {
+        let label = vec![("category", category(self.0.kind).to_owned())];
+        let unhealthy = &metrics.instance_status_unhealthy;
+        unhealthy.get_or_create(&label).inc();
     }
 }
 
@@ -128,3 +185,6 @@ fn category(kind: InterruptionKind) -> &'static str {
         | InterruptionKind::NoOp => kind.as_str(),
     }
 }
+
+#[cfg(test)]
+mod tests;

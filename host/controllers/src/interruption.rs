@@ -4,6 +4,7 @@
 //! instance has ended is believed once the cloud says so too. Answers to `pkg/controllers/interruption` of the AWS
 //! provider.
 
+mod decision;
 mod entries;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,8 +16,9 @@ use apis::ObjectKey;
 use cloudprovider::{CloudProvider, Interruption, InterruptionKind, InterruptionQueue};
 use futures::stream::{self, StreamExt};
 use jiff::SignedDuration;
-use tracing::{debug, error, info};
+use tracing::{debug, error};
 
+use crate::interruption::decision::{Decided, Observed, Step, asks_cloud, decide};
 use crate::interruption::entries::{Affected, WithdrawalEntry};
 use crate::node_claim::NodeClaimExt;
 use crate::shell::Shell;
@@ -144,66 +146,72 @@ impl InterruptionController {
         instance_id: &str,
         claim: Option<&String>,
     ) -> Result<Handled, ReconcileError> {
-        let Some(name) = claim else {
-            // It may be about an instance whose claim does not know it yet.
-            let is_launching = !self.shell.model.is_synced();
-            debug!(instance_id, kind = notice.kind.as_str(), "no claim of ours");
-            return Ok(if is_launching {
-                Handled::Later
-            } else {
-                Handled::Done
-            });
-        };
-        let withdrawal = self.withdrawal();
-        let Some(claim) = withdrawal.claim(name, instance_id).await? else {
-            return Ok(Handled::Done);
-        };
-        if claim.metadata.deletion_timestamp.is_some() {
-            if notice.kind == InterruptionKind::InstanceTerminated {
-                self.look_at_ending(&claim);
+        let kind = notice.kind;
+        let observed = self.observe(kind, instance_id, claim).await?;
+        let Decided { steps, handled } = decide(kind, &observed);
+        match &observed {
+            Observed::Claimed { claim, .. } => {
+                for step in steps {
+                    self.apply(kind, claim, step).await?;
+                }
             }
-            return Ok(Handled::Done);
+            Observed::Unclaimed { .. } => {
+                debug!(instance_id, kind = kind.as_str(), "no claim of ours");
+            }
+            Observed::ClaimGone => {}
         }
-        if self.is_belied(notice.kind, &claim).await? {
-            let kind = notice.kind.as_str();
-            info!(NodeClaim = %name, instance_id, kind, "a notice says the instance has ended, the cloud that it runs");
-            return Ok(Handled::Later);
-        }
-        self.queue.note(notice.kind, &claim);
-        withdrawal.notify(&claim, notice.kind);
-        if notice.kind.ends_claims() {
-            withdrawal.delete(&claim, notice.kind).await?;
-        }
-        Ok(Handled::Done)
+        Ok(handled)
     }
 
-    /// A node on its way out need not wait for the next poll of its instance.
-    fn look_at_ending(&self, claim: &NodeClaim) {
-        let node = claim.status.as_ref().and_then(|it| it.node_name.as_ref());
-        if let Some(name) = node {
-            self.terminations.add(ObjectKey::cluster(name.clone()));
-        }
+    async fn observe(
+        &self,
+        kind: InterruptionKind,
+        instance_id: &str,
+        claim: Option<&String>,
+    ) -> Result<Observed, ReconcileError> {
+        let Some(name) = claim else {
+            let is_synced = self.shell.model.is_synced();
+            return Ok(Observed::Unclaimed { is_synced });
+        };
+        let Some(claim) = self.withdrawal().claim(name, instance_id).await? else {
+            return Ok(Observed::ClaimGone);
+        };
+        let asked = claim.provider_id().filter(|_| asks_cloud(kind, &claim));
+        let instance = match asked {
+            None => None,
+            Some(id) => match self.provider.get(id).await {
+                Ok(instance) => Some(Box::new(instance)),
+                Err(error) if error.is_not_found() => None,
+                Err(error) => return Err(error.into()),
+            },
+        };
+        Ok(Observed::Claimed { claim, instance })
     }
 
-    /// Whether the cloud says that the instance runs, of which a notice says that it does not any more. Whoever may write
-    /// to the queue could else take nodes away that nothing is wrong with.
-    async fn is_belied(
+    async fn apply(
         &self,
         kind: InterruptionKind,
         claim: &NodeClaim,
-    ) -> Result<bool, ReconcileError> {
-        let is_stop = kind == InterruptionKind::InstanceStopped;
-        if !is_stop && kind != InterruptionKind::InstanceTerminated {
-            return Ok(false);
+        step: Step,
+    ) -> Result<(), ReconcileError> {
+        let withdrawal = self.withdrawal();
+        match step {
+            Step::LookAtEnding => {
+                let node = claim.status.as_ref().and_then(|it| it.node_name.as_ref());
+                if let Some(name) = node {
+                    self.terminations.add(ObjectKey::cluster(name.clone()));
+                }
+            }
+            Step::Disbelieve => {
+                withdrawal.write_entry(claim, &WithdrawalEntry::Disbelieved(&kind));
+            }
+            Step::Notify => {
+                self.queue.note(kind, claim);
+                withdrawal.notify(claim, kind);
+            }
+            Step::DeleteClaim => withdrawal.delete(claim, kind).await?,
         }
-        let Some(id) = claim.provider_id() else {
-            return Ok(false);
-        };
-        match self.provider.get(id).await {
-            Ok(instance) => Ok(!instance.is_terminating && !(is_stop && instance.is_stopped)),
-            Err(error) if error.is_not_found() => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+        Ok(())
     }
 }
 

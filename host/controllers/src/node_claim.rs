@@ -30,6 +30,16 @@ use kube::ResourceExt;
 
 use crate::shell::metrics::{Metrics, snake_case};
 
+/// What a condition is to say.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ConditionUpdate<'a> {
+    pub(crate) condition_type: &'a str,
+    pub(crate) status: Status,
+    pub(crate) reason: &'a str,
+    /// Empty where the reason says all.
+    pub(crate) message: &'a str,
+}
+
 /// Questions that several controllers ask of a claim.
 pub(crate) trait NodeClaimExt {
     /// The cloud's id of its instance.
@@ -45,18 +55,7 @@ pub(crate) trait NodeClaimExt {
     /// By when the node must be gone, once that is decided.
     fn termination_deadline(&self) -> Option<Timestamp>;
     /// A copy with the condition set.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the parts of a condition, and when"
-    )]
-    fn with_condition(
-        &self,
-        condition_type: &str,
-        status: Status,
-        reason: &str,
-        message: &str,
-        now: Timestamp,
-    ) -> NodeClaim;
+    fn with_condition(&self, condition: ConditionUpdate<'_>, now: Timestamp) -> NodeClaim;
     /// A copy with the condition True.
     fn with_true(&self, condition_type: &str, now: Timestamp) -> NodeClaim;
     /// A copy without the condition.
@@ -105,14 +104,13 @@ impl NodeClaimExt for NodeClaim {
             .and_then(|text| text.parse().ok())
     }
 
-    fn with_condition(
-        &self,
-        condition_type: &str,
-        status: Status,
-        reason: &str,
-        message: &str,
-        now: Timestamp,
-    ) -> NodeClaim {
+    fn with_condition(&self, condition: ConditionUpdate<'_>, now: Timestamp) -> NodeClaim {
+        let ConditionUpdate {
+            condition_type,
+            status,
+            reason,
+            message,
+        } = condition;
         let mut after = self.clone();
         after.edit_conditions(now, |conditions| {
             conditions.set(condition_type, status, reason, message);
@@ -121,7 +119,13 @@ impl NodeClaimExt for NodeClaim {
     }
 
     fn with_true(&self, condition_type: &str, now: Timestamp) -> NodeClaim {
-        self.with_condition(condition_type, Status::True, condition_type, "", now)
+        let condition = ConditionUpdate {
+            condition_type,
+            status: Status::True,
+            reason: condition_type,
+            message: "",
+        };
+        self.with_condition(condition, now)
     }
 
     fn without(&self, condition_type: &str, now: Timestamp) -> NodeClaim {

@@ -8,7 +8,7 @@ mod entries;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use apis::NodeClaim;
@@ -23,9 +23,8 @@ use scheduling::solution::NewClaim;
 use serde_json::{Value, json};
 use state::Event;
 use state::Snapshot;
-use state::coming::is_awaiting;
 use state::nomination::{
-    awaits_its_pods, awaits_others, is_crowded, nominations, opens_with_others, trades,
+    ClosedNode, HoldReason, NodeOpening, OpeningTerms, awaits_its_pods, nominations, trades,
 };
 use tokio::time::Instant;
 use tracing::{debug, warn};
@@ -35,17 +34,12 @@ use crate::node_claim::initialization;
 use crate::settings::Settings;
 use crate::shell::journal::Journal;
 use crate::shell::model::Model;
+use crate::shell::sync::lock;
 
 /// Writes under way at one time.
 const WRITES_AT_ONCE: usize = 16;
-/// How long a ready node is held closed.
-const HELD_READY: Duration = Duration::from_secs(12);
-/// The same while a crowd of pods waits: instances that are launched together boot in 20 to 45 seconds.
-const HELD_IN_CROWD: Duration = Duration::from_secs(30);
 /// How long pods have to show that they were told.
 const NOMINATED_AGAIN: SignedDuration = SignedDuration::from_secs(2);
-/// How long one that is not ready is, which takes no pods anyway: something that it waits for might.
-const HELD_UNREADY: Duration = Duration::from_secs(30);
 /// A node does not wait longer than this for its pods to be told of it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -70,23 +64,6 @@ fn ready_at(node: &Node) -> Option<Timestamp> {
     let mut conditions = conditions.into_iter().flatten();
     let ready = conditions.find(|it| it.type_ == "Ready" && it.status == "True");
     Some(ready?.last_transition_time.as_ref()?.0)
-}
-
-/// When a node opens at the latest.
-fn latest_opening(node: &Node, held_ready: Duration) -> Option<Timestamp> {
-    let created_at = node.metadata.creation_timestamp.as_ref();
-    match (ready_at(node), created_at) {
-        (Some(at), _) => at.checked_add(held_ready).ok(),
-        (None, Some(at)) => at.0.checked_add(HELD_UNREADY).ok(),
-        (None, None) => None,
-    }
-}
-
-/// The next full second, at which nodes that are held closed are looked at again.
-pub(crate) fn next_look(now: Timestamp) -> Timestamp {
-    let nanos = now.subsec_nanosecond().unsigned_abs();
-    let left = Duration::from_secs(1).saturating_sub(Duration::from_nanos(nanos.into()));
-    now.checked_add(left).unwrap_or(now)
 }
 
 impl Nominations {
@@ -114,10 +91,7 @@ impl Nominations {
     /// Notes that the pods are told now, but for those that were told just before: what is written comes back after a while. At the
     /// moment at which a node opens none is left out, as another that opened may have cost them what they were told.
     fn take_turns(&self, writes: &mut Vec<Write>, now: Timestamp, opens: bool) {
-        let mut nominated = self
-            .nominated_at
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut nominated = lock(&self.nominated_at);
         nominated.retain(|_, at| now.duration_since(*at) < NOMINATED_AGAIN);
         writes.retain(|write| {
             let is_new = nominated.insert(write.pod.clone(), now).is_none();
@@ -167,20 +141,14 @@ impl Write {
 }
 
 impl Nominations {
-    /// What a node stays closed for, for a moment: once it is open the scheduler fills it with whatever is there. The pods that
-    /// it was bought for are told of it meanwhile, where they can be.
-    pub(crate) async fn holds_closed(
-        &self,
-        claim: &NodeClaim,
-        node: &Node,
-    ) -> Option<&'static str> {
+    /// What a node stays closed for, for a moment. The pods that it was bought for are told of it meanwhile, where they can be.
+    pub(crate) async fn holds_closed(&self, claim: &NodeClaim, node: &Node) -> Option<HoldReason> {
         let name = claim.name_any();
-        let hold = self.is_too_early(&name, node);
-        if hold.is_some() {
-            return hold;
+        let opening = self.opening(&name, node);
+        let hold = opening.hold();
+        if !matches!(opening, NodeOpening::TooEarly(_)) {
+            self.nominate_placed(&name, node, hold.is_none()).await;
         }
-        let hold = self.awaits_other_nodes(&name, node);
-        self.nominate_placed(&name, node, hold.is_none()).await;
         hold
     }
 
@@ -195,63 +163,28 @@ impl Nominations {
         true
     }
 
-    /// Whether it is too early to tell pods of a node.
-    fn is_too_early(&self, claim: &str, node: &Node) -> Option<&'static str> {
-        let now = self.model.now();
-        let may_hold = self.holds_nodes_closed && self.is_on();
-        if !may_hold || now >= latest_opening(node, HELD_READY)? {
-            return None;
-        }
+    /// What becomes of a node now; notes when nodes open, and has pods trade places before.
+    fn opening(&self, claim: &str, node: &Node) -> NodeOpening {
         let snapshot = self.model.snapshot();
-        if is_awaiting(&snapshot, claim, now) {
-            return Some("pods that it was planned for are about to be created");
-        }
-        // A pod that the scheduler tries in vain loses its nomination.
-        let is_early = !initialization::is_up(node);
-        let tells = |node| !nominations(&snapshot, node).is_empty();
-        let holds = is_early && snapshot.node_of_claim(claim).is_some_and(|it| tells(it));
-        holds.then_some("it takes no pods yet")
-    }
-
-    /// Whether a node waits to open with others. Each that opens wakes every pod that waits, and the scheduler, which tries them
-    /// all, gets late to those whose node is there and takes what they were told from those whose node is not: so all that are
-    /// ready open at one moment, when one has waited for as long as it may.
-    fn awaits_other_nodes(&self, claim: &str, node: &Node) -> Option<&'static str> {
-        let now = self.model.now();
-        if !self.holds_nodes_closed {
-            return None;
-        }
-        let mut opens_at = self.opens_at.lock().unwrap_or_else(PoisonError::into_inner);
-        let together = "it opens in a moment, with others";
-        if ready_at(node).is_some_and(|it| it <= *opens_at) {
-            return (now < *opens_at).then_some(together);
-        }
-        let snapshot = self.model.snapshot();
-        if self.waits_for_others(&snapshot, claim, node) {
-            return Some("other nodes that were planned with it are on their way");
-        }
-        // One that does not say since when it is ready, or whose clock is ahead of ours, would put this off for ever.
-        let may_wait = ready_at(node).is_some_and(|it| it <= now);
-        if !may_wait || !opens_with_others(&snapshot, claim) {
-            *opens_at = now;
-            return None;
-        }
-        *opens_at = next_look(now);
-        self.trade_places(&snapshot);
-        Some(together)
-    }
-
-    fn waits_for_others(&self, snapshot: &Snapshot, claim: &str, node: &Node) -> bool {
-        let now = self.model.now();
-        let is_crowded = is_crowded(snapshot);
-        let held = if is_crowded {
-            HELD_IN_CROWD
-        } else {
-            HELD_READY
+        let terms = OpeningTerms {
+            holds_nodes_closed: self.holds_nodes_closed,
+            nominates_pods: self.is_on(),
         };
-        let is_due = latest_opening(node, held).is_none_or(|it| now >= it);
-        let matters = !self.is_on() || is_crowded;
-        matters && !is_due && awaits_others(snapshot, claim)
+        let created_at = node.metadata.creation_timestamp.as_ref();
+        let closed = ClosedNode {
+            claim,
+            ready_at: ready_at(node),
+            created_at: created_at.map(|it| it.0),
+            is_up: initialization::is_up(node),
+        };
+        let mut opens_at = lock(&self.opens_at);
+        let opening = terms.decide(&snapshot, closed, *opens_at, self.model.now());
+        *opens_at = opening.appointment().unwrap_or(*opens_at);
+        drop(opens_at);
+        if let NodeOpening::Appointed(_) = opening {
+            self.trade_places(&snapshot);
+        }
+        opening
     }
 
     /// Gives pods that could not be told of their node others, of which they can.

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use apis::labels;
 use jiff::{SignedDuration, Timestamp};
 use state::Snapshot;
+use state::pod::PodLife;
 
 use crate::command::Command;
 
@@ -90,6 +91,17 @@ pub fn timeout(queued: usize) -> SignedDuration {
     let millis =
         TIMEOUT_PER_CANDIDATE_MILLIS.saturating_mul(i64::try_from(queued).unwrap_or(i64::MAX));
     SignedDuration::from_secs((millis / 1000).clamp(TIMEOUT_MIN_SECONDS, TIMEOUT_MAX_SECONDS))
+}
+
+/// Whether the replacement of a command that was given up serves nothing: it has a node or will, no pod came to it that
+/// must run somewhere, and none is planned for it.
+pub fn is_unused(snapshot: &Snapshot, replacement: &str, now: Timestamp) -> bool {
+    let Some(node) = snapshot.node_of_claim(replacement) else {
+        return false;
+    };
+    let here = node.node_name().map(|it| snapshot.bound_to(it));
+    let mut pods = here.into_iter().flat_map(|it| it.pods());
+    !node.is_nominated(now) && !pods.any(|pod| pod.is_reschedulable())
 }
 
 /// A node that still bears the marks of a command that is no more.

@@ -15,11 +15,13 @@ use crate::queue_order::queue_key;
 use crate::snapshot::Snapshot;
 use crate::state_node::StateNode;
 
+mod opening;
 mod trade;
 
 #[cfg(test)]
 mod tests;
 
+pub use opening::{ClosedNode, HoldReason, NodeOpening, OpeningTerms, next_look};
 pub use trade::trades;
 
 /// Claims made within this time of each other are taken to be of one plan: an API server may take its time to take them.
@@ -44,7 +46,7 @@ pub fn awaits_its_pods(snapshot: &Snapshot, claim: &str, now: Timestamp) -> bool
 /// Whether other nodes that were planned together with this one are still on their way, and it matters. The
 /// scheduler, told nothing, fills the first node to open with whatever fits, and those for whom it was bought need others; with all
 /// of them open it spreads pods over them as widely as the plan did.
-pub fn awaits_others(snapshot: &Snapshot, claim: &str) -> bool {
+fn awaits_others(snapshot: &Snapshot, claim: &str) -> bool {
     let created_at = |node: &StateNode| node.claim.as_ref().and_then(|it| it.created_at);
     let own = snapshot.node_of_claim(claim).and_then(|it| created_at(it));
     let Some(own) = own else {
@@ -68,14 +70,14 @@ fn opens_next(node: &StateNode) -> bool {
 
 /// Whether other nodes are ready and still closed, so that they open with this one: as soon as one is open, all pods that wait are
 /// tried, and those of the others lose what they were told.
-pub fn opens_with_others(snapshot: &Snapshot, claim: &str) -> bool {
+fn opens_with_others(snapshot: &Snapshot, claim: &str) -> bool {
     let mut nodes = snapshot.nodes();
     nodes.any(|node| opens_next(node) && node.claim_name() != Some(claim))
         && snapshot.pods().any(|pod| pod.is_provisionable())
 }
 
 /// Whether so many pods wait that the scheduler is late to those whose place is there.
-pub fn is_crowded(snapshot: &Snapshot) -> bool {
+fn is_crowded(snapshot: &Snapshot) -> bool {
     let waiting = snapshot.pods().filter(|pod| pod.is_provisionable());
     waiting.take(CROWD).count() == CROWD
 }

@@ -11,8 +11,8 @@ use scheduling::ranking::RankedLaunch;
 use state::ledger::{OutcomeId, Record};
 use tracing::info;
 
-use crate::node_claim::disrupted;
 use crate::node_claim::launch_record::launch_record;
+use crate::node_claim::{NodeClaimExt, disrupted};
 use crate::shell::journal::JournalEntry;
 use crate::shell::metrics::Metrics;
 use crate::shell::recorder::{EventType, Notice};
@@ -27,6 +27,8 @@ pub(super) struct Affected<'a> {
 pub(super) enum WithdrawalEntry<'a> {
     /// It was heard.
     Notified(&'a InterruptionKind),
+    /// The cloud, asked, says otherwise.
+    Disbelieved(&'a InterruptionKind),
     /// The claim went for it.
     Deleted(&'a InterruptionKind),
 }
@@ -35,14 +37,24 @@ impl<'a> JournalEntry for WithdrawalEntry<'a> {
     type Subject = Affected<'a>;
 
     fn log(&self, Affected { claim, .. }: &Affected<'a>) {
-        if let Self::Deleted(kind) = self {
-            info!(NodeClaim = %claim.name_any(), reason = kind.as_str(), "deleted nodeclaim on word of the cloud");
+        let name = claim.name_any();
+        match self {
+            Self::Notified(_) => {}
+            Self::Disbelieved(kind) => {
+                let instance_id = claim.provider_id().and_then(|id| id.rsplit('/').next());
+                let kind = kind.as_str();
+                info!(NodeClaim = %name, instance_id, kind, "a notice says the instance has ended, the cloud that it runs");
+            }
+            Self::Deleted(kind) => {
+                info!(NodeClaim = %name, reason = kind.as_str(), "deleted nodeclaim on word of the cloud");
+            }
         }
     }
 
     fn events(&self, Affected { claim, node }: &Affected<'a>) -> Vec<Notice> {
         let (kind, reason, words) = match self {
             Self::Notified(kind) => notified(**kind),
+            Self::Disbelieved(_) => return Vec::new(),
             Self::Deleted(_) => (
                 EventType::Warning,
                 "TerminatingOnInterruption",

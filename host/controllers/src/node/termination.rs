@@ -24,7 +24,7 @@ use state::pod::PodLife;
 use self::decision::{Observed, Step, decide, is_ours, tainted};
 use crate::node::entries::{LeavingNode, NodeEntry};
 use crate::node::eviction::EvictionKey;
-use crate::node_claim::NodeClaimExt;
+use crate::node_claim::{ConditionUpdate, NodeClaimExt};
 use crate::shell::Shell;
 use crate::shell::error::{ErrorClass, ReconcileError, ignore_not_found};
 use crate::shell::runtime::{Action, Reconciler};
@@ -214,7 +214,13 @@ impl Termination {
     ) -> Result<(), ReconcileError> {
         if let Some(claim) = &observed.claim {
             let now = self.shell.now();
-            let after = claim.with_condition(condition_type, status, reason, "", now);
+            let condition = ConditionUpdate {
+                condition_type,
+                status,
+                reason,
+                message: "",
+            };
+            let after = claim.with_condition(condition, now);
             ignore_gone(self.shell.writer.write_claim_status(claim, &after).await)?;
         }
         Ok(())

@@ -5,12 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use apis::ObjectKey;
 use apis::conditions::{self, Conditioned, Status, reason};
+use apis::{NodeClaim, ObjectKey};
+use jiff::Timestamp;
 use state::StateNode;
 
-use crate::node_claim::NodeClaimExt;
 use crate::node_claim::entries::ClaimEntry;
+use crate::node_claim::{ConditionUpdate, NodeClaimExt};
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::{Action, Reconciler};
@@ -67,31 +68,44 @@ impl Reconciler for Consistency {
         let Some(claim) = self.shell.model.node_claim(&key.name).await? else {
             return Ok(Action::Await);
         };
-        let now = self.shell.now();
-        let after = if issues.is_empty() {
-            claim.with_true(conditions::CONSISTENT_STATE_FOUND, now)
-        } else {
-            for issue in &issues {
-                let entry = ClaimEntry::Inconsistent { issue };
-                self.shell.journal.write(claim.as_ref(), &entry);
-            }
-            let message = issues.join(", ");
-            let (kind, reason) = (
-                conditions::CONSISTENT_STATE_FOUND,
-                reason::CONSISTENCY_CHECK_FAILED,
-            );
-            claim.with_condition(kind, Status::False, reason, &message, now)
-        };
-        if claim.conditions() != after.conditions() {
-            self.shell.writer.write_claim_status(&claim, &after).await?;
-        }
+        self.apply(&claim, &issues).await?;
         Ok(PERIOD)
     }
 }
 
+impl Consistency {
+    /// Tells of the issues, each time, and writes the condition where it is another.
+    async fn apply(&self, claim: &NodeClaim, issues: &[String]) -> Result<(), ReconcileError> {
+        for issue in issues {
+            let entry = ClaimEntry::Inconsistent { issue };
+            self.shell.journal.write(claim, &entry);
+        }
+        let after = judged(claim, issues, self.shell.now());
+        if claim.conditions() != after.conditions() {
+            self.shell.writer.write_claim_status(claim, &after).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The claim with what the issues come to.
+fn judged(claim: &NodeClaim, issues: &[String], now: Timestamp) -> NodeClaim {
+    let kind = conditions::CONSISTENT_STATE_FOUND;
+    if issues.is_empty() {
+        return claim.with_true(kind, now);
+    }
+    let message = issues.join(", ");
+    let failed = ConditionUpdate {
+        condition_type: kind,
+        status: Status::False,
+        reason: reason::CONSISTENCY_CHECK_FAILED,
+        message: &message,
+    };
+    claim.with_condition(failed, now)
+}
+
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
     use k8s_openapi::api::core::v1::Node;
     use serde_json::{Value, json};
     use state::{Cluster, Event};
@@ -137,5 +151,20 @@ mod tests {
         for (expected, found, told) in cases {
             assert_eq!(issues(&expected, &found), told, "{expected} {found}");
         }
+    }
+
+    #[test]
+    fn all_issues_are_told_in_one_condition_until_there_are_none() {
+        let claim = claim_with(&json!({}));
+        let told = |issues: &[&str]| {
+            let issues: Vec<String> = issues.iter().map(|it| (*it).to_owned()).collect();
+            let after = judged(&claim, &issues, Timestamp::UNIX_EPOCH);
+            let told = after.condition(conditions::CONSISTENT_STATE_FOUND);
+            let told = told.unwrap();
+            format!("{} {}: {}", told.status, told.reason, told.message)
+        };
+        assert_eq!(told(&[]), "True ConsistentStateFound: ");
+        let failed = "False ConsistencyCheckFailed: little CPU, no memory";
+        assert_eq!(told(&["little CPU", "no memory"]), failed);
     }
 }

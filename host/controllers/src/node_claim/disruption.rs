@@ -17,7 +17,7 @@ use state::facts::ClaimFacts;
 
 use crate::node_claim::drift::{drift, is_instance_type_gone};
 use crate::node_claim::entries::ClaimEntry;
-use crate::node_claim::{NodeClaimExt, remaining};
+use crate::node_claim::{ConditionUpdate, NodeClaimExt, remaining};
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::{Action, Reconciler};
@@ -151,6 +151,22 @@ impl Markers {
         }
     }
 
+    /// Writes the marks where they are others, and tells of a drift that is new.
+    async fn apply(&self, claim: &NodeClaim, after: &NodeClaim) -> Result<(), ReconcileError> {
+        if after.conditions() == claim.conditions() {
+            return Ok(());
+        }
+        self.shell.writer.write_claim_status(claim, after).await?;
+        let was = claim.is_condition_true(conditions::DRIFTED);
+        if let Some(drifted) = after.condition(conditions::DRIFTED).filter(|_| !was) {
+            let entry = ClaimEntry::Drifted {
+                why: &drifted.reason,
+            };
+            self.shell.journal.write(after, &entry);
+        }
+        Ok(())
+    }
+
     fn known(&self) -> MutexGuard<'_, BTreeMap<String, KnownClaim>> {
         lock(&self.known)
     }
@@ -183,7 +199,8 @@ fn settled(
 }
 
 /// All that an answer about drift depends on, but what happens outside of the cluster. Pools and claims change their
-/// status often, which makes no difference; a class resolves to images and subnets in its own.
+/// status often, which makes no difference; a class resolves to images and subnets in its own. The spec of a claim
+/// never changes.
 fn question(facts: &ClaimFacts, pool: &NodePool, class: Option<&Ec2NodeClass>) -> u64 {
     let mut hasher = DefaultHasher::new();
     let ClaimFacts {
@@ -191,7 +208,24 @@ fn question(facts: &ClaimFacts, pool: &NodePool, class: Option<&Ec2NodeClass>) -
         provider_id,
         labels,
         annotations,
-        ..
+        conditions,
+        // The claim is known by its name, and the class goes in as it is.
+        name: _,
+        node_class: _,
+        // Of the spec, or as told at launch.
+        taints: _,
+        startup_taints: _,
+        requests: _,
+        capacity: _,
+        allocatable: _,
+        expire_after: _,
+        termination_grace_period: _,
+        created_at: _,
+        // What comes and goes, and the answer itself.
+        node_name: _,
+        drift_reason: _,
+        last_pod_event_at: _,
+        deleted_at: _,
     } = facts;
     (uid, provider_id, labels, annotations).hash(&mut hasher);
     let meta = &pool.metadata;
@@ -200,7 +234,7 @@ fn question(facts: &ClaimFacts, pool: &NodePool, class: Option<&Ec2NodeClass>) -
     class
         .map(|meta| (&meta.uid, &meta.resource_version))
         .hash(&mut hasher);
-    facts.conditions.launched_at.is_some().hash(&mut hasher);
+    conditions.launched_at.is_some().hash(&mut hasher);
     hasher.finish()
 }
 
@@ -232,23 +266,12 @@ impl Reconciler for Markers {
         };
         let now = self.shell.now();
         let Decided { after, action } = decide(&observed, now);
+        self.apply(&observed.claim, &after).await?;
         let drifted = after.condition(conditions::DRIFTED);
-        let reason = drifted.map(|it| it.reason.clone());
-        if after.conditions() != observed.claim.conditions() {
-            self.shell
-                .writer
-                .write_claim_status(&observed.claim, &after)
-                .await?;
-            let was = observed.claim.is_condition_true(conditions::DRIFTED);
-            if let Some(why) = reason.as_ref().filter(|_| !was) {
-                let entry = ClaimEntry::Drifted { why };
-                self.shell.journal.write(&after, &entry);
-            }
-        }
         let answer = DriftAnswer {
             question,
             asked_at: now,
-            reason,
+            reason: drifted.map(|it| it.reason.clone()),
         };
         self.known().entry(key.name.clone()).or_default().drift = Some(answer);
         Ok(action)
@@ -283,7 +306,13 @@ fn mark_drift(observed: &Observed, now: Timestamp) -> (NodeClaim, Duration) {
         .or_else(|| provider_drift.clone());
     let after = match reason {
         Some(reason) => {
-            claim.with_condition(conditions::DRIFTED, Status::True, &reason, &reason, now)
+            let drifted = ConditionUpdate {
+                condition_type: conditions::DRIFTED,
+                status: Status::True,
+                reason: &reason,
+                message: &reason,
+            };
+            claim.with_condition(drifted, now)
         }
         None => claim.without(conditions::DRIFTED, now),
     };

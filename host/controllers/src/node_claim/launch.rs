@@ -30,7 +30,7 @@ use self::failure::LaunchFailure;
 use self::instance::{InstanceWriter, ranked_by};
 use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::liveness::{LAUNCH_TIMEOUT, TimeLimit};
-use crate::node_claim::{NodeClaimExt, remaining, uid};
+use crate::node_claim::{ConditionUpdate, NodeClaimExt, remaining, uid};
 use crate::shell::Shell;
 use crate::shell::error::{ErrorClass, ReconcileError, ignore_not_found};
 use crate::shell::recorder::shorten;
@@ -304,9 +304,14 @@ impl Launcher {
                 message,
                 error,
             } => {
+                let launched = ConditionUpdate {
+                    condition_type: conditions::LAUNCHED,
+                    status: Status::Unknown,
+                    reason: &reason,
+                    message: &message,
+                };
                 let now = self.shell.now();
-                let (kind, status) = (conditions::LAUNCHED, Status::Unknown);
-                let after = claim.with_condition(kind, status, &reason, &message, now);
+                let after = claim.with_condition(launched, now);
                 self.shell.writer.write_claim_status(claim, &after).await?;
                 let entry = ClaimEntry::LaunchFailed {
                     message: &message,

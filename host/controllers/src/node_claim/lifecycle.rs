@@ -17,6 +17,7 @@ use cloudprovider::{CloudProvider, Registrable};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
+use state::nomination::next_look;
 
 use crate::node_capacity;
 use crate::node_claim::entries::ClaimEntry;
@@ -24,9 +25,8 @@ use crate::node_claim::finalize::Finalizer;
 use crate::node_claim::initialization::{self, Lack};
 use crate::node_claim::launch::Launcher;
 use crate::node_claim::liveness::TimeLimit;
-use crate::node_claim::{NodeClaimExt, registration};
+use crate::node_claim::{ConditionUpdate, NodeClaimExt, registration};
 use crate::node_pool::registration_health::Registration;
-use crate::nomination::next_look;
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::runtime::{Action, Reconciler};
@@ -113,8 +113,13 @@ impl Lifecycle {
             }
             Step::Register(node) => self.register(&claim, &node).await,
             Step::AwaitInitialization(Lack { reason, message }) => {
-                let (kind, now) = (conditions::INITIALIZED, self.shell.now());
-                let after = claim.with_condition(kind, Status::Unknown, reason, &message, now);
+                let lacking = ConditionUpdate {
+                    condition_type: conditions::INITIALIZED,
+                    status: Status::Unknown,
+                    reason,
+                    message: &message,
+                };
+                let after = claim.with_condition(lacking, self.shell.now());
                 self.shell.writer.write_claim_status(&claim, &after).await?;
                 Ok(Action::Await)
             }
@@ -146,7 +151,13 @@ impl Lifecycle {
         message: &str,
     ) -> Result<Action, ReconcileError> {
         let now = self.shell.now();
-        let after = claim.with_condition(conditions::REGISTERED, status, reason, message, now);
+        let registered = ConditionUpdate {
+            condition_type: conditions::REGISTERED,
+            status,
+            reason,
+            message,
+        };
+        let after = claim.with_condition(registered, now);
         self.shell.writer.write_claim_status(claim, &after).await?;
         let left = TimeLimit::Registration.left(claim, now);
         Ok(Action::RequeueAfter(left))
@@ -167,7 +178,7 @@ impl Lifecycle {
             }
         };
         if let Some(hold) = self.shell.nominations.holds_closed(claim, node).await {
-            return self.await_hook(claim, node, hold).await;
+            return self.await_hook(claim, node, hold.message()).await;
         }
         let registered = registration::registered_node(claim, node);
         self.shell.writer.write_node(node, &registered).await?;

@@ -28,7 +28,7 @@ use crate::node_claim::reboot::decision::{
     Ending, ISSUED, Observed, Step, bound, decide, is_issued,
 };
 use crate::node_claim::reboot::entries::RebootEntry;
-use crate::node_claim::{NodeClaimExt, uid, with_deadline};
+use crate::node_claim::{ConditionUpdate, NodeClaimExt, uid, with_deadline};
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::runtime::{Action, Reconciler};
@@ -169,7 +169,13 @@ impl Reboot {
     async fn succeed(&self, claim: &NodeClaim) -> Result<Action, ReconcileError> {
         let claim = self.forget(claim).await?;
         let now = self.shell.now();
-        let after = claim.with_condition(conditions::REBOOTING, Status::False, SUCCEEDED, "", now);
+        let condition = ConditionUpdate {
+            condition_type: conditions::REBOOTING,
+            status: Status::False,
+            reason: SUCCEEDED,
+            message: "",
+        };
+        let after = claim.with_condition(condition, now);
         self.shell.writer.write_claim_status(&claim, &after).await?;
         let away = now.duration_since(claim.condition_since(conditions::INITIALIZED));
         let took = self.is_over(&claim);
@@ -193,8 +199,13 @@ impl Reboot {
         };
         if ending == Ending::Invalid {
             let claim = self.forget(claim).await?;
-            let after =
-                claim.with_condition(conditions::REBOOTING, Status::False, FAILED, why, now);
+            let condition = ConditionUpdate {
+                condition_type: conditions::REBOOTING,
+                status: Status::False,
+                reason: FAILED,
+                message: why,
+            };
+            let after = claim.with_condition(condition, now);
             self.shell.writer.write_claim_status(&claim, &after).await?;
         } else {
             let bound = bound(claim)
@@ -271,8 +282,20 @@ impl Reconciler for Reboot {
 
 /// The claim while the node is away.
 fn issued(claim: &NodeClaim, now: Timestamp) -> NodeClaim {
-    let after = claim.with_condition(conditions::REBOOTING, Status::True, ISSUED, "", now);
-    after.with_condition(conditions::INITIALIZED, Status::Unknown, AWAY, "", now)
+    let rebooting = ConditionUpdate {
+        condition_type: conditions::REBOOTING,
+        status: Status::True,
+        reason: ISSUED,
+        message: "",
+    };
+    let away = ConditionUpdate {
+        condition_type: conditions::INITIALIZED,
+        status: Status::Unknown,
+        reason: AWAY,
+        message: "",
+    };
+    let after = claim.with_condition(rebooting, now);
+    after.with_condition(away, now)
 }
 
 fn fenced(node: &Node) -> Node {

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use apis::ObjectKey;
-use apis::labels;
+use apis::{NodeClaim, ObjectKey, labels};
 use cloudprovider::{CloudProvider, CloudProviderError};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
+use state::facts::ClaimFacts;
 
 use crate::node_claim::NodeClaimExt;
 use crate::shell::Shell;
@@ -79,12 +79,7 @@ impl Reconciler for Tagging {
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
         let facts = self.shell.model.claim_facts(&key.name);
-        let is_due = facts.is_some_and(|claim| {
-            claim.deleted_at.is_none()
-                && !claim.node_name.is_empty()
-                && !TAGGED.iter().all(|it| claim.annotations.contains_key(*it))
-        });
-        if !is_due {
+        if !facts.is_some_and(|claim| is_due(&claim)) {
             self.line(|it| it.turns.remove(key));
             return Ok(Action::Await);
         }
@@ -100,19 +95,57 @@ impl Reconciler for Tagging {
             Err(CloudProviderError::NotFound(_)) => return Ok(Action::Await),
             Err(error) => return Err(error.into()),
         }
-        let mut after = claim.as_ref().clone();
-        let annotations = after.annotations_mut();
-        for annotation in TAGGED {
-            annotations.insert(annotation.to_owned(), "true".to_owned());
-        }
+        let after = tagged(&claim);
         self.shell.writer.write_claim(&claim, &after).await?;
         Ok(Action::Await)
     }
 }
 
+/// Whether the claim has a node, and its instance lacks tags.
+fn is_due(claim: &ClaimFacts) -> bool {
+    claim.deleted_at.is_none()
+        && !claim.node_name.is_empty()
+        && !TAGGED.iter().all(|it| claim.annotations.contains_key(*it))
+}
+
+/// The claim, which says that its instance has all tags.
+fn tagged(claim: &NodeClaim) -> NodeClaim {
+    let mut after = claim.clone();
+    let annotations = after.annotations_mut();
+    for annotation in TAGGED {
+        annotations.insert(annotation.to_owned(), "true".to_owned());
+    }
+    after
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
+    use crate::node_claim::tests::claim_with;
+
+    #[test]
+    fn a_claim_with_a_node_is_tagged_once() {
+        let claim = |deleted_at: Value, node: &str, annotations: Value| {
+            claim_with(&json!({
+                "/metadata/deletionTimestamp": deleted_at, "/status/nodeName": node,
+                "/metadata/annotations": annotations,
+            }))
+        };
+        let is_due = |claim: &NodeClaim| is_due(&ClaimFacts::parse(claim));
+        let half = json!({"karpenter.k8s.aws/tagged": "true"});
+        let cases = [
+            (claim(json!(null), "n", json!({})), true),
+            (claim(json!(null), "n", half), true),
+            (claim(json!(null), "", json!({})), false),
+            (claim(json!("2026-01-01T00:00:00Z"), "n", json!({})), false),
+        ];
+        for (claim, expected) in cases {
+            assert_eq!(is_due(&claim), expected, "{:?}", claim.metadata);
+            assert!(!is_due(&tagged(&claim)));
+        }
+    }
 
     #[test]
     fn each_claim_has_its_second_and_keeps_its_place() {

@@ -37,7 +37,7 @@ impl Reconciler for Hash {
 }
 
 impl Hash {
-    /// Claims of the pool get the new version; their hash too, unless they are drifted and must stay so.
+    /// Claims of the pool of other versions get this one.
     async fn migrate(&self, pool: &str, hash: &str) -> Result<(), ReconcileError> {
         let mut outdated: Vec<NodeClaim> = Vec::new();
         let of_pool = format!("{}={pool}", labels::NODEPOOL);
@@ -50,19 +50,25 @@ impl Hash {
             })
             .await?;
         for claim in &outdated {
-            let mut after = claim.clone();
-            let annotations = after.annotations_mut();
-            annotations.insert(
-                labels::NODEPOOL_HASH_VERSION_ANNOTATION.to_owned(),
-                hash::NODE_POOL_HASH_VERSION.to_owned(),
-            );
-            if claim.condition(conditions::DRIFTED).is_none() {
-                annotations.insert(labels::NODEPOOL_HASH_ANNOTATION.to_owned(), hash.to_owned());
-            }
+            let after = migrated(claim, hash);
             self.shell.writer.write_claim(claim, &after).await?;
         }
         Ok(())
     }
+}
+
+/// The claim with the version of today; with the pool's hash, too, unless it is drifted and must stay so.
+fn migrated(claim: &NodeClaim, hash: &str) -> NodeClaim {
+    let mut after = claim.clone();
+    let annotations = after.annotations_mut();
+    annotations.insert(
+        labels::NODEPOOL_HASH_VERSION_ANNOTATION.to_owned(),
+        hash::NODE_POOL_HASH_VERSION.to_owned(),
+    );
+    if claim.condition(conditions::DRIFTED).is_none() {
+        annotations.insert(labels::NODEPOOL_HASH_ANNOTATION.to_owned(), hash.to_owned());
+    }
+    after
 }
 
 fn version_of(annotations: &std::collections::BTreeMap<String, String>) -> Option<&str> {
@@ -84,4 +90,29 @@ fn stamped(pool: &NodePool, hash: &str) -> NodePool {
         hash::NODE_POOL_HASH_VERSION.to_owned(),
     );
     after
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::node_claim::tests::{claim_with, condition};
+
+    #[test]
+    fn a_claim_of_an_older_version_gets_the_hash_unless_it_is_drifted() {
+        let annotations = json!({"karpenter.sh/nodepool-hash": "old", "karpenter.sh/nodepool-hash-version": "v0"});
+        for (conditions, expected) in [
+            (json!([]), "new"),
+            (json!([condition("Drifted", "True", "00:30")]), "old"),
+        ] {
+            let claim = claim_with(&json!({
+                "/metadata/annotations": annotations, "/status/conditions": conditions,
+            }));
+            let after = migrated(&claim, "new");
+            let annotations = after.annotations();
+            assert_eq!(version_of(annotations), Some(hash::NODE_POOL_HASH_VERSION));
+            assert_eq!(annotations[labels::NODEPOOL_HASH_ANNOTATION], expected);
+        }
+    }
 }

@@ -4,11 +4,13 @@
 //! Answers to `pkg/controllers/provisioning/batcher.go`.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
+
+use crate::shell::sync::lock;
 
 /// Between two looks into a batch that goes on, in idle times.
 const LOOK_EVERY: u32 = 2;
@@ -104,7 +106,7 @@ impl Batcher {
     }
 
     fn lock(&self) -> MutexGuard<'_, OpenBatch> {
-        self.window.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.window)
     }
 }
 

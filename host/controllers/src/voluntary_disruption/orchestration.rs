@@ -12,7 +12,7 @@ use apis::duration::GoDuration;
 use apis::{NodeClaim, labels};
 use disruption::history::History;
 use disruption::method::DisruptionClass;
-use disruption::queue::{CommandProgress, RunningCommand, progress};
+use disruption::queue::{CommandProgress, RunningCommand, is_unused, progress};
 use disruption::{Command, CommandCandidate, Execution, RepairReason};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1;
@@ -25,7 +25,7 @@ use state::pod::PodLife;
 use tracing::{error, info, warn};
 
 use crate::node_claim::entries::ClaimEntry;
-use crate::node_claim::{NodeClaimExt, reboot, with_deadline};
+use crate::node_claim::{ConditionUpdate, NodeClaimExt, reboot, with_deadline};
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::sync::lock;
@@ -237,10 +237,20 @@ impl Orchestration {
         };
         let claim = self.shell.writer.write_claim(&claim, &after).await?;
         let (reason, now) = (command.reason().to_string(), self.shell.now());
-        let kind = conditions::DISRUPTION_REASON;
-        let after = claim.with_condition(kind, Status::True, &reason, &reason, now);
-        let (kind, requested) = (conditions::REBOOTING, reboot::draining::REQUESTED);
-        let after = after.with_condition(kind, Status::True, requested, "", now);
+        let disrupted = ConditionUpdate {
+            condition_type: conditions::DISRUPTION_REASON,
+            status: Status::True,
+            reason: &reason,
+            message: &reason,
+        };
+        let rebooting = ConditionUpdate {
+            condition_type: conditions::REBOOTING,
+            status: Status::True,
+            reason: reboot::draining::REQUESTED,
+            message: "",
+        };
+        let after = claim.with_condition(disrupted, now);
+        let after = after.with_condition(rebooting, now);
         self.shell.writer.write_claim_status(&claim, &after).await?;
         Ok(claim.uid())
     }
@@ -286,8 +296,13 @@ impl Orchestration {
             info!(Node = %candidate.node, taint = labels::DISRUPTED_TAINT_KEY, "tainted node");
         }
         if let Some(claim) = self.shell.model.node_claim(&candidate.claim).await? {
-            let (kind, now) = (conditions::DISRUPTION_REASON, self.shell.now());
-            let after = claim.with_condition(kind, Status::True, reason, reason, now);
+            let disrupted = ConditionUpdate {
+                condition_type: conditions::DISRUPTION_REASON,
+                status: Status::True,
+                reason,
+                message: reason,
+            };
+            let after = claim.with_condition(disrupted, self.shell.now());
             self.shell.writer.write_claim_status(&claim, &after).await?;
         }
         Ok(())
@@ -567,18 +582,10 @@ impl Orchestration {
     /// Replacements without pods serve nothing any more. One that pods came to, or are planned for, stays.
     async fn return_replacements(&self, names: &[String]) {
         let (snapshot, now) = (self.shell.model.snapshot(), self.shell.now());
-        let is_unused = |name: &&String| {
-            let Some(node) = snapshot.node_of_claim(name) else {
-                return false;
-            };
-            let is_awaited = node.nominated_until.is_some_and(|until| until > now);
-            let mut pods = node
-                .node_name()
-                .into_iter()
-                .flat_map(|it| snapshot.bound_to(it).pods());
-            !is_awaited && !pods.any(|pod| pod.is_reschedulable())
-        };
-        for name in names.iter().filter(is_unused) {
+        for name in names {
+            if !is_unused(&snapshot, name, now) {
+                continue;
+            }
             let Ok(Some(claim)) = self.shell.model.node_claim(name).await else {
                 continue;
             };

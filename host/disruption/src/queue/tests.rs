@@ -148,3 +148,36 @@ fn marks_without_a_command_are_stale() {
         );
     }
 }
+
+#[test]
+fn a_replacement_that_no_pod_came_to_or_is_planned_for_is_unused() {
+    let pod = |node: &str, owner: &str| {
+        let owners = json!([{"apiVersion": "apps/v1", "kind": owner, "name": "o", "uid": "o", "controller": true}]);
+        let pod = json!({
+            "metadata": {"namespace": "default", "name": "p", "uid": "p", "ownerReferences": owners},
+            "spec": {"nodeName": node, "containers": []}, "status": {"phase": "Running"},
+        });
+        Event::applied::<v1::Pod>(Arc::new(serde_json::from_value(pod).unwrap()))
+    };
+    let nominated = || Event::Nominated {
+        name: "r".to_owned(),
+        until: at(60),
+    };
+    let cases = [
+        ("r initialized", vec![], true),
+        ("r launched", vec![], true),
+        ("other initialized", vec![], false),
+        ("r initialized", vec![pod("node-r", "ReplicaSet")], false),
+        ("r initialized", vec![pod("node-r", "DaemonSet")], true),
+        ("r initialized", vec![pod("elsewhere", "ReplicaSet")], true),
+        ("r initialized", vec![nominated()], false),
+    ];
+    for (number, (claim, events, expected)) in cases.into_iter().enumerate() {
+        let mut cluster = cluster(&[claim.split_once(' ').unwrap()]);
+        for event in events {
+            cluster.apply(at(0), event).unwrap();
+        }
+        let is_unused = is_unused(&cluster.snapshot(), "r", at(1));
+        assert_eq!(is_unused, expected, "case {number}");
+    }
+}

@@ -14,6 +14,7 @@ use crate::cluster::{Cluster, Event};
 use crate::provisioning::problem_for_provisioning;
 use crate::snapshot::Snapshot;
 
+mod openings;
 mod trades;
 
 const OPENED: i64 = 100;

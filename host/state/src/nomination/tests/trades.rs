@@ -6,7 +6,7 @@ use super::*;
 use crate::nomination::{opens_with_others, trades};
 
 /// A node of four CPUs that is ready and still closed.
-fn closed(number: u8, zone: &str) -> [Event; 2] {
+pub(super) fn closed(number: u8, zone: &str) -> [Event; 2] {
     let provider_id = format!("aws:///zone/i-{number}");
     let (claim, node) = (format!("c{number}"), format!("n{number}"));
     let amounts = json!({"cpu": "4", "pods": "10"});
@@ -35,7 +35,7 @@ fn exclusive(mut pod: Value) -> Value {
 }
 
 /// The pods of two nodes that are about to open, the second of them in the zone given.
-fn opening(zone: &str, first: &[Value], second: &[Value]) -> Snapshot {
+pub(super) fn opening(zone: &str, first: &[Value], second: &[Value]) -> Snapshot {
     let mut cluster = Cluster::new();
     let mut events: Vec<Event> = closed(1, "a").into_iter().chain(closed(2, zone)).collect();
     let mut version = 0;

@@ -1,0 +1,185 @@
+//! When a node that is about to take pods opens: at once, with others, or later, and what it is held for.
+//!
+//! Once it is open the scheduler fills it with whatever is there, so it stays closed for a moment, until the pods that
+//! it was bought for can be told of it. Each that opens wakes every pod that waits, and the scheduler, which tries them
+//! all, gets late to those whose node is there and takes what they were told from those whose node is not: so all that
+//! are ready open at one moment, when one has waited for as long as it may.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{awaits_others, is_crowded, nominations, opens_with_others};
+use crate::coming::is_awaiting;
+use crate::snapshot::Snapshot;
+
+/// How long a ready node is held closed.
+const HELD_READY: Duration = Duration::from_secs(12);
+/// The same while a crowd of pods waits: instances that are launched together boot in 20 to 45 seconds.
+const HELD_IN_CROWD: Duration = Duration::from_secs(30);
+/// How long one that is not ready is, which takes no pods anyway: something that it waits for might.
+const HELD_UNREADY: Duration = Duration::from_secs(30);
+
+/// A node that is still closed.
+#[derive(Debug, Clone, Copy)]
+pub struct ClosedNode<'a> {
+    /// Name of its claim.
+    pub claim: &'a str,
+    /// Since when it is ready, where it says so.
+    pub ready_at: Option<Timestamp>,
+    /// Creation.
+    pub created_at: Option<Timestamp>,
+    /// Whether it is ready and lacks nothing that a start takes.
+    pub is_up: bool,
+}
+
+/// What is done about nodes and pods at all.
+#[derive(Debug, Clone, Copy)]
+pub struct OpeningTerms {
+    /// Nodes stay closed until their pods were told of them.
+    pub holds_nodes_closed: bool,
+    /// Pods are told.
+    pub nominates_pods: bool,
+}
+
+/// What a node stays closed for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HoldReason {
+    /// Some of its pods are not there yet.
+    PodsAreComing,
+    /// A pod that the scheduler tries in vain loses its nomination.
+    NotUpYet,
+    /// Others of its plan are not ready.
+    OthersAreComing,
+    /// All that are ready open in a moment.
+    OpensWithOthers,
+}
+
+impl HoldReason {
+    /// As conditions of claims say it.
+    pub fn message(self) -> &'static str {
+        match self {
+            Self::PodsAreComing => "pods that it was planned for are about to be created",
+            Self::NotUpYet => "it takes no pods yet",
+            Self::OthersAreComing => "other nodes that were planned with it are on their way",
+            Self::OpensWithOthers => "it opens in a moment, with others",
+        }
+    }
+}
+
+/// What becomes of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeOpening {
+    /// It stays closed, and it is too early to tell its pods.
+    TooEarly(HoldReason),
+    /// It stays closed, and its pods are told.
+    Held(HoldReason),
+    /// The same, until all that are ready open at this moment. Their pods may trade places before.
+    Appointed(Timestamp),
+    /// It opens, alone: this is the moment.
+    OpensAlone(Timestamp),
+    /// It opens.
+    Opens,
+}
+
+impl NodeOpening {
+    /// What the node stays closed for, if it does.
+    pub fn hold(self) -> Option<HoldReason> {
+        match self {
+            Self::TooEarly(hold) | Self::Held(hold) => Some(hold),
+            Self::Appointed(_) => Some(HoldReason::OpensWithOthers),
+            Self::OpensAlone(_) | Self::Opens => None,
+        }
+    }
+
+    /// The moment at which nodes open, where it is another now.
+    pub fn appointment(self) -> Option<Timestamp> {
+        match self {
+            Self::Appointed(at) | Self::OpensAlone(at) => Some(at),
+            Self::TooEarly(_) | Self::Held(_) | Self::Opens => None,
+        }
+    }
+}
+
+impl OpeningTerms {
+    /// What becomes of a node now. Nodes open next, or opened last, at `opens_at`.
+    pub fn decide(
+        self,
+        snapshot: &Snapshot,
+        node: ClosedNode<'_>,
+        opens_at: Timestamp,
+        now: Timestamp,
+    ) -> NodeOpening {
+        if let Some(hold) = self.too_early(snapshot, node, now) {
+            return NodeOpening::TooEarly(hold);
+        }
+        if !self.holds_nodes_closed {
+            return NodeOpening::Opens;
+        }
+        if node.ready_at.is_some_and(|it| it <= opens_at) {
+            return if now < opens_at {
+                NodeOpening::Held(HoldReason::OpensWithOthers)
+            } else {
+                NodeOpening::Opens
+            };
+        }
+        if self.waits_for_others(snapshot, node, now) {
+            return NodeOpening::Held(HoldReason::OthersAreComing);
+        }
+        // One that does not say since when it is ready, or whose clock is ahead of ours, would put this off for ever.
+        let may_wait = node.ready_at.is_some_and(|it| it <= now);
+        if may_wait && opens_with_others(snapshot, node.claim) {
+            NodeOpening::Appointed(next_look(now))
+        } else {
+            NodeOpening::OpensAlone(now)
+        }
+    }
+
+    /// Why it is too early to tell pods of a node, if it is.
+    fn too_early(
+        self,
+        snapshot: &Snapshot,
+        node: ClosedNode<'_>,
+        now: Timestamp,
+    ) -> Option<HoldReason> {
+        let may_hold = self.holds_nodes_closed && self.nominates_pods;
+        if !may_hold || now >= latest_opening(node, HELD_READY)? {
+            return None;
+        }
+        if is_awaiting(snapshot, node.claim, now) {
+            return Some(HoldReason::PodsAreComing);
+        }
+        let tells = |node| !nominations(snapshot, node).is_empty();
+        let state_node = snapshot.node_of_claim(node.claim);
+        let holds = !node.is_up && state_node.is_some_and(|it| tells(it));
+        holds.then_some(HoldReason::NotUpYet)
+    }
+
+    fn waits_for_others(self, snapshot: &Snapshot, node: ClosedNode<'_>, now: Timestamp) -> bool {
+        let is_crowded = is_crowded(snapshot);
+        let held = if is_crowded {
+            HELD_IN_CROWD
+        } else {
+            HELD_READY
+        };
+        let is_due = latest_opening(node, held).is_none_or(|it| now >= it);
+        let matters = !self.nominates_pods || is_crowded;
+        matters && !is_due && awaits_others(snapshot, node.claim)
+    }
+}
+
+/// When a node opens at the latest.
+fn latest_opening(node: ClosedNode<'_>, held_ready: Duration) -> Option<Timestamp> {
+    match (node.ready_at, node.created_at) {
+        (Some(at), _) => at.checked_add(held_ready).ok(),
+        (None, Some(at)) => at.checked_add(HELD_UNREADY).ok(),
+        (None, None) => None,
+    }
+}
+
+/// The next full second, at which nodes that are held closed are looked at again.
+pub fn next_look(now: Timestamp) -> Timestamp {
+    let nanos = now.subsec_nanosecond().unsigned_abs();
+    let left = Duration::from_secs(1).saturating_sub(Duration::from_nanos(nanos.into()));
+    now.checked_add(left).unwrap_or(now)
+}
