@@ -169,11 +169,7 @@ fn blocked(
             "Node is nominated for a pending pod",
         );
     }
-    if node
-        .annotations()
-        .get(labels::DO_NOT_DISRUPT_ANNOTATION)
-        .is_some_and(|it| it == "true")
-    {
+    if labels::has_do_not_disrupt(node.annotations()) {
         return blocked(
             OutcomeId::NodeDoNotDisrupt,
             "Disruption is blocked through the \"karpenter.sh/do-not-disrupt\" annotation",
