@@ -265,11 +265,6 @@ impl StatusError {
         self.code == 404
     }
 
-    /// Whether the writer should read again and retry.
-    pub fn is_conflict(&self) -> bool {
-        self.code == 409 && self.reason == "Conflict"
-    }
-
     /// Whether an object of the name was there already.
     pub fn is_already_exists(&self) -> bool {
         self.reason == "AlreadyExists"
