@@ -96,6 +96,25 @@ async fn without_the_gate_an_overlay_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_claim_that_no_pool_made_is_launched_under_overlays_too() {
+    let world = with_gates();
+    overlay(&world, "cheap", "t.large", json!({"price": "0.001"}));
+    world.pass(3).await;
+    let claim = json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": "alone"},
+        "spec": {
+            "requirements": [],
+            "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
+            "expireAfter": "Never",
+        },
+    });
+    world.api.create(&Resource::NODE_CLAIMS, "", claim).unwrap();
+    let node = |world: &World| !world.names(&Resource::NODES).is_empty();
+    world.until("a node", 90, node).await;
+    assert_eq!(types(&world), ["t.large"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn of_two_overlays_that_change_the_same_neither_counts_and_the_status_says_so() {
     let world = with_gates();
     overlay(&world, "one", "t.large", json!({"price": "0.001"}));

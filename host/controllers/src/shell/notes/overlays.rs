@@ -36,7 +36,8 @@ impl Overlays {
         *before = Some(Arc::new(judged));
     }
 
-    /// The pool's types under the overlays in force; nothing as long as the pool was not part of a judgement.
+    /// The pool's types under the overlays in force; nothing as long as the pool was not part of a judgement. A claim that
+    /// no pool made comes with one without a name, of its own requirements, which nobody judges beforehand.
     pub(crate) fn overlay(
         &self,
         pool: &NodePool,
@@ -44,7 +45,15 @@ impl Overlays {
     ) -> Option<Arc<[Arc<InstanceType>]>> {
         let judged = read(&self.judged);
         let name = pool.name_any();
-        let judged = judged.clone().filter(|it| it.pools.contains(&name))?;
+        let judged = judged.clone()?;
+        if name.is_empty() {
+            let catalogue = (Arc::new(pool.clone()), Arc::clone(told));
+            let overlaid = node_overlay::apply(&judged.accepted, &[catalogue]);
+            return overlaid.instance_types.get(&name).cloned();
+        }
+        if !judged.pools.contains(&name) {
+            return None;
+        }
         let mut all = lock(&self.latest);
         let known = all
             .get(&name)
