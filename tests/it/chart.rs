@@ -156,7 +156,7 @@ pub(crate) fn registered() -> BTreeSet<String> {
         "host/controllers/src/shell/metrics.rs",
         "host/controllers/src/observability.rs",
         "host/aws/src/metrics.rs",
-        "host/operator/src/policy_metrics.rs",
+        "host/operator/src/policies/metrics.rs",
         "host/operator/src/process_metrics.rs",
     ];
     let sources = files.map(|file| fs::read_to_string(workspace_root().join(file)).unwrap());

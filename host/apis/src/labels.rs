@@ -4,6 +4,8 @@
 //! Names are wire format: they must never change. Answers to Karpenter's `pkg/apis/v1/labels.go`,
 //! `pkg/apis/v1/taints.go` and the AWS provider's `pkg/apis/v1/labels.go`.
 
+use std::collections::BTreeMap;
+
 #[cfg(feature = "objects")]
 use k8s_openapi::api::core::v1::Taint;
 
@@ -339,6 +341,13 @@ pub const WELL_KNOWN_AWS: [&str; 29] = [
 
 /// Domains in which only well-known labels may be set; their sub-domains count too.
 const RESTRICTED_DOMAINS: [&str; 2] = [GROUP, AWS_GROUP];
+
+/// Whether the annotations of a node or a claim forbid to disrupt it: `true` and nothing else does, no duration as on a
+/// pod.
+pub fn has_do_not_disrupt(annotations: &BTreeMap<String, String>) -> bool {
+    let value = annotations.get(DO_NOT_DISRUPT_ANNOTATION);
+    value.is_some_and(|it| it == "true")
+}
 
 /// Whether the label is known to the core or the provider.
 ///

@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use apis::{Ec2NodeClass, NodeClaim, labels};
+use apis::conditions::reason;
+use apis::{Ec2NodeClass, Ec2NodeClassStatus, NodeClaim, labels};
 use cloudprovider::CloudProviderError;
 use scheduling::instance_type::InstanceType;
 
@@ -54,14 +55,10 @@ pub(crate) fn ami_drift(
     class: &Ec2NodeClass,
     instance_type: &InstanceType,
 ) -> Result<Option<&'static str>, CloudProviderError> {
-    let amis = class
-        .status
-        .as_ref()
-        .map(|status| status.amis.as_slice())
-        .unwrap_or_default();
+    let amis = &resolved(class)?.amis;
     if amis.is_empty() {
         return Err(CloudProviderError::Other(
-            "the class has no images yet".to_owned(),
+            "the class has no images".to_owned(),
         ));
     }
     let current = claim
@@ -77,14 +74,10 @@ pub(crate) fn instance_drift(
     class: &Ec2NodeClass,
     instance: &Instance,
 ) -> Result<Option<&'static str>, CloudProviderError> {
-    let Some(status) = &class.status else {
-        return Err(CloudProviderError::Other(
-            "the class has no status yet".to_owned(),
-        ));
-    };
+    let status = resolved(class)?;
     if status.security_groups.is_empty() || status.subnets.is_empty() {
         return Err(CloudProviderError::Other(
-            "the class has no subnets or security groups yet".to_owned(),
+            "the class has no subnets or security groups".to_owned(),
         ));
     }
     let wanted: BTreeSet<&str> = status
@@ -118,6 +111,17 @@ pub(crate) fn instance_drift(
         }
     }
     Ok(None)
+}
+
+/// What the class resolves to, once somebody has looked at it.
+fn resolved(class: &Ec2NodeClass) -> Result<&Ec2NodeClassStatus, CloudProviderError> {
+    class.status.as_ref().ok_or_else(|| {
+        let name = class.metadata.name.as_deref().unwrap_or_default();
+        CloudProviderError::NotYet {
+            reason: reason::NODE_CLASS_READINESS_UNKNOWN.to_owned(),
+            message: format!("what {name} resolves to is not known yet"),
+        }
+    })
 }
 
 /// Whether the instance stands in another placement group than the class names.

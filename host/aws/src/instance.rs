@@ -205,7 +205,9 @@ impl InstanceProvider {
     pub async fn get(&self, id: &str) -> Result<Instance, CloudProviderError> {
         let answer = self.describe.submit(id.to_owned()).await;
         let answer = answer.ok_or_else(|| {
-            CloudProviderError::Other("describing instances was cut off".to_owned())
+            CloudProviderError::Other(format!(
+                "describing instance {id} was cut off; it is asked again"
+            ))
         })?;
         let found = answer.map_err(|error| other("describing an instance", &error))?;
         let instance =
@@ -265,7 +267,9 @@ impl InstanceProvider {
     ) -> Result<Vec<Instance>, CloudProviderError> {
         let answer = self.find.submit(token.to_owned()).await;
         let answer = answer.ok_or_else(|| {
-            CloudProviderError::Other("looking for instances was cut off".to_owned())
+            CloudProviderError::Other(format!(
+                "looking for instances of launch {token} was cut off; it is asked again"
+            ))
         })?;
         let found = answer.map_err(|error| other("looking for instances of a launch", &error))?;
         let instances = found.iter();
@@ -279,7 +283,9 @@ impl InstanceProvider {
     pub async fn terminate(&self, id: &str) -> Result<(), CloudProviderError> {
         let answer = self.terminate.submit(id.to_owned()).await;
         let answer = answer.ok_or_else(|| {
-            CloudProviderError::Other("terminating instances was cut off".to_owned())
+            CloudProviderError::Other(format!(
+                "terminating instance {id} was cut off; it is asked again"
+            ))
         })?;
         lock(&self.seen).remove(id);
         answer.map_err(|error| other("terminating an instance", &error))

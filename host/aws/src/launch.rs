@@ -269,16 +269,20 @@ impl InstanceLauncher {
         let configs = made
             .into_iter()
             .map(|(name, template)| (name, overrides(plan, template, zonal)));
+        let uid = claim_uid(&context.request.node_claim);
         let request = FleetRequest {
             input: Arc::new(fleet_input(plan, context, configs.collect())?),
-            uid: claim_uid(&context.request.node_claim),
+            uid: uid.clone(),
             asked: self.asked(context),
             record: Arc::clone(&context.request.record),
             now: context.now,
         };
         let answer = self.fleets.submit(request).await;
-        let answer = answer
-            .ok_or_else(|| CloudProviderError::Other("the fleet request was cut off".to_owned()))?;
+        let answer = answer.ok_or_else(|| {
+            CloudProviderError::Other(format!(
+                "the fleet request of claim {uid} was cut off; it is asked again"
+            ))
+        })?;
         Ok(Sent {
             answer,
             template_names,

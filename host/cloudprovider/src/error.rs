@@ -1,7 +1,5 @@
 //! The errors a provider may answer, one variant per reaction of the caller.
 
-use apis::conditions::reason::NODE_CLASS_READINESS_UNKNOWN;
-
 /// Why a provider could not do what was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CloudProviderError {
@@ -19,6 +17,15 @@ pub enum CloudProviderError {
         /// Condition message.
         message: String,
     },
+    /// Nothing is wrong, and nothing can be said yet: what it hangs on was not looked at so far. It is asked again without
+    /// a word in the log; a launch's claim carries both words in its `Launched` condition.
+    #[error("{message}")]
+    NotYet {
+        /// Condition reason, in CamelCase.
+        reason: String,
+        /// Condition message.
+        message: String,
+    },
     /// The instance (or other object) does not exist: a delete is done, a get means it is gone.
     #[error("not found: {0}")]
     NotFound(String),
@@ -31,11 +38,6 @@ impl CloudProviderError {
     /// Whether the object asked for does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound(_))
-    }
-
-    /// Whether nothing is wrong: the class was only not looked at yet.
-    pub fn is_too_early(&self) -> bool {
-        matches!(self, Self::Create { reason, .. } if reason == NODE_CLASS_READINESS_UNKNOWN)
     }
 }
 

@@ -29,7 +29,7 @@ pub fn check_ready(node_class: &Ec2NodeClass) -> Result<(), CloudProviderError> 
                 ready.message
             )))
         }
-        _ => Err(CloudProviderError::Create {
+        _ => Err(CloudProviderError::NotYet {
             reason: reason::NODE_CLASS_READINESS_UNKNOWN.to_owned(),
             message: format!("whether {name} is ready is not known yet"),
         }),
@@ -77,7 +77,7 @@ mod tests {
             let came = match check_ready(&class) {
                 Ok(()) => "ready",
                 Err(CloudProviderError::NodeClassNotReady(_)) => "ends",
-                Err(error) if error.is_too_early() => "waits",
+                Err(CloudProviderError::NotYet { .. }) => "waits",
                 Err(error) => panic!("{error:?}"),
             };
             assert_eq!(came, want, "{:?}", class.status);

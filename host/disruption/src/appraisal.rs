@@ -69,11 +69,11 @@ impl Costs {
 
     /// What a node costs; where the policy is silent, its list price.
     pub(crate) fn of(&self, candidate: &Candidate) -> Cost {
-        let listed = candidate.price_per_hour;
+        let listed = Cost::at_list_price(candidate.price_per_hour);
         let effective = self.by_node.get(candidate.name());
         Cost {
-            price_per_hour: listed,
-            effective_per_hour: effective.copied().unwrap_or(listed),
+            effective_per_hour: effective.copied().unwrap_or(listed.effective_per_hour),
+            ..listed
         }
     }
 

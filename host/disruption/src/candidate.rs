@@ -33,8 +33,8 @@ pub struct Candidate {
     pub node_pool: Arc<NodePool>,
     /// Its instance type, while the pool still knows it.
     pub instance_type: Option<Arc<InstanceType>>,
-    /// List price, USD an hour; 0 when unknown.
-    pub price_per_hour: f64,
+    /// List price, USD an hour, while the pool still knows it.
+    pub price_per_hour: Option<f64>,
     /// Pods that would need another node.
     pub reschedulable: Vec<Arc<Pod>>,
     /// One plus the positive eviction costs of `reschedulable`.
@@ -169,11 +169,7 @@ fn blocked(
             "Node is nominated for a pending pod",
         );
     }
-    if node
-        .annotations()
-        .get(labels::DO_NOT_DISRUPT_ANNOTATION)
-        .is_some_and(|it| it == "true")
-    {
+    if labels::has_do_not_disrupt(node.annotations()) {
         return blocked(
             OutcomeId::NodeDoNotDisrupt,
             "Disruption is blocked through the \"karpenter.sh/do-not-disrupt\" annotation",
@@ -222,7 +218,7 @@ impl Candidate {
             .iter()
             .find(|it| it.name == node.label(labels::INSTANCE_TYPE))
             .cloned();
-        let price_per_hour = instance_type.as_ref().map_or(0.0, |it| price_of(it, node));
+        let price_per_hour = instance_type.as_ref().and_then(|it| price_of(it, node));
         let reschedulable: Vec<Arc<Pod>> = bound
             .pods()
             .filter(|pod| pod.is_reschedulable())

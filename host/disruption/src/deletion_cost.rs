@@ -42,10 +42,13 @@ pub fn rank(snapshot: &Snapshot, found: &Candidates, budgets: &Budgets) -> Vec<N
     let mut budgets = budgets.clone();
     let mut all: Vec<&Candidate> = found.candidates.iter().collect();
     all.sort_by(|a, b| {
-        let ratio = |it: &Candidate| it.price_per_hour / it.reschedule_cost;
-        ratio(b)
-            .total_cmp(&ratio(a))
-            .then_with(|| a.name().cmp(b.name()))
+        // Before those whose price nobody knows.
+        let ratio = |it: &Candidate| Some(it.price_per_hour? / it.reschedule_cost);
+        let by_ratio = match (ratio(a), ratio(b)) {
+            (Some(of_a), Some(of_b)) => of_b.total_cmp(&of_a),
+            (of_a, of_b) => of_b.is_some().cmp(&of_a.is_some()),
+        };
+        by_ratio.then_with(|| a.name().cmp(b.name()))
     });
     let is_wanted = |it: &&Candidate| is_rankable(snapshot, it);
     let is_drifted = |it: &Candidate| it.drifted_at().is_some() && !it.node_pool.is_static();

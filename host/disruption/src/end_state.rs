@@ -137,7 +137,7 @@ pub fn until_stable(
 /// USD an hour of all managed nodes whose price is known.
 pub fn price_per_hour(snapshot: &Snapshot, types: &TypesByPool) -> f64 {
     let nodes = snapshot.nodes().filter(|it| it.is_managed());
-    nodes.map(|it| list_price(types, it)).sum()
+    nodes.filter_map(|it| list_price(types, it)).sum()
 }
 
 /// Applies a command to the model; the names of the claims that come.

@@ -267,24 +267,17 @@ fn pool_views(given: &Given<'_>, costs: &Costs, symbols: &mut Symbols) -> Vec<Po
         let Some(view) = views.get_mut(pool) else {
             continue;
         };
-        let (price, effective, disruption) = if let Some(it) = exact.get(claim) {
-            let cost = costs.of(it);
-            (
-                cost.price_per_hour,
-                cost.effective_per_hour,
-                it.reschedule_cost,
-            )
+        let (cost, disruption) = if let Some(it) = exact.get(claim) {
+            (costs.of(it), it.reschedule_cost)
         } else {
-            let price = list_price(given.input.types, node);
             (
-                price,
-                price,
+                Cost::at_list_price(list_price(given.input.types, node)),
                 given.input.snapshot.bound(node).disruption_cost(),
             )
         };
         view.nodes += 1;
-        view.price += price;
-        view.effective_price += effective;
+        view.price += cost.price_per_hour;
+        view.effective_price += cost.effective_per_hour;
         view.disruption_cost += disruption;
     }
     views.into_values().collect()

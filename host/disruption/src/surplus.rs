@@ -3,6 +3,7 @@
 //! No budget holds here and nothing is simulated: the user said how many there are to be. Answers to Karpenter's
 //! `pkg/controllers/static/deprovisioning`.
 
+use apis::labels;
 use jiff::Timestamp;
 use state::Snapshot;
 use state::pod::PodLife;
@@ -48,10 +49,7 @@ fn pain(snapshot: &Snapshot, claim: &str, now: Timestamp) -> Pain {
     let protected = bound
         .pods()
         .any(|pod| pod.is_active() && pod.is_protected(now));
-    let is_kept = node
-        .annotations()
-        .get(apis::labels::DO_NOT_DISRUPT_ANNOTATION)
-        .is_some_and(|it| it == "true");
+    let is_kept = labels::has_do_not_disrupt(node.annotations());
     let costs: f64 = bound.pods().map(|pod| pod.eviction_cost()).sum();
     Pain {
         is_launched: !node.provider_id().is_empty(),

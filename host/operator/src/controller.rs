@@ -26,7 +26,7 @@ use crate::fence::Fence;
 use crate::http::{self, Probes};
 use crate::logging::LogLevel;
 use crate::options::{ControllerOptions, PolicyOptions, ProcessOptions};
-use crate::policy_recorder::FileRecorder;
+use crate::policies::recorder::FileRecorder;
 use crate::process_metrics::ProcessMetrics;
 use crate::stack::{Stack, StackConfig};
 use cloud::{aws_cloud, aws_options, is_simulated, simulated_cloud};

@@ -31,7 +31,7 @@ use sim::{SimulatedWorld, Time, WorldConfig};
 
 use crate::cli::{DemoArguments, Output, Speed, Until};
 use crate::clock::wall_now;
-use crate::policy_recorder::FileRecorder;
+use crate::policies::recorder::FileRecorder;
 use crate::stack::{Stack, StackConfig};
 use authoring::manifests::{Manifests, variables};
 

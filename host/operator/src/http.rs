@@ -15,8 +15,8 @@ use tokio::net::TcpListener;
 
 use crate::exposition::ExpositionFormat;
 use crate::logging::LogLevel;
-use crate::policy_recorder::FileRecorder;
-use crate::policy_records::records_router;
+use crate::policies::recorder::FileRecorder;
+use crate::policies::records::records_router;
 
 /// What the probes and the scrape ask.
 #[derive(Clone)]

@@ -4,7 +4,6 @@ mod api_client;
 mod cli;
 mod clock;
 mod cluster;
-mod cluster_policies;
 mod completions;
 mod controller;
 mod convert;
@@ -19,10 +18,7 @@ mod logging;
 mod man;
 mod options;
 mod output;
-mod policy_metrics;
-mod policy_parts;
-mod policy_recorder;
-mod policy_records;
+mod policies;
 mod process_metrics;
 #[cfg(test)]
 mod rbac;
@@ -49,7 +45,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// What the verbs of policies need of a cluster.
 const CLUSTER: authoring::ClusterAccess = authoring::ClusterAccess {
-    policies: cluster_policies::list,
+    policies: policies::bindings::list,
     recording: running_controller::recording,
 };
 

@@ -13,7 +13,7 @@ use aws::AwsOptions;
 use clap::Args;
 use controllers::Settings;
 
-use crate::policy_recorder;
+use crate::policies::recorder;
 
 /// What `mortise controller` can be told. The groups of this file are taken apart whole where they are used, so that a flag
 /// that nobody reads does not compile.
@@ -117,7 +117,7 @@ pub(crate) struct PolicyOptions {
     #[arg(long, env = "MORTISE_POLICY_RECORDS", value_name = "FILE")]
     pub(crate) policy_records: Option<PathBuf>,
     /// Room for that: what was written first goes, half of it at a time, to FILE.old and away
-    #[arg(long, env = "MORTISE_POLICY_RECORDS_SIZE", value_name = "QUANTITY", default_value = "256Mi", value_parser = policy_recorder::parse_bytes)]
+    #[arg(long, env = "MORTISE_POLICY_RECORDS_SIZE", value_name = "QUANTITY", default_value = "256Mi", value_parser = recorder::parse_bytes)]
     pub(crate) policy_records_size: u64,
 }
 

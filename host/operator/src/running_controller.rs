@@ -9,7 +9,7 @@ use kube::client::Body;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::policy_records::RECORDS_PATH;
+use crate::policies::records::RECORDS_PATH;
 
 /// The end of the recording that it makes.
 pub(crate) fn recording(address: &ControllerAddress, bytes: u32) -> anyhow::Result<Vec<u8>> {

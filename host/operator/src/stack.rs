@@ -16,9 +16,9 @@ use state::ledger::{Ledger, OutcomeId, Record};
 
 use crate::demo::summary::{PlanLine, PolicyLine, SwapLine};
 use crate::http::PolicyParts;
-use crate::policy_metrics::PolicyMetrics;
-use crate::policy_parts;
-use crate::policy_recorder::FileRecorder;
+use crate::policies::metrics::PolicyMetrics;
+use crate::policies::parts;
+use crate::policies::recorder::FileRecorder;
 
 /// How often prices and types are read anew, as Karpenter does.
 const CATALOGUE_REFRESH: Duration = Duration::from_hours(12);
@@ -180,7 +180,7 @@ impl Stack {
     /// What policies did in a decision, for who asks why.
     pub(crate) fn policy_parts(&self) -> PolicyParts {
         let host = self.policies.clone();
-        Arc::new(move |decision_id| policy_parts::of(&host, decision_id))
+        Arc::new(move |decision_id| parts::of(&host, decision_id))
     }
 
     /// Shows to who scrapes what the controllers count, what there is, and what came of policies.

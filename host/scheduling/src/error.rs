@@ -20,8 +20,10 @@ pub enum PodError {
     /// Its volumes cannot be used.
     #[error("resolving volumes, {0}")]
     Volumes(String),
-    /// It asks for dynamic resources.
-    #[error("pod uses dynamic resource allocation, which is not supported")]
+    /// It asks for devices by ResourceClaims, and the settings leave such pods alone.
+    #[error(
+        "pod uses dynamic resource allocation, which IGNORE_DRA_REQUESTS=true leaves alone; set it to false"
+    )]
     ResourceClaims,
     /// Its claims cannot be satisfied.
     #[error("allocating devices, {0}")]

@@ -6,6 +6,7 @@
 mod invalid;
 mod key;
 mod parse;
+mod protection;
 mod requests;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use crate::requirements::Requirement;
 pub use apis::selector::{LabelSelector, SelectorOperator, SelectorRequirement};
 pub use invalid::InvalidPod;
 pub use key::PodKey;
+pub use protection::DoNotDisrupt;
 pub use requests::effective_requests;
 
 /// Phase of a pod.

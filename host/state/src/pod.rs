@@ -1,11 +1,9 @@
-//! What a pod's own life allows: whether it moves, drains, is protected, what evicting it costs.
+//! What a pod's own life allows: whether it moves and drains, what evicting it costs.
 //!
-//! Predicates over the scheduler's view of a pod; time is an argument. Answers to Karpenter's
+//! Predicates over the scheduler's view of a pod; time is an argument. Whether it is protected is the pod's own
+//! ([`Pod::is_protected`]). Answers to Karpenter's
 //! `pkg/utils/pod/scheduling.go` and `pkg/utils/disruption`.
 
-use std::str::FromStr;
-
-use apis::duration::GoDuration;
 use apis::labels;
 use jiff::Timestamp;
 use scheduling::pod::{Pod, PodPhase};
@@ -13,33 +11,6 @@ use scheduling::taints;
 
 /// A terminating pod is given up this long after its deletion timestamp.
 const STUCK_TERMINATING_SECONDS: i64 = 60;
-
-/// Meaning of the do-not-disrupt annotation of a pod.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DoNotDisrupt {
-    /// Not protected.
-    Unset,
-    /// Protected for ever.
-    Always,
-    /// Protected for a while after its start.
-    For(GoDuration),
-    /// The value means nothing, so it is ignored, but the user should hear of it.
-    Invalid,
-}
-
-impl DoNotDisrupt {
-    /// Reads the annotation's value.
-    pub fn parse(value: Option<&str>) -> Self {
-        match value {
-            None => Self::Unset,
-            Some("true") => Self::Always,
-            Some(text) => match GoDuration::from_str(text) {
-                Ok(window) if window > GoDuration::ZERO => Self::For(window),
-                Ok(_) | Err(_) => Self::Invalid,
-            },
-        }
-    }
-}
 
 /// The life of a pod, as disruption sees it.
 pub trait PodLife {
@@ -49,10 +20,6 @@ pub trait PodLife {
     fn is_daemon_or_mirror(&self) -> bool;
     /// Would need another node if its own went.
     fn is_reschedulable(&self) -> bool;
-    /// Meaning of its do-not-disrupt annotation.
-    fn do_not_disrupt(&self) -> DoNotDisrupt;
-    /// Protected from disruption at this moment.
-    fn is_protected(&self, now: Timestamp) -> bool;
     /// Still there more than a minute after it should have gone; nobody waits for it.
     fn is_stuck_terminating(&self, now: Timestamp) -> bool;
     /// Tolerates the taint of disrupted nodes, so a drain leaves it alone.
@@ -84,24 +51,6 @@ impl PodLife for Pod {
         // A StatefulSet starts the successor only once the pod is gone, so its room is needed meanwhile.
         let has_successor = self.is_terminating() && self.is_owned_by("apps/v1", "StatefulSet");
         (self.is_active() || (has_successor && !self.is_terminal())) && !self.is_daemon_or_mirror()
-    }
-
-    fn do_not_disrupt(&self) -> DoNotDisrupt {
-        let value = self
-            .shape
-            .annotations
-            .get(labels::DO_NOT_DISRUPT_ANNOTATION);
-        DoNotDisrupt::parse(value.map(String::as_str))
-    }
-
-    fn is_protected(&self, now: Timestamp) -> bool {
-        match self.do_not_disrupt() {
-            DoNotDisrupt::Unset | DoNotDisrupt::Invalid => false,
-            DoNotDisrupt::Always => true,
-            DoNotDisrupt::For(window) => self
-                .started_at
-                .is_none_or(|start| now.duration_since(start) < window.to_signed_duration()),
-        }
     }
 
     fn is_stuck_terminating(&self, now: Timestamp) -> bool {
@@ -183,21 +132,6 @@ mod tests {
                 (cost - expected).abs() < 1e-6,
                 "{own:?} {deletion:?} {priority:?}: {cost}"
             );
-        }
-    }
-
-    #[test]
-    fn do_not_disrupt_takes_true_and_positive_durations() {
-        let hour = GoDuration::from_seconds(3600);
-        for (value, expected) in [
-            (None, DoNotDisrupt::Unset),
-            (Some("true"), DoNotDisrupt::Always),
-            (Some("1h"), DoNotDisrupt::For(hour)),
-            (Some("0s"), DoNotDisrupt::Invalid),
-            (Some("-1h"), DoNotDisrupt::Invalid),
-            (Some("yes"), DoNotDisrupt::Invalid),
-        ] {
-            assert_eq!(DoNotDisrupt::parse(value), expected, "{value:?}");
         }
     }
 }

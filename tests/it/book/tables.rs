@@ -202,7 +202,7 @@ fn metrics_of_conditions() -> BTreeSet<String> {
 
 /// Names of the metrics of policies.
 fn metrics_of_policies() -> BTreeSet<String> {
-    let text = source("host/operator/src/policy_metrics.rs");
+    let text = source("host/operator/src/policies/metrics.rs");
     let literals = text.split('"').skip(1).step_by(2);
     let names = literals.filter(|it| it.starts_with("mortise_policy_"));
     names.map(str::to_owned).collect()

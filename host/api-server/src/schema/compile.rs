@@ -105,7 +105,8 @@ fn bounds(source: &Value) -> Bounds {
     }
 }
 
-fn texts(list: &Value) -> Vec<String> {
+/// The strings of a list.
+pub(super) fn texts(list: &Value) -> Vec<String> {
     let items = list.as_array().into_iter().flatten();
     items
         .filter_map(|item| item.as_str().map(str::to_owned))

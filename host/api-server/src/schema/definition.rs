@@ -14,14 +14,8 @@ use super::super::status::{FieldError, StatusError};
 use super::super::store::Store;
 use super::super::timestamp::time_text;
 use super::super::write_options::{ObjectPart, WriteOptions};
+use super::compile::texts;
 use super::{CustomVersion, PrinterColumn, Schema};
-
-fn texts(list: &Value) -> Vec<String> {
-    let items = list.as_array().into_iter().flatten();
-    items
-        .filter_map(|item| item.as_str().map(str::to_owned))
-        .collect()
-}
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()

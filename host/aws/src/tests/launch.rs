@@ -399,7 +399,7 @@ async fn a_class_that_is_not_ready_launches_nothing() {
     unresolved.status = None;
     request.node_class = Arc::new(unresolved);
     let error = rig.provider.create(request).await.unwrap_err();
-    let CloudProviderError::Create { reason, .. } = error else {
+    let CloudProviderError::NotYet { reason, .. } = error else {
         panic!("{error:?}")
     };
     assert_eq!(reason, "NodeClassReadinessUnknown");

@@ -337,7 +337,8 @@ fn decide(answer: Result<Launched, CloudProviderError>) -> LaunchVerdict {
         },
         Err(error) => {
             let reason = match &error {
-                CloudProviderError::Create { reason, .. } => reason.clone(),
+                CloudProviderError::Create { reason, .. }
+                | CloudProviderError::NotYet { reason, .. } => reason.clone(),
                 CloudProviderError::InsufficientCapacity(_)
                 | CloudProviderError::NodeClassNotReady(_)
                 | CloudProviderError::NotFound(_)

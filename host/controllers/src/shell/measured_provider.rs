@@ -117,7 +117,9 @@ fn kind_of(error: &CloudProviderError) -> &'static str {
         CloudProviderError::InsufficientCapacity(_) => "InsufficientCapacityError",
         CloudProviderError::NodeClassNotReady(_) => "NodeClassNotReadyError",
         CloudProviderError::NotFound(_) => "NodeClaimNotFoundError",
-        CloudProviderError::Create { .. } | CloudProviderError::Other(_) => "unknown",
+        CloudProviderError::Create { .. }
+        | CloudProviderError::NotYet { .. }
+        | CloudProviderError::Other(_) => "unknown",
     }
 }
 

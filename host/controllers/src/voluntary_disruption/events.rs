@@ -8,10 +8,9 @@ use disruption::hooks::BalancedScore;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource;
-use scheduling::pod::Pod;
+use scheduling::pod::{DoNotDisrupt, Pod};
 use state::Snapshot;
 use state::ledger::NodeOutcome;
-use state::pod::{DoNotDisrupt, PodLife};
 
 use crate::node_claim::deadline_text;
 use crate::shell::recorder::{EventType, Notice};

@@ -481,8 +481,7 @@ impl Orchestration {
         let Some(node) = self.shell.model.node(&candidate.node).await? else {
             return Ok(None);
         };
-        let annotation = node.annotations().get(labels::DO_NOT_DISRUPT_ANNOTATION);
-        if annotation.is_some_and(|value| value == "true") {
+        if labels::has_do_not_disrupt(node.annotations()) {
             let why = format!("{} is protected by do-not-disrupt now", candidate.node);
             return Ok(Some(why));
         }

@@ -83,12 +83,13 @@ pub fn pools(world: &BudgetWorld<'_>) -> Vec<BudgetPool> {
         .collect()
 }
 
-/// USD an hour of the nodes of each pool.
+/// USD an hour of the nodes of each pool, as far as their prices are known.
 fn prices<'a>(world: &BudgetWorld<'a>) -> BTreeMap<&'a str, f64> {
     let mut prices = BTreeMap::new();
     for node in world.snapshot.nodes().filter(|it| it.is_managed()) {
         if let Some(pool) = node.node_pool() {
-            *prices.entry(pool).or_insert(0.0) += list_price(world.types, node);
+            let of_pool = prices.entry(pool).or_insert(0.0);
+            *of_pool += list_price(world.types, node).into_iter().sum::<f64>();
         }
     }
     prices

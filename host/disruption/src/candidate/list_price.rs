@@ -9,17 +9,16 @@ use std::sync::Arc;
 /// Instance types by NodePool.
 pub type TypesByPool = BTreeMap<String, Arc<[Arc<InstanceType>]>>;
 
-/// The list price of a node, USD an hour; 0 while its pool's types do not have it.
-pub fn list_price(types: &TypesByPool, node: &StateNode) -> f64 {
+/// The list price of a node, USD an hour, where its pool's types have it.
+pub fn list_price(types: &TypesByPool, node: &StateNode) -> Option<f64> {
     let of_pool = node.node_pool().and_then(|pool| types.get(pool));
     let mut types = of_pool.into_iter().flat_map(|it| it.iter());
     let name = node.label(labels::INSTANCE_TYPE);
-    let instance_type = types.find(|it| it.name == name);
-    instance_type.map_or(0.0, |it| price_of(it, node))
+    price_of(types.find(|it| it.name == name)?, node)
 }
 
-pub(super) fn price_of(instance_type: &InstanceType, node: &StateNode) -> f64 {
+pub(super) fn price_of(instance_type: &InstanceType, node: &StateNode) -> Option<f64> {
     let zone = node.label(labels::TOPOLOGY_ZONE);
     let offering = instance_type.offering(zone, node.label(labels::CAPACITY_TYPE));
-    offering.map_or(0.0, |it| it.price_per_hour)
+    offering.map(|it| it.price_per_hour)
 }

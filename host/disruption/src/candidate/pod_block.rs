@@ -1,6 +1,6 @@
 //! The pod that keeps its node from being disrupted: do-not-disrupt, or a PodDisruptionBudget that has nothing left.
 //!
-//! What counts as do-not-disrupt is [`state::pod`]'s; what it stops is for the methods to say.
+//! What counts as do-not-disrupt is [`Pod::is_protected`]'s; what it stops is for the methods to say.
 
 use jiff::Timestamp;
 use scheduling::pod::Pod;

@@ -16,7 +16,8 @@ use crate::method::Method;
 use crate::obstacle::Obstacle;
 
 /// A single spot node is only replaced by a claim with this many cheaper types to choose from, so that
-/// the replacement is not the one type about to be interrupted.
+/// the replacement is not the one type about to be interrupted. As many as `SPOT_TYPES_MIN` leaves a claim of a plan
+/// (`scheduling/src/solve/pack/plan_context.rs`), so that a node may move away again: change both.
 const SPOT_TO_SPOT_TYPES_MIN: usize = 15;
 
 /// Leaves the claim only types that are cheaper than the nodes that go.

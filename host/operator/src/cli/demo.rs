@@ -65,7 +65,7 @@ pub(crate) struct DemoArguments {
     pub(crate) policy_records: Option<PathBuf>,
 
     /// Room for that: what was written first goes, half of it at a time, to FILE.old and away
-    #[arg(long, value_name = "QUANTITY", default_value = "1Gi", value_parser = crate::policy_recorder::parse_bytes)]
+    #[arg(long, value_name = "QUANTITY", default_value = "1Gi", value_parser = crate::policies::recorder::parse_bytes)]
     pub(crate) policy_records_size: u64,
 
     /// Apply these manifests once the world has settled, and go on until it has again (repeatable): what a change

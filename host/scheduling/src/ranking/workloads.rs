@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use apis::labels;
 use apis::resources::Resources;
 use hooks::ranking::{PodsSummary, Symbols, WorkloadTable};
 use jiff::Timestamp;
@@ -53,6 +52,7 @@ pub fn pods_summary(pods: &[Arc<Pod>], facts: &FactsByOwner, now: Timestamp) -> 
             .or_insert((&pod.shape, 0))
             .1 += 1;
         summary.oldest_wait_seconds = summary.oldest_wait_seconds.max(wait(pod, now));
+        summary.do_not_disrupt += u32::from(pod.is_protected(now));
     }
     for (shape, count) in counts.into_values() {
         for (name, amount) in shape.requests.iter() {
@@ -60,7 +60,6 @@ pub fn pods_summary(pods: &[Arc<Pod>], facts: &FactsByOwner, now: Timestamp) -> 
             total.set(name, total.get(name).saturating_add(amount));
         }
         summary.max_priority = summary.max_priority.max(shape.priority);
-        summary.do_not_disrupt += if is_protected(shape) { count } else { 0 };
         let is_replicated = fact(shape, facts).is_some_and(|it| it.replicas >= 2);
         summary.replicated += if is_replicated { count } else { 0 };
     }
@@ -104,7 +103,7 @@ pub fn push_workloads(
         let own = own.map(|(key, value)| (symbols.intern(key), symbols.intern(value)));
         table.labels.push(own.collect());
         table.pods.push(saturate_len(pods.len()));
-        let protected = pods.iter().filter(|it| is_protected(&it.shape));
+        let protected = pods.iter().filter(|it| it.is_protected(context.now));
         table.do_not_disrupt.push(saturate_len(protected.count()));
         table.cpu_milli.push(saturate(total.cpu_millis()));
         table.memory_mib.push(memory_mib(&total));
@@ -134,11 +133,6 @@ fn fact(shape: &PodShape, facts: &FactsByOwner) -> Option<WorkloadFacts> {
     facts.get(&shape.owner.as_ref()?.uid).copied()
 }
 
-fn is_protected(shape: &PodShape) -> bool {
-    let annotations = &shape.annotations;
-    annotations.contains_key(labels::DO_NOT_DISRUPT_ANNOTATION)
-}
-
 /// Seconds that a pod has been without a node.
 fn wait(pod: &Pod, now: Timestamp) -> u32 {
     let since = pod.created_at.filter(|_| pod.node_name.is_none());
@@ -147,4 +141,59 @@ fn wait(pod: &Pod, now: Timestamp) -> u32 {
 
 fn saturate_len(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use apis::labels;
+
+    use super::*;
+    use crate::pod::PodKey;
+
+    /// A pod that has run for an hour.
+    fn pod(do_not_disrupt: Option<&str>, now: Timestamp) -> Pod {
+        let annotation = do_not_disrupt.map(|value| {
+            let key = labels::DO_NOT_DISRUPT_ANNOTATION.to_owned();
+            (key, value.to_owned())
+        });
+        let shape = PodShape {
+            annotations: annotation.into_iter().collect(),
+            ..PodShape::default()
+        };
+        let key = PodKey {
+            namespace: "default".to_owned(),
+            name: "web".to_owned(),
+        };
+        let started_at = now.checked_sub(jiff::SignedDuration::from_hours(1)).ok();
+        Pod {
+            started_at,
+            ..Pod::unknown(key, "uid".to_owned(), Arc::new(shape))
+        }
+    }
+
+    #[test]
+    fn policies_are_told_of_the_pods_that_disruption_leaves_alone() {
+        let now = Timestamp::from_second(1_700_000_000).unwrap();
+        for (value, want) in [
+            (None, 0),
+            (Some("true"), 1),
+            (Some("2h"), 1),
+            (Some("30m"), 0),
+            (Some("0s"), 0),
+            (Some("false"), 0),
+            (Some("banana"), 0),
+        ] {
+            let pods = [Arc::new(pod(value, now))];
+            let owners = FactsByOwner::new();
+            let summary = pods_summary(&pods, &owners, now);
+            assert_eq!(summary.do_not_disrupt, want, "{value:?}");
+            let mut table = WorkloadTable::default();
+            let context = WorkloadContext {
+                owners: &owners,
+                now,
+            };
+            push_workloads(&mut table, 0, &pods, context, &mut Symbols::default());
+            assert_eq!(table.do_not_disrupt, [want], "{value:?}");
+        }
+    }
 }

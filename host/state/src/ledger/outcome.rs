@@ -167,9 +167,9 @@ outcomes! {
     NodePolicySkipped = 4031, "node-policy-skipped", "The consolidation policy told to skip the node.",
         "Your consolidation policy said so; its reason is in the text.";
     NodePolicyRejected = 4032, "node-policy-rejected", "The consolidation policy rejected the move.",
-        "As above.";
+        "Your consolidation policy refused the move; its reason is in the text.";
     NodePolicyHeld = 4033, "node-policy-held", "The consolidation policy put the move off.",
-        "As above; a hold ends after an hour at most.";
+        "Your consolidation policy put the move off; its reason is in the text. A hold ends after an hour at most.";
     NodeRepairBreaker = 4034, "node-repair-breaker", "Too many nodes of the NodePool are sick at once, so none is repaired.",
         "More than a fifth of the pool is sick: that is seldom the nodes. Look for what they share: an image, a DaemonSet, a zone.";
     NodeStaticAtLimit = 4035, "node-static-at-limit", "The NodePool keeps replicas and is at its limit of nodes, so no replacement can come first.",
@@ -215,9 +215,9 @@ outcomes! {
     NodeInvalidatedChurn = 4055, "node-invalidated-churn", "The node stopped being a candidate during validation.",
         "Something changed while it was looked at a second time.";
     NodeInvalidatedBudget = 4056, "node-invalidated-budget", "The budget closed during validation.",
-        "As above: the budget closed.";
+        "Nothing: the budget closed while the move was looked at a second time. See 4030.";
     NodeInvalidatedScheduling = 4057, "node-invalidated-scheduling", "The pods no longer fit when the move was validated.",
-        "As above: its pods do not fit any more.";
+        "Nothing: pods came or went meanwhile, and its own do not fit elsewhere any more. The next scan looks anew.";
     NodeWithoutReason = 4058, "node-without-reason", "The node is neither empty, nor drifted, nor worth consolidating.",
         "Nothing: there is nothing to be had.";
     NodeChosenUnhealthy = 4059, "node-chosen-unhealthy", "The node is sick and is replaced.",

@@ -142,7 +142,7 @@ fn why_tells_how_far_a_node_came_and_what_stopped_it() {
     let told: Vec<_> = why.steps.iter().map(|it| (it.code, it.times)).collect();
     assert_eq!(told, [(4030, 2), (4005, 1)], "newest first");
     let results: Vec<_> = why.funnel.iter().map(|it| it.result.as_str()).collect();
-    assert_eq!(results[4..7], ["passed", "stopped", "not reached"]);
+    assert_eq!(results[9..12], ["passed", "stopped", "not reached"]);
     let pool = Why::of(&ledger, &Subject::parse("nodepool", "web").unwrap());
     assert_eq!(pool.steps.len(), 2);
     let nobody = Why::of(&ledger, &Subject::parse("pod", "p").unwrap());
@@ -154,14 +154,68 @@ fn why_tells_how_far_a_node_came_and_what_stopped_it() {
 }
 
 #[test]
-fn every_outcome_of_a_node_has_its_place_in_the_funnel() {
+fn why_stops_a_node_at_the_gate_where_the_scan_left_it() {
+    // In the order in which a scan asks.
+    let gates: [(&str, &[u16]); 15] = [
+        ("is a node of ours", &[4001]),
+        ("is in no command already", &[4013]),
+        (
+            "is ready, and neither going nor rebooting",
+            &[4002, 4003, 4004, 4014],
+        ),
+        (
+            "is not about to take pods, and carries no do-not-disrupt",
+            &[4005, 4006],
+        ),
+        (
+            "belongs to a NodePool with known types",
+            &[4007, 4008, 4009],
+        ),
+        (
+            "is eligible: empty, drifted, sick, or consolidatable",
+            &[4015, 4020, 4021, 4022, 4023, 4024, 4025, 4026, 4027, 4058],
+        ),
+        ("has no pod that must stay", &[4010, 4011, 4012, 4016]),
+        ("is not behind another command", &[4054]),
+        ("is not skipped by the policy", &[4031]),
+        (
+            "its NodePool is neither sick as a whole nor above its replicas",
+            &[4034, 4037],
+        ),
+        ("is within the budgets", &[4030]),
+        (
+            "its pods find a better place",
+            &[
+                4035, 4036, 4040, 4041, 4042, 4043, 4044, 4045, 4046, 4048, 4049,
+            ],
+        ),
+        (
+            "the move undoes no other, and a preference pays for itself",
+            &[4038, 4039, 4047],
+        ),
+        ("the policy approves of the move", &[4032, 4033]),
+        (
+            "saves enough, and did so when it was looked at again",
+            &[4028, 4055, 4056, 4057],
+        ),
+    ];
     for id in OutcomeId::TABLE.iter().filter(|it| it.code() / 1000 == 4) {
         let mut ledger = Ledger::default();
         ledger.push(scan(10, &[("a", *id)]));
         let why = Why::of(&ledger, &Subject::Node("a".into()));
-        let is_stopped = why.funnel.iter().any(|it| it.result == "stopped");
-        let is_chosen = id.name().starts_with("node-chosen");
-        let is_open = matches!(id, OutcomeId::NodeOutranked | OutcomeId::NodeWithoutReason);
-        assert_eq!(is_stopped, !is_chosen && !is_open, "{id}");
+        let stop = gates
+            .iter()
+            .position(|(_, codes)| codes.contains(&id.code()));
+        let want = gates.iter().enumerate().map(|(at, (gate, _))| {
+            let result = match stop.map(|stop| at.cmp(&stop)) {
+                None | Some(std::cmp::Ordering::Less) => "passed",
+                Some(std::cmp::Ordering::Equal) => "stopped",
+                Some(std::cmp::Ordering::Greater) => "not reached",
+            };
+            ((*gate).to_owned(), result.to_owned())
+        });
+        let told = why.funnel.into_iter().map(|it| (it.gate, it.result));
+        assert_eq!(told.collect::<Vec<_>>(), want.collect::<Vec<_>>(), "{id}");
+        assert_eq!(stop.is_none(), id.is_chosen(), "{id}");
     }
 }

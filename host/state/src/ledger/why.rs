@@ -2,8 +2,11 @@
 //!
 //! Only selects and words what was recorded; never judges anew.
 
+mod gate;
 mod steps;
 mod words;
+
+use std::cmp::Ordering;
 
 use jiff::Timestamp;
 use scheduling::ranking::PolicyUse;
@@ -13,6 +16,7 @@ use super::Ledger;
 use super::outcome::OutcomeId;
 use super::record::{NodeOutcome, Record};
 use super::subject::Subject;
+use gate::Gate;
 use steps::steps_of;
 
 /// Most steps told.
@@ -98,28 +102,6 @@ pub struct ScanGate {
     pub result: String,
 }
 
-/// Codes of the outcomes that stop a node at each stage, first and last.
-const GATES: [(&str, u16, u16); 10] = [
-    ("is a ready node of ours", 4001, 4003),
-    ("is not going or expected to take pods already", 4004, 4006),
-    ("belongs to a NodePool with known types", 4007, 4009),
-    (
-        "has no pod that must stay, and no command is about it",
-        4010,
-        4016,
-    ),
-    ("is eligible: empty, drifted, or consolidatable", 4020, 4029),
-    ("is within the budgets", 4030, 4030),
-    ("is wanted by the policy", 4031, 4033),
-    (
-        "is within the bounds of repair, of static pools and of a policy's premium",
-        4034,
-        4039,
-    ),
-    ("its pods find a better place", 4040, 4049),
-    ("was still so when it was looked at again", 4055, 4057),
-];
-
 impl Why {
     /// Looks an object up.
     pub fn of(ledger: &Ledger, subject: &Subject) -> Self {
@@ -150,18 +132,15 @@ impl Why {
 }
 
 fn funnel_of(node: &NodeOutcome) -> Vec<ScanGate> {
-    let code = node.outcome.code();
-    let mut is_stopped = false;
-    let gates = GATES.iter().map(|&(gate, first, last)| {
-        let stops = (first..=last).contains(&code);
-        let result = match (is_stopped, stops) {
-            (true, _) => "not reached",
-            (false, true) => "stopped",
-            (false, false) => "passed",
+    let stop = Gate::of(node.outcome);
+    let gates = Gate::ALL.iter().map(|gate| {
+        let result = match stop.map(|stop| gate.cmp(&stop)) {
+            None | Some(Ordering::Less) => "passed",
+            Some(Ordering::Equal) => "stopped",
+            Some(Ordering::Greater) => "not reached",
         };
-        is_stopped |= stops;
         ScanGate {
-            gate: gate.to_owned(),
+            gate: gate.question().to_owned(),
             result: result.to_owned(),
         }
     });

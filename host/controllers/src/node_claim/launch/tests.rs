@@ -18,6 +18,10 @@ fn a_claim_goes_where_it_can_never_be_launched_and_waits_otherwise() {
         reason: "SubnetsFull".to_owned(),
         message: m(),
     };
+    let early = CloudProviderError::NotYet {
+        reason: reason::NODE_CLASS_READINESS_UNKNOWN.to_owned(),
+        message: m(),
+    };
     let (gone, other) = (
         CloudProviderError::NotFound(m()),
         CloudProviderError::Other(m()),
@@ -32,6 +36,10 @@ fn a_claim_goes_where_it_can_never_be_launched_and_waits_otherwise() {
             given_up(LaunchFailure::NodeClassNotReady),
         ),
         (create.clone(), retry("SubnetsFull", "m", &create)),
+        (
+            early.clone(),
+            retry(reason::NODE_CLASS_READINESS_UNKNOWN, "m", &early),
+        ),
         (
             gone.clone(),
             retry(reason::LAUNCH_FAILED, "not found: m", &gone),

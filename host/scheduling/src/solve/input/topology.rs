@@ -13,7 +13,7 @@ use super::vocabulary::SetId;
 use crate::error::TopologyKind;
 use crate::pod::{AffinityTerm, LabelSelector, SelectorOperator, Toleration, TopologySpread};
 
-pub(crate) use counting::{GroupCounts, NodePlace};
+pub(crate) use counting::{GroupCounts, NodePlace, counts_of};
 
 /// Number of a topology group.
 pub(crate) type GroupId = usize;

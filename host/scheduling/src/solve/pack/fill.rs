@@ -14,7 +14,7 @@ use super::planned_node::{Contents, ItemCount};
 use crate::pod::HostPort;
 use crate::solve::input::pool_rows::TypeRow;
 use crate::solve::input::pool_table::RowId;
-use crate::solve::input::topology::{GroupCounts, GroupId};
+use crate::solve::input::topology::{GroupCounts, GroupId, counts_of};
 use crate::solve::input::vocabulary::{Amounts, SetId, add_times, times_fitting};
 use crate::solve::input::volumes::{AttachedVolumes, attach, attaches};
 
@@ -255,16 +255,11 @@ impl<'a> Filler<'a> {
         times
     }
 
-    fn hosted(&self, group: GroupId) -> GroupCounts {
-        let known = self.hosted.iter().find(|(id, _)| *id == group);
-        known.map_or_else(GroupCounts::default, |(_, counts)| *counts)
-    }
-
     fn host_pods_max(&self, term: &HostTerm) -> i64 {
         let GroupCounts {
             selected: counted,
             owners,
-        } = self.hosted(term.group);
+        } = counts_of(&self.hosted, term.group);
         match &term.kind {
             HostTermKind::Spread(max_skew) => match (term.is_owner, term.is_counted) {
                 (true, true) => max_skew - counted,

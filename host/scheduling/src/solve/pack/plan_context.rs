@@ -13,7 +13,8 @@ use crate::solve::input::bitset::BitSet;
 use crate::solve::input::pool_table::{PoolTable, RowId};
 use crate::solve::input::vocabulary::{Amounts, Vocabulary, add_times};
 
-/// Fewest types that a Spot claim is left with, where its pods allow as many.
+/// Fewest types that a Spot claim is left with, where its pods allow as many. As many as `SPOT_TO_SPOT_TYPES_MIN` asks for
+/// before a Spot node is replaced (`disruption/src/consolidation/cheaper.rs`): change both.
 const SPOT_TYPES_MIN: usize = 15;
 
 /// What planning reads and never changes.

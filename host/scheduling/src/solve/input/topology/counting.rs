@@ -33,10 +33,15 @@ pub(crate) struct NodePlace {
     pub(crate) uncounted: Vec<GroupId>,
 }
 
+/// What a list of groups says of one.
+pub(crate) fn counts_of(hosted: &[(GroupId, GroupCounts)], group: GroupId) -> GroupCounts {
+    let known = hosted.iter().find(|(id, _)| *id == group);
+    known.map_or_else(GroupCounts::default, |(_, counts)| *counts)
+}
+
 impl NodePlace {
     pub(crate) fn hosted(&self, group: GroupId) -> GroupCounts {
-        let known = self.hosted.iter().find(|(id, _)| *id == group);
-        known.map_or_else(GroupCounts::default, |(_, counts)| *counts)
+        counts_of(&self.hosted, group)
     }
 
     pub(crate) fn host(&mut self, group: GroupId, more: GroupCounts) {

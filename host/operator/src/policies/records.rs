@@ -13,7 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use futures::stream;
 
-use crate::policy_recorder::FileRecorder;
+use super::recorder::FileRecorder;
 
 /// Where the recording is served.
 pub(crate) const RECORDS_PATH: &str = "/debug/policy-records";

@@ -1,0 +1,79 @@
+//! What the do-not-disrupt annotation of a pod comes to, for whoever asks: disruption, its events, and policies.
+//!
+//! Says what counts; what it stops is for the methods of disruption to say. That of a node is `true` or nothing
+//! ([`labels::has_do_not_disrupt`]). Answers to Karpenter's `pkg/utils/pod/scheduling.go` (IsDisruptable).
+
+use std::str::FromStr;
+
+use apis::duration::GoDuration;
+use apis::labels;
+use jiff::Timestamp;
+
+use super::Pod;
+
+/// Meaning of the do-not-disrupt annotation of a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DoNotDisrupt {
+    /// Not protected.
+    Unset,
+    /// Protected for ever.
+    Always,
+    /// Protected for a while after its start.
+    For(GoDuration),
+    /// The value means nothing, so it is ignored, but the user should hear of it.
+    Invalid,
+}
+
+impl DoNotDisrupt {
+    /// Reads the annotation's value.
+    pub fn parse(value: Option<&str>) -> Self {
+        match value {
+            None => Self::Unset,
+            Some("true") => Self::Always,
+            Some(text) => match GoDuration::from_str(text) {
+                Ok(window) if window > GoDuration::ZERO => Self::For(window),
+                Ok(_) | Err(_) => Self::Invalid,
+            },
+        }
+    }
+}
+
+impl Pod {
+    /// Meaning of its do-not-disrupt annotation.
+    pub fn do_not_disrupt(&self) -> DoNotDisrupt {
+        let annotations = &self.shape.annotations;
+        let value = annotations.get(labels::DO_NOT_DISRUPT_ANNOTATION);
+        DoNotDisrupt::parse(value.map(String::as_str))
+    }
+
+    /// Protected from disruption at this moment.
+    pub fn is_protected(&self, now: Timestamp) -> bool {
+        match self.do_not_disrupt() {
+            DoNotDisrupt::Unset | DoNotDisrupt::Invalid => false,
+            DoNotDisrupt::Always => true,
+            DoNotDisrupt::For(window) => self
+                .started_at
+                .is_none_or(|start| now.duration_since(start) < window.to_signed_duration()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn do_not_disrupt_takes_true_and_positive_durations() {
+        let hour = GoDuration::from_seconds(3600);
+        for (value, expected) in [
+            (None, DoNotDisrupt::Unset),
+            (Some("true"), DoNotDisrupt::Always),
+            (Some("1h"), DoNotDisrupt::For(hour)),
+            (Some("0s"), DoNotDisrupt::Invalid),
+            (Some("-1h"), DoNotDisrupt::Invalid),
+            (Some("yes"), DoNotDisrupt::Invalid),
+        ] {
+            assert_eq!(DoNotDisrupt::parse(value), expected, "{value:?}");
+        }
+    }
+}
