@@ -16,7 +16,7 @@ use super::Ledger;
 use super::outcome::OutcomeId;
 use super::record::{NodeOutcome, Record};
 use super::subject::Subject;
-use gate::Gate;
+use gate::NodeGate;
 use steps::steps_of;
 
 /// Most steps told.
@@ -132,8 +132,8 @@ impl Why {
 }
 
 fn funnel_of(node: &NodeOutcome) -> Vec<ScanGate> {
-    let stop = Gate::of(node.outcome);
-    let gates = Gate::ALL.iter().map(|gate| {
+    let stop = NodeGate::of(node.outcome);
+    let gates = NodeGate::ALL.iter().map(|gate| {
         let result = match stop.map(|stop| gate.cmp(&stop)) {
             None | Some(Ordering::Less) => "passed",
             Some(Ordering::Equal) => "stopped",

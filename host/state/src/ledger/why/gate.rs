@@ -8,7 +8,7 @@ use crate::ledger::outcome::OutcomeId;
 
 /// A stage of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Gate {
+pub(super) enum NodeGate {
     Managed,
     NoCommand,
     Ready,
@@ -26,7 +26,7 @@ pub(super) enum Gate {
     Gain,
 }
 
-impl Gate {
+impl NodeGate {
     /// In the order in which a scan asks.
     pub(super) const ALL: [Self; 15] = [
         Self::Managed,
