@@ -8,7 +8,7 @@ use controllers::rbac::{RULES, ResourceAttributes, Role};
 use http::Request as HttpRequest;
 use k8s_openapi::api::core::v1::Node;
 use kube::Client;
-use kube::api::Api;
+use kube::api::{Api, Patch, PatchParams};
 use kube::client::Body;
 use serde_json::json;
 use sim::SimulatedClock;
@@ -120,4 +120,28 @@ async fn simulated_nodes_come_and_go_with_the_rights_of_practice() {
     for resource in ["nodes", "nodes/status"] {
         check(Role::Practice, resource, &asked);
     }
+}
+
+#[tokio::test]
+async fn a_node_that_becomes_ready_does_not_bring_back_a_taint_that_went_meanwhile() {
+    let (client, _) = client();
+    let api: Api<Node> = Api::all(client.clone());
+    let now = SimulatedClock::virtual_time().now();
+    let nodes = SimulatedNodes::new(client, "blue", Practice::default(), now);
+    let taint = json!({"key": "karpenter.sh/unregistered", "effect": "NoExecute"});
+    let node = json!({"metadata": {"name": "a"}, "spec": {"taints": [taint]}});
+    let node: Node = serde_json::from_value(node).unwrap();
+    nodes
+        .apply(vec![Step::Register(Box::new(node))])
+        .await
+        .unwrap();
+    let seen = api.get("a").await.unwrap();
+    let opened = Patch::Merge(json!({"spec": {"taints": null}}));
+    api.patch("a", &PatchParams::default(), &opened)
+        .await
+        .unwrap();
+    let late = vec![Step::BecomeReady(Box::new(seen))];
+    nodes.apply(late).await.unwrap();
+    let taints = api.get("a").await.unwrap().spec.unwrap().taints;
+    assert_eq!(taints.unwrap_or_default(), []);
 }

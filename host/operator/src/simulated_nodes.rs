@@ -240,10 +240,17 @@ impl SimulatedNodes {
             Step::BecomeReady(node) => {
                 let name = node.name_any();
                 let taints = node.spec.as_ref().and_then(|spec| spec.taints.clone());
-                let patch = json!({"spec": {"taints": taints}});
-                self.nodes
+                // Taints are one list: written over a Node that changed since, it would bring back what others took off.
+                let seen = json!({"resourceVersion": node.metadata.resource_version});
+                let patch = json!({"metadata": seen, "spec": {"taints": taints}});
+                let written = self
+                    .nodes
                     .patch(&name, &PatchParams::default(), &Patch::Merge(&patch))
-                    .await?;
+                    .await;
+                if is_status(&written, 409) {
+                    return Ok(());
+                }
+                written?;
                 self.write_status(&name, &json!({"status": node.status}))
                     .await
             }
@@ -337,6 +344,8 @@ fn keep_foreign_taints(present: &Node, ready: &mut Node) {
     if let Some(spec) = &mut ready.spec {
         spec.taints = Some(kept);
     }
+    let seen = &present.metadata.resource_version;
+    ready.metadata.resource_version.clone_from(seen);
 }
 
 fn is_status<T>(outcome: &kube::Result<T>, code: u16) -> bool {
