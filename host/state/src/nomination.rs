@@ -123,7 +123,7 @@ pub fn nominations<'a>(snapshot: &'a Snapshot, node: &StateNode) -> Vec<&'a Arc<
     for pod in nominated {
         takes(pod);
     }
-    waiting.retain(|pod| takes(*pod));
+    waiting.retain(|pod| takes(pod));
     waiting
 }
 

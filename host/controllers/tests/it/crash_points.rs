@@ -37,9 +37,12 @@ const CALLS_OF_A_START: u64 = 40;
 
 const CLASS_IS_READY_SECONDS: u64 = 8;
 const SETTLES_SECONDS_MAX: u64 = 900;
-/// Longer than two passes of garbage collection and what EC2 lists late, and than a launch template that nobody knows
-/// is left alone: five minutes until the account is asked, one of grace, and one or two sweeps.
-const REST_SECONDS: u64 = 540;
+/// Longer than two passes of garbage collection and what EC2 lists late.
+const REST_SECONDS: u64 = 260;
+/// How long a launch template that nobody knows may stay: until the account is asked, five minutes, a moment of grace,
+/// and sweeps that fail. Those of dry runs come and go meanwhile.
+const TEMPLATE_SECONDS_MAX: u64 = 900;
+const TEMPLATES_LOOKED_AT_EVERY_SECONDS: u64 = 10;
 
 /// What one world is like.
 #[derive(Debug, Clone)]
@@ -172,14 +175,6 @@ impl Region {
             .iter()
             .filter_map(|it| it["status"]["providerID"].as_str())
             .collect();
-        let templates = DescribeLaunchTemplatesInput::builder().build().unwrap();
-        let templates = loop {
-            // The account may fail or be out of breath for us, too.
-            match ec2.describe_launch_templates(templates.clone()).await {
-                Ok(answer) => break answer.launch_templates().len(),
-                Err(_) => tokio::time::sleep(Duration::from_secs(1)).await,
-            }
-        };
         let counts = BTreeMap::from([
             ("claims ever created", self.created.len()),
             ("claims", claims.len()),
@@ -200,13 +195,30 @@ impl Region {
         }
         for (what, count) in [
             ("terminations", size(ec2.terminations())),
-            ("launch templates", templates),
+            ("launch templates", self.templates_left().await),
         ] {
             if count != 0 {
                 faults.push(format!("{what}: {count}"));
             }
         }
         faults
+    }
+
+    /// Launch templates of which there is never a moment without.
+    async fn templates_left(&self) -> usize {
+        let mut left = 0;
+        for _ in 0..TEMPLATE_SECONDS_MAX / TEMPLATES_LOOKED_AT_EVERY_SECONDS {
+            let every = DescribeLaunchTemplatesInput::builder().build().unwrap();
+            // The account may fail or be out of breath for us, too.
+            if let Ok(answer) = self.world.ec2().describe_launch_templates(every).await {
+                left = answer.launch_templates().len();
+                if left == 0 {
+                    break;
+                }
+            }
+            tokio::time::sleep(Duration::from_secs(TEMPLATES_LOOKED_AT_EVERY_SECONDS)).await;
+        }
+        left
     }
 }
 

@@ -146,7 +146,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-impl<'a> Parser<'a> {
+impl Parser<'_> {
     fn member(&mut self) -> ParseResult {
         let mut of = self.primary()?;
         loop {

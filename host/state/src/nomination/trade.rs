@@ -68,7 +68,7 @@ fn told_late<'a>(nodes: &[Opening<'a>]) -> Vec<(usize, &'a Arc<Pod>)> {
     let mut late: Vec<_> = nodes.iter().enumerate().flat_map(of_node).collect();
     let mut counts: BTreeMap<Option<SpreadGroup<'_>>, usize> = BTreeMap::new();
     for (_, pod) in &late {
-        *counts.entry(spread_group(*pod)).or_default() += 1;
+        *counts.entry(spread_group(pod)).or_default() += 1;
     }
     late.sort_by_cached_key(|(number, pod)| {
         let many = counts.get(&spread_group(pod)).copied();
@@ -280,7 +280,7 @@ impl<'a> Opening<'a> {
         let mut pods = self.pods.clone();
         pods.sort_by_key(|it| queue_key(it));
         let mut seen = BTreeSet::new();
-        pods.retain(|it| spread_group(*it).is_some_and(|group| !seen.insert(group)));
+        pods.retain(|it| spread_group(it).is_some_and(|group| !seen.insert(group)));
         pods
     }
 

@@ -7,7 +7,7 @@ use super::row_facts::RowFacts;
 use super::{Evaluation, ITEM_BYTES};
 use std::rc::Rc;
 
-impl<'a, 's, F: RowFacts> Evaluation<'a, 's, F> {
+impl<'a, F: RowFacts> Evaluation<'a, '_, F> {
     pub(super) fn is_in(&mut self, parts: &'a [RuleNode<F::Variable>; 2]) -> Evaluated<'a> {
         let [value, list] = self.both(parts)?;
         if matches!(list, Value::Entries(_)) {

@@ -11,7 +11,7 @@ const LEVELS: [&[&str]; 3] = [
     &["*", "/", "%"],
 ];
 
-impl<'a> Parser<'a> {
+impl Parser<'_> {
     pub(super) fn conditional(&mut self) -> ParseResult {
         let condition = self.any()?;
         let at = self.at();
