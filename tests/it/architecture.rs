@@ -8,10 +8,14 @@ use tests::workspace_root;
 /// The heading of the table of where to change what.
 const TABLE: &str = "| I want to change |";
 
+fn is_rust(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|it| it == "rs")
+}
+
 /// The Rust files that a text names between backticks, and the other paths among them, by which those are read.
 fn paths(text: &str) -> impl Iterator<Item = &str> {
     let quoted = text.split('`').skip(1).step_by(2);
-    quoted.filter(|it| it.ends_with(".rs") || it.contains('/'))
+    quoted.filter(|it| is_rust(it) || it.contains('/'))
 }
 
 /// Where a path of a cell leads: from the root, or from the file or folder named last, from the folder of that file,
@@ -40,7 +44,7 @@ fn faults(row: &str) -> Vec<String> {
     for path in paths(cell) {
         match led_to(path, last.as_deref()) {
             Some(found) => last = Some(found),
-            None if path.ends_with(".rs") => faults.push(format!("{path} in {row}")),
+            None if is_rust(path) => faults.push(format!("{path} in {row}")),
             None => {}
         }
     }
@@ -63,7 +67,7 @@ fn prose_names_files_that_are_there() {
     let text = fs::read_to_string(workspace_root().join("ARCHITECTURE.md")).unwrap();
     let (prose, _) = text.split_once(TABLE).unwrap();
     let sources = rust_files(&workspace_root());
-    let named: Vec<&str> = paths(prose).filter(|it| it.ends_with(".rs")).collect();
+    let named: Vec<&str> = paths(prose).filter(|it| is_rust(it)).collect();
     assert!(named.len() > 15, "{named:?}");
     let is_there = |path: &&&str| sources.iter().any(|it| it.ends_with(path));
     let dead: Vec<_> = named.iter().filter(|it| !is_there(it)).collect();

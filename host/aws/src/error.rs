@@ -249,8 +249,10 @@ fn unauthorized(text: &str) -> (&'static str, &'static str) {
 mod tests {
     use super::*;
 
+    type IsOfClass = fn(&ApiError) -> bool;
+
     /// Every word that a row of the table may have, with the function that it stands for.
-    const CLASSES: [(&str, fn(&ApiError) -> bool); 8] = [
+    const CLASSES: [(&str, IsOfClass); 8] = [
         ("ice", |error| is_unfulfillable(&error.code)),
         ("missing", is_not_found),
         ("exists", is_already_exists),

@@ -177,7 +177,7 @@ fn on_type<'a>(
         return Ok(Cow::Borrowed(shape));
     }
     let settled = capacity::settle(name, info, shape, expressions)?;
-    Ok(Cow::Owned(shape.settled(settled)))
+    Ok(Cow::Owned(shape.settled(&settled)))
 }
 
 fn describe(

@@ -99,7 +99,7 @@ impl ClassShape {
     }
 
     /// As it is on one type, on which the expressions come to this.
-    pub(super) fn settled(&self, on_type: SettledKubelet) -> Self {
+    pub(super) fn settled(&self, on_type: &SettledKubelet) -> Self {
         let mut shape = self.with_max_pods(on_type.max_pods);
         shape.kubelet = shape.kubelet.with_amounts(&on_type.amounts);
         shape

@@ -79,7 +79,7 @@ pub(super) fn decide(kind: InterruptionKind, observed: &Observed) -> Decided {
 /// Whether the instance runs, of which the notice says that it does not any more.
 fn is_belied(kind: InterruptionKind, instance: Option<&Launched>) -> bool {
     let is_stop = kind == InterruptionKind::InstanceStopped;
-    instance.is_some_and(|it| !it.is_terminating && !(is_stop && it.is_stopped))
+    instance.is_some_and(|it| !(it.is_terminating || is_stop && it.is_stopped))
 }
 
 #[cfg(test)]

@@ -126,13 +126,13 @@ mod tests {
             "type": "Ready", "status": ready, "reason": "R", "message": "m",
             "lastTransitionTime": "2026-01-01T00:00:00Z",
         });
-        let mut class = Ec2NodeClass::default();
-        class.metadata = serde_json::from_value(json!({
-            "name": "d", "generation": 1, "deletionTimestamp": deleted_at,
-        }))
-        .unwrap();
-        class.status = Some(serde_json::from_value(json!({"conditions": [condition]})).unwrap());
-        class
+        let metadata = json!({"name": "d", "generation": 1, "deletionTimestamp": deleted_at});
+        let status = json!({"conditions": [condition]});
+        Ec2NodeClass {
+            metadata: serde_json::from_value(metadata).unwrap(),
+            status: Some(serde_json::from_value(status).unwrap()),
+            ..Ec2NodeClass::default()
+        }
     }
 
     fn told(after: &NodePool, condition: &str) -> String {

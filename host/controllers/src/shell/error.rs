@@ -49,8 +49,9 @@ impl ReconcileError {
                 Some(409 | 429) => ErrorClass::Retry,
                 Some(_) | None => ErrorClass::Fault,
             },
-            Self::Provider(CloudProviderError::NotYet { .. }) => ErrorClass::Retry,
-            Self::Refused(_) => ErrorClass::Retry,
+            Self::Provider(CloudProviderError::NotYet { .. }) | Self::Refused(_) => {
+                ErrorClass::Retry
+            }
             Self::Provider(_) | Self::Panicked => ErrorClass::Fault,
             Self::Encode(_) | Self::Terminal(_) => ErrorClass::Terminal,
         }

@@ -18,7 +18,6 @@ use state::Event;
 use state::ledger::OutcomeId;
 
 use super::*;
-use crate::candidate::Blocked;
 use crate::history::History;
 use crate::hooks::{
     AllowAnswer, BudgetRound, BudgetsHook, ConsolidationHook, ConsolidationRound, DeclaredBudgets,

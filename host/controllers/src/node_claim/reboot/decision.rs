@@ -254,7 +254,7 @@ mod tests {
     }
 
     /// A node that is not Ready, fenced or not, in this boot, with these labels.
-    fn node(is_fenced: bool, is_ready: bool, boot: &str, labels: &Value) -> Option<Arc<Node>> {
+    fn node(is_fenced: bool, is_ready: bool, boot: &str, labels: &Value) -> Arc<Node> {
         let mut node = observed(&json!({}), "", &json!(boot)).node.unwrap();
         let changed = Arc::make_mut(&mut node);
         if !is_fenced {
@@ -264,7 +264,7 @@ mod tests {
         let ready = json!([{"type": "Ready", "status": if is_ready { "True" } else { "False" }}]);
         let status = changed.status.get_or_insert_default();
         status.conditions = serde_json::from_value(ready).unwrap();
-        Some(node)
+        node
     }
 
     /// The step of a claim that is to reboot since midnight, at minutes past it.
@@ -283,9 +283,14 @@ mod tests {
     fn a_node_is_fenced_then_the_cloud_is_asked_for_five_minutes() {
         let noted = json!({labels::REBOOT_PRE_BOOT_ID_ANNOTATION: "one"});
         let unclear = json!({labels::REBOOT_TERMINATION_GRACE_PERIOD_ANNOTATION: "long"});
-        let in_boot = |boot| node(true, false, boot, &json!({}));
+        let in_boot = |boot| Some(node(true, false, boot, &json!({})));
         let cases = [
-            (json!({}), node(false, true, "one", &json!({})), 1, "Fence"),
+            (
+                json!({}),
+                Some(node(false, true, "one", &json!({}))),
+                1,
+                "Fence",
+            ),
             (unclear, in_boot("one"), 1, "Fail(Invalid"),
             (json!({}), None, 5, "Wait"),
             (json!({}), None, 6, "Fail(Lost"),
@@ -310,13 +315,13 @@ mod tests {
         let cases = [
             (None, 20, "Wait"),
             (None, 21, "Fail(Lost"),
-            (node(true, false, "one", &json!({})), 20, "Wait"),
-            (node(true, false, "one", &json!({})), 21, "Fail(Lost"),
+            (Some(node(true, false, "one", &json!({}))), 20, "Wait"),
+            (Some(node(true, false, "one", &json!({}))), 21, "Fail(Lost"),
             // Somebody says again that it takes pods.
-            (node(true, true, "one", &initialized), 1, "Issued"),
-            (node(true, true, "two", &json!({})), 21, "Unfence"),
-            (node(false, false, "two", &json!({})), 20, "Wait"),
-            (node(false, true, "two", &json!({})), 21, "Succeed"),
+            (Some(node(true, true, "one", &initialized)), 1, "Issued"),
+            (Some(node(true, true, "two", &json!({}))), 21, "Unfence"),
+            (Some(node(false, false, "two", &json!({}))), 20, "Wait"),
+            (Some(node(false, true, "two", &json!({}))), 21, "Succeed"),
         ];
         for (node, minutes, expected) in cases {
             let told = step(&noted, ISSUED, node.clone(), minutes);

@@ -115,6 +115,13 @@ pub(super) fn hold_invariants(
 /// of one story in so many.
 const STORIES_HELD: usize = if cfg!(debug_assertions) { 4 } else { 1 };
 
+/// What is told of a node that is no candidate.
+fn told_of<'a>(decision: &'a Decision, node: &str) -> Vec<&'a str> {
+    let blocked = decision.blocked.iter();
+    let of_node = blocked.filter(|it| it.node.as_deref() == Some(node));
+    of_node.filter_map(|it| it.message.as_deref()).collect()
+}
+
 fn play(file: &str, story: &Story, holds_invariants: bool) {
     let about = format!("{file}: {}", story.story);
     let mut world = world_of(story);
@@ -154,9 +161,7 @@ fn play(file: &str, story: &Story, holds_invariants: bool) {
         );
     }
     for (node, words) in &story.events {
-        let is_of_node = |it: &&Blocked| it.node.as_ref() == Some(node);
-        let told = decision.blocked.iter().filter(is_of_node);
-        let told: Vec<&str> = told.filter_map(|it| it.message.as_deref()).collect();
+        let told = told_of(&decision, node);
         let is_told = told.iter().any(|it| it.contains(words));
         assert!(is_told, "{about}: {node}: {told:?}");
     }
