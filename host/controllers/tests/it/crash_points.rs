@@ -381,6 +381,10 @@ fn play(case: &Case, deaths: &[Death]) -> Played {
             region.pass(1).await;
         }
         played.calls = region.process.calls();
+        if death.is_some() {
+            // One that was to die and came through would do so at rest, with nobody to follow it.
+            region.restart(None);
+        }
         region.pass(REST_SECONDS).await;
         played.faults.extend(region.faults().await);
         played
