@@ -345,6 +345,31 @@ fn a_module_that_takes_long_to_compile_is_given_up() {
     check_default_decides(&host, "compile bomb");
 }
 
+/// Whoever waits for a compiler of its own must not be given a share of the slow one's work.
+#[test]
+fn what_is_slow_to_compile_holds_up_no_other_that_is_being_compiled() {
+    let waiting = |compile_millis, function_bytes_max| {
+        PolicyHost::new(Limits {
+            compile: std::time::Duration::from_millis(compile_millis),
+            function_bytes_max,
+            ..Limits::default()
+        })
+        .unwrap()
+    };
+    let host = waiting(10_000, Limits::default().function_bytes_max);
+    let careless = waiting(1, usize::MAX);
+    let good = module("good", "rank", crate::support::component("default-rank"));
+    let bomb = module("bomb", "rank", crate::guests::compile_bomb());
+    std::thread::scope(|scope| {
+        let compiling = scope.spawn(|| host.apply(&good));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let status = careless.apply(&bomb);
+        assert_eq!(status.reason, "CompileTimeout", "{status:?}");
+        let status = compiling.join().unwrap();
+        assert_eq!(status.state, BindingState::Ready, "{status:?}");
+    });
+}
+
 #[test]
 fn a_function_that_would_keep_a_compiler_busy_is_refused_unseen() {
     let host = host();
