@@ -12,9 +12,10 @@ use tests::served::Served;
 use tests::{mortise, workspace_root};
 
 /// Every flag, with a value that is not its default.
-const CHANGED: [(&str, &str); 44] = [
+const CHANGED: [(&str, &str); 46] = [
     ("cloud", "simulated"),
     ("seed", "2"),
+    ("zones", "us-east-1a"),
     ("boot", "3s"),
     ("termination", "2s"),
     ("cluster-name", "blue"),
@@ -23,6 +24,7 @@ const CHANGED: [(&str, &str); 44] = [
     ("eks-control-plane", "true"),
     ("disable-dry-run", "true"),
     ("isolated-vpc", "true"),
+    ("enable-zonal-shift", "true"),
     ("vm-memory-overhead-percent", "0.1"),
     ("reserved-enis", "1"),
     ("aws-feature-gates", "NodeClassCEL=true"),

@@ -75,6 +75,23 @@ async fn what_the_role_may_not_do_is_named_with_what_comes_of_it() {
     }
 }
 
+#[tokio::test]
+async fn zonal_shifts_that_cannot_be_asked_for_are_named_with_the_action() {
+    let Some(moto) = Moto::start() else {
+        return;
+    };
+    let rig = Rig::new(&moto, ("testing", "testing")).await;
+    let cluster = aws::describe_cluster(&rig.clients, "demo").await.unwrap();
+    assert!(cluster.arn.is_some(), "{cluster:?}");
+    rig.provider.learn(|it| {
+        it.enable_zonal_shift = true;
+        it.learn(cluster);
+    });
+    let error = rig.provider.shifted_zones().await.unwrap_err();
+    let action = "arc-zonal-shift:GetManagedResource";
+    assert!(error.to_string().contains(action), "{error}");
+}
+
 async fn seen(rig: &Rig) -> Seen {
     rig.provider.hydrate().await.unwrap();
     let term = CapacityReservationSelectorTerm {

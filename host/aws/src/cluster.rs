@@ -14,6 +14,8 @@ use crate::sdk::SdkClients;
 /// A cluster as EKS describes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DescribedCluster {
+    /// Its ARN.
+    pub arn: Option<String>,
     /// URL of the API server.
     pub endpoint: Option<String>,
     /// Minor-precise, such as `1.33`.
@@ -34,6 +36,7 @@ pub async fn describe_cluster(
     let described = cluster.map(|cluster| {
         let network = cluster.kubernetes_network_config;
         DescribedCluster {
+            arn: cluster.arn,
             endpoint: cluster.endpoint,
             version: cluster.version,
             service_cidr: network.and_then(|it| it.service_ipv4_cidr.or(it.service_ipv6_cidr)),
@@ -46,6 +49,7 @@ impl AwsOptions {
     /// Takes over what EKS said, save for what a setting says. What EKS leaves out stays as it was.
     pub fn learn(&mut self, cluster: DescribedCluster) {
         let DescribedCluster {
+            arn,
             endpoint,
             version,
             service_cidr,
@@ -60,6 +64,9 @@ impl AwsOptions {
         if let Some(range) = given(service_cidr) {
             self.cluster_cidr = Some(range);
         }
+        if let Some(arn) = given(arn) {
+            self.cluster_arn = Some(arn);
+        }
     }
 }
 
@@ -70,6 +77,7 @@ mod tests {
     #[test]
     fn settings_win_over_what_eks_says_and_silence_changes_nothing() {
         let told = DescribedCluster {
+            arn: Some("arn:aws:eks:us-east-1:123456789012:cluster/demo".to_owned()),
             endpoint: Some("https://eks.example".to_owned()),
             version: Some("1.34".to_owned()),
             service_cidr: Some("fd00::/108".to_owned()),
@@ -93,6 +101,7 @@ mod tests {
             let got = (known.cluster_endpoint, known.kubernetes_version);
             assert_eq!((got.0.as_str(), got.1.as_str()), want);
             assert_eq!(options.cluster_cidr.as_deref(), Some("fd00::/108"));
+            assert_eq!(options.cluster_arn, told.arn);
             let before = options.clone();
             options.learn(DescribedCluster::default());
             assert_eq!(options, before);

@@ -63,7 +63,7 @@ use aws_smithy_types::DateTime;
 
 use crate::cache::lock;
 use crate::error::LAUNCH_TEMPLATE_NAME_NOT_FOUND;
-use crate::seam::{ApiError, ApiResult, Ec2Api, PricingApi, SsmApi};
+use crate::seam::{ApiError, ApiResult, Ec2Api, PricingApi, SsmApi, ZonalShift, ZonalShiftApi};
 use crate::tags::tag_value;
 
 pub(crate) const ZONES: [&str; 2] = ["us-east-1a", "us-east-1b"];
@@ -82,6 +82,8 @@ pub(crate) struct FakeState {
     pub(crate) profiles: BTreeMap<String, String>,
     pub(crate) profile_paths: BTreeMap<String, String>,
     pub(crate) reservations: Vec<CapacityReservation>,
+    /// As ARC has applied them.
+    pub(crate) shifts: Vec<ZonalShift>,
     /// What DescribePlacementGroups is refused with.
     pub(crate) no_placement_groups: Option<ApiError>,
     pub(crate) fleets: Vec<CreateFleetInput>,
@@ -158,12 +160,15 @@ impl FakeAws {
     }
 }
 
+fn zone_id(zone: &str) -> String {
+    zone.replace("us-east-1", "use1-az-")
+}
+
 pub(crate) fn subnet(id: &str, zone: &str, free: i32) -> Subnet {
-    let zone_id = zone.replace("us-east-1", "use1-az-");
     Subnet::builder()
         .subnet_id(id)
         .availability_zone(zone)
-        .availability_zone_id(zone_id)
+        .availability_zone_id(zone_id(zone))
         .available_ip_address_count(free)
         .tags(Tag::builder().key("team").value("a").build())
         .build()
@@ -259,6 +264,7 @@ fn instance(
         .placement(
             Placement::builder()
                 .set_availability_zone(request.availability_zone().map(str::to_owned))
+                .set_availability_zone_id(request.availability_zone().map(zone_id))
                 .build(),
         )
         .security_groups(GroupIdentifier::builder().group_id("sg-1").build())
@@ -634,6 +640,13 @@ impl SsmApi for FakeAws {
                 .parameter(Parameter::builder().value(value).build())
                 .build())
         })
+    }
+}
+
+#[async_trait]
+impl ZonalShiftApi for FakeAws {
+    async fn zonal_shifts(&self, _: &str) -> ApiResult<Vec<ZonalShift>> {
+        self.count("GetManagedResource", |state| Ok(state.shifts.clone()))
     }
 }
 

@@ -48,6 +48,8 @@ pub struct Instance {
     pub instance_type: String,
     /// Zone name.
     pub zone: String,
+    /// Zone id, where EC2 tells it.
+    pub zone_id: Option<String>,
     /// Image it booted.
     pub image_id: String,
     /// `spot`, `on-demand` or `reserved`.
@@ -95,6 +97,7 @@ impl Instance {
             id: instance.instance_id()?.to_owned(),
             instance_type: instance.instance_type()?.as_str().to_owned(),
             zone: placement?.availability_zone()?.to_owned(),
+            zone_id: placement?.availability_zone_id().map(str::to_owned),
             image_id: instance.image_id().unwrap_or_default().to_owned(),
             capacity_type: capacity_type(instance, is_reserved_enabled),
             capacity_reservation_id: instance.capacity_reservation_id().map(str::to_owned),
@@ -220,17 +223,24 @@ impl InstanceProvider {
         Ok(instance)
     }
 
+    /// The instance as last seen, if it was.
+    pub(crate) fn seen(&self, id: &str) -> Option<Instance> {
+        lock(&self.seen).get(id).cloned()
+    }
+
     /// The instance as last seen, or else as EC2 tells it now.
     pub async fn get_seen(&self, id: &str) -> Result<Instance, CloudProviderError> {
-        let seen = lock(&self.seen).get(id).cloned();
-        match seen {
+        match self.seen(id) {
             Some(instance) => Ok(instance),
             None => self.get(id).await,
         }
     }
 
-    /// All instances of the cluster, by id.
-    pub async fn list(&self) -> Result<Vec<Instance>, CloudProviderError> {
+    /// All instances of the cluster, by id. Those that are no longer told are forgotten, save `kept` ones.
+    pub(crate) async fn list(
+        &self,
+        kept: impl Fn(&Instance) -> bool,
+    ) -> Result<Vec<Instance>, CloudProviderError> {
         let cluster = format!("tag:{}", labels::EKS_CLUSTER_NAME_TAG);
         let filters = vec![
             filter("tag-key", [labels::NODEPOOL]),
@@ -256,7 +266,10 @@ impl InstanceProvider {
             .filter_map(|instance| Instance::from_ec2(instance, self.is_reserved_enabled))
             .map(|instance| (instance.id.clone(), instance))
             .collect();
-        lock(&self.seen).clone_from(&instances);
+        let mut seen = lock(&self.seen);
+        seen.retain(|_, instance| kept(instance));
+        seen.extend(instances.clone());
+        drop(seen);
         Ok(instances.into_values().collect())
     }
 

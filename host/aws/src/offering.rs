@@ -3,7 +3,7 @@
 //! Availability is a conjunction of facts told by others; nothing is decided here. Answers to `offering.go` and
 //! `base_resolver.go` in `pkg/providers/instancetype/offering` of the AWS provider.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use apis::ec2nodeclass::{CapacityReservation, CapacityReservationState};
 use apis::labels;
@@ -13,7 +13,7 @@ use scheduling::requirements::{Operator, Requirement, Requirements};
 
 use crate::capacity_reservation::CapacityReservationProvider;
 use crate::instance_type::base::Base;
-use crate::instance_type::shape::ClassShape;
+use crate::instance_type::shape::{ClassShape, ClassZone};
 use crate::interruption_history::InterruptionHistory;
 use crate::pricing::PricingProvider;
 use crate::unavailable_offerings::{OfferingName, UnavailableOfferings};
@@ -36,17 +36,34 @@ const MARKET: [&str; 2] = [labels::CAPACITY_TYPE_ON_DEMAND, labels::CAPACITY_TYP
 /// A class with the requirements of its markets, which all types share.
 pub(crate) struct Places<'a> {
     shape: &'a ClassShape,
+    /// Zones that traffic is shifted away from, by name.
+    shifted: BTreeSet<&'a str>,
     /// By zone, in the order of [`MARKET`].
     markets: BTreeMap<&'a str, [Requirements; 2]>,
 }
 
 impl<'a> Places<'a> {
-    pub(crate) fn of(shape: &'a ClassShape) -> Self {
+    pub(crate) fn of(shape: &'a ClassShape, sources: &OfferingSources<'_>) -> Self {
+        let is_shifted = |zone: &ClassZone| {
+            let zone_id = zone.zone_id.as_deref();
+            zone_id.is_some_and(|id| sources.unavailable.is_shifted(id, sources.now))
+        };
+        let shifted = shape.zones.iter().filter(|(_, zone)| is_shifted(zone));
         let markets = |zone: &str| MARKET.map(|capacity_type| market(shape, zone, capacity_type));
         let zones = shape.zones.keys().map(String::as_str);
         Self {
             shape,
+            shifted: shifted.map(|(name, _)| name.as_str()).collect(),
             markets: zones.map(|zone| (zone, markets(zone))).collect(),
+        }
+    }
+}
+
+impl Places<'_> {
+    fn unless_shifted(&self, zone: &str, offering: Offering) -> Offering {
+        Offering {
+            available: offering.available && !self.shifted.contains(zone),
+            ..offering
         }
     }
 }
@@ -71,13 +88,15 @@ pub(crate) fn offerings(
                     zone,
                     capacity_type,
                 };
-                offerings.push(market_offering(base, shape, sources, offered, requirements));
+                let offering = market_offering(base, shape, sources, offered, requirements);
+                offerings.push(places.unless_shifted(zone, offering));
             }
         }
     }
     let mine = |reservation: &&CapacityReservation| reservation.instance_type == base.name;
     for reservation in shape.reservations.iter().filter(mine) {
-        offerings.push(reserved_offering(base, shape, sources, reservation));
+        let offering = reserved_offering(base, shape, sources, reservation);
+        offerings.push(places.unless_shifted(&reservation.availability_zone, offering));
     }
     offerings
 }

@@ -42,6 +42,9 @@ pub struct AwsOptions {
     /// The VPC has no way to AWS's public endpoints: no price look-ups, prices are those of the built-in list
     #[arg(long, env = "ISOLATED_VPC", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
     pub isolated_vpc: bool,
+    /// Launch nothing in zones that ARC has shifted the cluster's traffic away from, and end nothing there
+    #[arg(long, env = "ENABLE_ZONAL_SHIFT", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
+    pub enable_zonal_shift: bool,
     /// Share of an instance's memory that the hypervisor and the OS take, until a node tells the truth
     #[arg(long, env = "VM_MEMORY_OVERHEAD_PERCENT", default_value_t = 0.075, value_parser = parse_share)]
     pub vm_memory_overhead_percent: f64,
@@ -68,6 +71,9 @@ pub struct AwsOptions {
     /// Whether EKS is to say the endpoint, because no setting does.
     #[arg(skip)]
     pub discovers_endpoint: bool,
+    /// ARN of the cluster, by which ARC knows it.
+    #[arg(skip)]
+    pub cluster_arn: Option<String>,
     /// Service CIDR of the cluster; AL2023 cannot boot without it.
     #[arg(skip)]
     pub cluster_cidr: Option<String>,

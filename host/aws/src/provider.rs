@@ -3,6 +3,8 @@
 //! Each method gathers, asks one part to decide, and returns; no rule lives here. Answers to Karpenter's
 //! `pkg/cloudprovider/cloudprovider.go` of the AWS provider.
 
+mod shifts;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -37,7 +39,7 @@ use crate::offering::OfferingSources;
 use crate::options::AwsOptions;
 use crate::placement_group::{PlacementGroup, PlacementGroupProvider};
 use crate::pricing::PricingProvider;
-use crate::seam::{Ec2Api, IamApi, PricingApi, SsmApi};
+use crate::seam::{Ec2Api, IamApi, PricingApi, SsmApi, ZonalShiftApi};
 use crate::security_group::SecurityGroupProvider;
 use crate::subnet::SubnetProvider;
 use crate::unavailable_offerings::{OfferingName, UnavailableOfferings};
@@ -56,16 +58,22 @@ pub struct AwsApis {
     pub ssm: Arc<dyn SsmApi>,
     /// Pricing.
     pub pricing: Arc<dyn PricingApi>,
+    /// Zonal shifts.
+    pub zonal_shift: Arc<dyn ZonalShiftApi>,
 }
 
 impl AwsApis {
     /// One implementor of all services.
-    pub fn of<T: Ec2Api + IamApi + SsmApi + PricingApi + 'static>(services: Arc<T>) -> Self {
+    pub fn of<T>(services: Arc<T>) -> Self
+    where
+        T: Ec2Api + IamApi + SsmApi + PricingApi + ZonalShiftApi + 'static,
+    {
         Self {
             ec2: Arc::<T>::clone(&services) as _,
             iam: Arc::<T>::clone(&services) as _,
             ssm: Arc::<T>::clone(&services) as _,
-            pricing: services,
+            pricing: Arc::<T>::clone(&services) as _,
+            zonal_shift: services,
         }
     }
 }
@@ -89,6 +97,7 @@ pub struct AwsProvider {
     instances: InstanceProvider,
     launcher: InstanceLauncher,
     dry_runs: DryRuns,
+    zonal_shift: Arc<dyn ZonalShiftApi>,
     metrics: AwsMetrics,
 }
 
@@ -100,6 +109,7 @@ impl AwsProvider {
             iam,
             ssm,
             pricing,
+            zonal_shift,
         } = apis;
         let ec2 = || Arc::clone(ec2);
         let metrics = AwsMetrics::default();
@@ -129,6 +139,7 @@ impl AwsProvider {
             ),
             launcher: InstanceLauncher::new(ec2(), &metrics),
             dry_runs: DryRuns::default(),
+            zonal_shift: Arc::clone(zonal_shift),
             metrics,
             options: RwLock::new(Arc::new(options)),
             clock,
@@ -345,12 +356,12 @@ impl CloudProvider for AwsProvider {
 
     async fn delete(&self, provider_id: &str) -> Result<(), CloudProviderError> {
         let id = parse_provider_id(provider_id)?;
-        let instance = match self.instances.get(id).await {
+        let instance = match self.instance(id).await {
             Err(error) if error.is_not_found() => {
                 self.reservations.gone(id);
                 return Err(error);
             }
-            instance => instance?,
+            instance => self.changeable(instance?)?,
         };
         if instance.capacity_type == labels::CAPACITY_TYPE_RESERVED
             && let Some(reservation) = &instance.capacity_reservation_id
@@ -383,12 +394,12 @@ impl CloudProvider for AwsProvider {
     }
 
     async fn get(&self, provider_id: &str) -> Result<Launched, CloudProviderError> {
-        let instance = self.instances.get(parse_provider_id(provider_id)?).await?;
+        let instance = self.instance(parse_provider_id(provider_id)?).await?;
         Ok(described(&instance))
     }
 
     async fn list(&self) -> Result<Vec<Launched>, CloudProviderError> {
-        let instances = self.instances.list().await?;
+        let instances = self.instances.list(|it| self.is_shifted(it)).await?;
         let running = instances.iter().filter_map(exposed);
         self.interruptions.listed(running, self.clock.now());
         Ok(instances.iter().map(described).collect())
@@ -537,7 +548,8 @@ impl CloudProvider for AwsProvider {
     }
 
     async fn tag(&self, node_claim: &NodeClaim) -> Result<(), CloudProviderError> {
-        let instance = self.instances.get(instance_id(node_claim)?).await?;
+        let instance = self.instance(instance_id(node_claim)?).await?;
+        let instance = self.changeable(instance)?;
         let status = node_claim.status.as_ref();
         let node_name = status.and_then(|status| status.node_name.clone());
         let mut tags = BTreeMap::from([
@@ -556,6 +568,10 @@ impl CloudProvider for AwsProvider {
             return Ok(());
         }
         self.instances.create_tags(&instance.id, &tags).await
+    }
+
+    async fn shifted_zones(&self) -> Result<BTreeSet<String>, CloudProviderError> {
+        self.ask_shifted_zones().await
     }
 
     fn repair_policies(&self) -> Vec<RepairPolicy> {

@@ -4,6 +4,7 @@
 //! both. No decision, default, retry or paging may live here. Answers to Karpenter's `pkg/aws/sdk.go`.
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
 use aws_sdk_ec2::operation::create_fleet::{CreateFleetInput, CreateFleetOutput};
 use aws_sdk_ec2::operation::create_launch_template::{
@@ -136,6 +137,22 @@ pub trait SqsApi: Send + Sync {
 
     /// Takes a message off the queue.
     async fn delete(&self, queue_url: &str, receipt: &str) -> ApiResult<()>;
+}
+
+/// Traffic is shifted away from a zone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ZonalShift {
+    /// Id of the zone, such as `use1-az4`.
+    pub away_from: String,
+    /// Until then at most; one that AWS itself began has no end of its own.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// The one operation of ARC in use. The SDK's own types would bring much that nobody reads.
+#[async_trait]
+pub trait ZonalShiftApi: Send + Sync {
+    /// The shifts that are applied to a cluster (arc-zonal-shift:GetManagedResource).
+    async fn zonal_shifts(&self, cluster_arn: &str) -> ApiResult<Vec<ZonalShift>>;
 }
 
 /// The EC2 operations in use.

@@ -9,6 +9,7 @@ mod node_class;
 mod placement_groups;
 mod relaunch;
 mod reservations;
+mod zonal_shift;
 
 use std::sync::{Arc, Mutex};
 

@@ -4,7 +4,7 @@
 //! which cached offerings notice that they are stale. Answers to Karpenter's
 //! `pkg/cache/unavailableofferings.go`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use jiff::{SignedDuration, Timestamp};
@@ -49,6 +49,8 @@ struct Marks {
     offerings: BTreeMap<UnavailableKey, Timestamp>,
     capacity_types: BTreeMap<String, Timestamp>,
     subnets: BTreeMap<String, Timestamp>,
+    /// By zone id.
+    shifts: BTreeMap<String, Timestamp>,
     refusals: BTreeMap<String, BTreeMap<(String, String), Vec<Timestamp>>>,
     sequences: BTreeMap<String, u64>,
     shared_sequence: u64,
@@ -97,6 +99,29 @@ impl UnavailableOfferings {
             .subnets
             .insert(subnet_id.to_owned(), after(now, UNAVAILABLE_TTL));
         marks.touch_all();
+    }
+
+    /// Takes over which zones traffic is shifted away from, by id, and until when.
+    pub(crate) fn shift(&self, zones: BTreeMap<String, Timestamp>) {
+        let mut marks = lock(&self.marks);
+        if marks.shifts != zones {
+            marks.shifts = zones;
+            marks.touch_all();
+        }
+    }
+
+    /// The ids of the zones that traffic is shifted away from.
+    pub(crate) fn shifted_zones(&self, now: Timestamp) -> BTreeSet<String> {
+        let marks = lock(&self.marks);
+        let shifts = marks.shifts.iter();
+        let lasting = shifts.filter(|(_, until)| **until > now);
+        lasting.map(|(zone_id, _)| zone_id.clone()).collect()
+    }
+
+    /// Whether traffic is shifted away from the zone of that id.
+    pub(crate) fn is_shifted(&self, zone_id: &str, now: Timestamp) -> bool {
+        let marks = lock(&self.marks);
+        marks.shifts.get(zone_id).is_some_and(|until| *until > now)
     }
 
     /// Drops what has expired.
@@ -194,10 +219,17 @@ impl Marks {
         for instance_type in expired {
             self.touch(&instance_type);
         }
-        let before = self.capacity_types.len() + self.subnets.len();
-        self.capacity_types.retain(|_, expires| *expires > now);
-        self.subnets.retain(|_, expires| *expires > now);
-        if self.capacity_types.len() + self.subnets.len() < before {
+        let mut has_expired = false;
+        for marks in [
+            &mut self.capacity_types,
+            &mut self.subnets,
+            &mut self.shifts,
+        ] {
+            let before = marks.len();
+            marks.retain(|_, expires| *expires > now);
+            has_expired |= marks.len() < before;
+        }
+        if has_expired {
             self.touch_all();
         }
         self.forget_refusals(now);

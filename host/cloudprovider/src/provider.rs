@@ -149,6 +149,11 @@ pub trait CloudProvider: Send + Sync {
         Ok(BTreeSet::new())
     }
 
+    /// Asks which zones traffic is shifted away from, by id. Nothing is launched, changed or ended there from then on.
+    async fn shifted_zones(&self) -> Result<BTreeSet<String>, CloudProviderError> {
+        Ok(BTreeSet::new())
+    }
+
     /// Whether a node whose Node object is there may register; pods stay away from it until it may. Answers to
     /// Karpenter's `NodeLifecycleHook.Registered`.
     async fn registrable(

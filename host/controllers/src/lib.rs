@@ -25,6 +25,7 @@ mod static_capacity;
 mod status_conditions;
 mod voluntary_disruption;
 mod watches;
+mod zonal_shift;
 
 pub use controllers::{ControllerActivity, Controllers, ControllersConfig, ControllersHooks};
 pub use observability::StateMetrics;

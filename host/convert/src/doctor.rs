@@ -320,21 +320,11 @@ fn settings(object: &Value, name: &str, found: &mut Vec<DoctorFinding>) {
         .into_iter()
         .flatten();
     for variable in containers.flat_map(|it| it["env"].as_array().into_iter().flatten()) {
-        let value = variable["value"].as_str().unwrap_or_default();
-        let (severity, what, fix) = match variable["name"].as_str().unwrap_or_default() {
-            "ENABLE_ZONAL_SHIFT" if value == "true" => (
-                Severity::Breaks,
-                "ENABLE_ZONAL_SHIFT=true: the controller does not start, because it would not leave the zone",
-                "turn it off",
-            ),
-            "DISABLE_CLUSTER_STATE_OBSERVABILITY" if value == "true" => (
-                Severity::Note,
-                "DISABLE_CLUSTER_STATE_OBSERVABILITY changes nothing",
-                "nothing",
-            ),
-            _ => continue,
-        };
-        found.push(finding(severity, name, what, fix));
+        if variable["name"] == "DISABLE_CLUSTER_STATE_OBSERVABILITY" && variable["value"] == "true"
+        {
+            let what = "DISABLE_CLUSTER_STATE_OBSERVABILITY changes nothing";
+            found.push(finding(Severity::Note, name, what, "nothing"));
+        }
     }
 }
 

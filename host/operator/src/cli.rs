@@ -117,6 +117,10 @@ pub(crate) struct ControllerArguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
+    /// Comma list of the simulated account's zones. Default: us-east-1a to us-east-1c
+    #[arg(long, value_name = "ZONES", value_delimiter = ',')]
+    pub(crate) zones: Vec<String>,
+
     /// Time that a simulated instance takes from its launch until its Node is Ready. Default: 22 to 54 s
     #[arg(long, value_name = "DURATION", value_parser = parse_span)]
     pub(crate) boot: Option<Duration>,

@@ -164,6 +164,7 @@ fn log_configuration(arguments: &ControllerArguments, settings: &Settings) {
     tracing::info!(
         cloud = ?arguments.cloud,
         seed = arguments.seed,
+        zones = ?arguments.zones,
         boot = ?arguments.boot,
         termination = ?arguments.termination,
         aws = ?aws_options(&arguments.options, String::new()),

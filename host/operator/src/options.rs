@@ -137,8 +137,6 @@ impl ProcessOptions {
 pub(crate) struct AcceptedOptions {
     #[arg(long, env = "KARPENTER_SERVICE", default_value = "", hide = true)]
     karpenter_service: String,
-    #[arg(long, env = "ENABLE_ZONAL_SHIFT", default_value = "", hide = true, num_args = 0..=1, default_missing_value = "true", value_parser = refuse_zonal_shift)]
-    enable_zonal_shift: String,
     #[arg(long, env = "ENABLE_PROFILING", default_value = "", hide = true, num_args = 0..=1)]
     enable_profiling: String,
     #[arg(long, env = "DISABLE_CONTROLLER_WARMUP", default_value = "", hide = true, num_args = 0..=1)]
@@ -167,13 +165,5 @@ pub(crate) fn parse_span(text: &str) -> Result<Duration, String> {
         // A rotation without a pause would leave the world no time.
         Ok(span) if !span.is_zero() => Ok(span),
         _ => Err(format!("`{text}` is no duration such as `10s` or `2m`")),
-    }
-}
-
-/// Whoever shifts traffic out of a zone counts on nothing being launched there.
-fn refuse_zonal_shift(text: &str) -> Result<String, String> {
-    match text {
-        "" | "false" => Ok(text.to_owned()),
-        _ => Err("zones under a zonal shift are not left out yet; leave it false".to_owned()),
     }
 }

@@ -83,8 +83,7 @@ const BY_HAND: [(&str, &str, &str); 13] = [
 ];
 
 /// Variables of Karpenter's chart that change nothing, with what the template makes of them.
-const ACCEPTED: [(&str, &str); 3] = [
-    ("ENABLE_ZONAL_SHIFT", "$settings.enableZonalShift"),
+const ACCEPTED: [(&str, &str); 2] = [
     ("KARPENTER_SERVICE", r#"(include "mortise.fullname" .)"#),
     (
         "LOG_ERROR_OUTPUT_PATHS",

@@ -36,10 +36,12 @@ const WRITES_AT_ONCE: usize = 16;
 const LOOK_AT_LEAST_EVERY: SignedDuration = SignedDuration::from_secs(30);
 
 /// How an account to practise with behaves; times that are not given are left to chance.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Practice {
     /// Source of all chance.
     pub(crate) seed: u64,
+    /// Zones with a subnet; those of the demo where none is named.
+    pub(crate) zones: Vec<String>,
     /// From the launch until the Node is Ready.
     pub(crate) boot: Option<Duration>,
     /// From TerminateInstances until the instance is gone, in whole seconds.
@@ -101,6 +103,9 @@ impl SimulatedNodes {
             cluster_name: cluster_name.to_owned(),
             ..Ec2Config::default()
         };
+        if !practice.zones.is_empty() {
+            config.zones = practice.zones;
+        }
         if let Some(boot) = practice.boot {
             // A third of it lies between the Node and its readiness, as on real machines.
             let [registers, ready] = [boot * 2 / 3, boot / 3].map(milliseconds);

@@ -78,6 +78,8 @@ struct AccountState {
     used: BTreeMap<market::CapacityPool, u32>,
     /// Pools that were emptied by hand until a moment.
     drained: BTreeMap<market::CapacityPool, Timestamp>,
+    /// Ends of zonal shifts, by zone id.
+    shifts: BTreeMap<String, Timestamp>,
     fleets: BTreeMap<String, fleet::FleetRecord>,
     reservations: BTreeMap<String, capacity::ReservationRecord>,
     buckets: throttle::TokenBuckets,
@@ -105,6 +107,7 @@ impl SimulatedEc2 {
             ending: BTreeSet::new(),
             used: BTreeMap::new(),
             drained: BTreeMap::new(),
+            shifts: BTreeMap::new(),
             fleets: BTreeMap::new(),
             reservations: capacity::reservations(&config),
             buckets: throttle::TokenBuckets::default(),
@@ -196,6 +199,11 @@ impl SimulatedEc2 {
     ) {
         let pool = market::CapacityPool::new(instance_type, zone, capacity);
         self.state().drained.insert(pool, until);
+    }
+
+    /// Shifts traffic away from the zone of that id until then.
+    pub fn shift_zone(&self, zone_id: &str, until: Timestamp) {
+        self.state().shifts.insert(zone_id.to_owned(), until);
     }
 
     /// Gives the two-minute notice to a spot instance now; false if it is none or ends already.

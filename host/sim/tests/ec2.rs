@@ -5,7 +5,7 @@
     reason = "a test that cannot set up its world has failed"
 )]
 
-use aws::seam::{ApiError, Ec2Api, IamApi, PricingApi, SsmApi};
+use aws::seam::{ApiError, Ec2Api, IamApi, PricingApi, SsmApi, ZonalShiftApi};
 use aws_sdk_ec2::operation::create_fleet::{CreateFleetInput, CreateFleetOutput};
 use aws_sdk_ec2::operation::create_launch_template::CreateLaunchTemplateInput;
 use aws_sdk_ec2::operation::describe_instance_status::DescribeInstanceStatusInput;
@@ -29,6 +29,7 @@ use aws_sdk_iam::operation::delete_instance_profile::DeleteInstanceProfileInput;
 use aws_sdk_pricing::operation::get_products::GetProductsInput;
 use aws_sdk_pricing::types::{Filter as PriceFilter, FilterType};
 use aws_sdk_ssm::operation::get_parameter::GetParameterInput;
+use jiff::SignedDuration;
 use sim::SimulatedClock;
 use sim::ec2::{
     Ec2Config, Ec2Faults, InstanceState, PlacementGroupSpec, PurchaseOption, SimulatedEc2,
@@ -588,4 +589,20 @@ async fn a_profile_with_a_role_is_not_deleted() {
         ec2.delete_instance_profile(input).await.unwrap_err().code,
         "DeleteConflict"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_zone_is_shifted_away_from_until_its_end() {
+    let clock = SimulatedClock::virtual_time();
+    let ec2 = SimulatedEc2::new(calm(), clock.clone());
+    let cluster = "arn:aws:eks:us-east-1:111122223333:cluster/mortise-demo";
+    assert_eq!(ec2.zonal_shifts(cluster).await.unwrap(), []);
+    let until = clock.now() + SignedDuration::from_secs(60);
+    ec2.shift_zone("use1-az4", until);
+    let shifts = ec2.zonal_shifts(cluster).await.unwrap();
+    assert_eq!(shifts.len(), 1);
+    assert_eq!(shifts[0].away_from, "use1-az4");
+    assert_eq!(shifts[0].expires_at, Some(until));
+    sleep(Duration::from_secs(61)).await;
+    assert_eq!(ec2.zonal_shifts(cluster).await.unwrap(), []);
 }

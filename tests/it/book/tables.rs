@@ -322,7 +322,15 @@ fn events_are_those_that_controllers_tell() {
 /// Actions of IAM that the table of the page of installing names.
 fn actions_of_the_table() -> BTreeSet<String> {
     let page = Page::read(Path::new("docs/install.md"));
-    let services = ["EC2", "IAM", "EKS", "SSM", "Pricing", "SQS"];
+    let services = [
+        "EC2",
+        "IAM",
+        "EKS",
+        "arc-zonal-shift",
+        "SSM",
+        "Pricing",
+        "SQS",
+    ];
     let mut actions = BTreeSet::new();
     for row in page.rows() {
         let service = row[0].split(',').next().unwrap_or_default();

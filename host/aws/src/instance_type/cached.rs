@@ -82,7 +82,7 @@ pub(super) fn build(
             interruptions: sources.interruptions.stamp(&base.name),
         })
         .collect();
-    let places = Places::of(shape);
+    let places = Places::of(shape, sources);
     let built = bases
         .iter()
         .zip(types)

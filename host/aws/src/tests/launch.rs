@@ -53,7 +53,10 @@ pub(super) async fn request(
     }
 }
 
-async fn launch(rig: &Rig, offerings: Vec<RankedOffering>) -> Result<Launched, CloudProviderError> {
+pub(super) async fn launch(
+    rig: &Rig,
+    offerings: Vec<RankedOffering>,
+) -> Result<Launched, CloudProviderError> {
     let class = rig.resolve(class()).await;
     let request = request(rig, &class, "one", offerings).await;
     rig.provider.create(request).await

@@ -33,6 +33,7 @@ use crate::shell::sync::lock;
 use crate::shell::work_queue::{BackOff, QueueState, WorkQueue};
 use crate::voluntary_disruption::VoluntaryDisruption;
 use crate::watches::{QueueName, Queues, Router};
+use crate::zonal_shift::ZonalShifts;
 
 /// Something that runs until it is dropped or its work is done.
 pub(super) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -179,6 +180,11 @@ impl Wiring {
             provider: self.measured("providers.instancetype.capacity"),
         };
         tasks.push(async move { capacities.run().await }.boxed());
+        let shifts = ZonalShifts {
+            shell: shell(),
+            provider: self.measured("zonalshift"),
+        };
+        tasks.push(async move { shifts.run().await }.boxed());
         if self.shell.settings.feature_gates.reserved_capacity {
             let reservations = CapacityReservations {
                 shell: shell(),
@@ -219,6 +225,7 @@ impl Wiring {
             ("interruption.instancestatus", true),
             ("instanceprofile.garbagecollection", true),
             ("providers.instancetype.capacity", true),
+            ("zonalshift", true),
             ("capacityreservation", gates.reserved_capacity),
             ("interruption", self.interruptions.is_some()),
             ("node.health", repairs),

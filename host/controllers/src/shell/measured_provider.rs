@@ -183,6 +183,10 @@ impl CloudProvider for MeasuredProvider {
         self.inner.expiring_reservations(ids).await
     }
 
+    async fn shifted_zones(&self) -> Result<BTreeSet<String>, CloudProviderError> {
+        self.inner.shifted_zones().await
+    }
+
     async fn resolve_node_class(
         &self,
         node_class: &Ec2NodeClass,

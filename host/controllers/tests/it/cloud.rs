@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use apis::conditions::Conditioned;
+use apis::ec2nodeclass::Subnet;
 use apis::resources::Resources;
 use apis::{Ec2NodeClass, NodeClaim, NodePool, RepairPolicy, labels};
 use cloudprovider::{
@@ -36,6 +37,10 @@ pub(crate) struct State {
     pub(crate) released: usize,
     /// Capacity reservations that end soon.
     pub(crate) expiring: BTreeSet<String>,
+    /// Ids of zones that traffic is shifted away from.
+    pub(crate) shifted: BTreeSet<String>,
+    /// The subnets of classes.
+    pub(crate) subnets: Vec<Subnet>,
     /// The instance profile of classes, and those that were said to be in use.
     pub(crate) profile: Option<String>,
     pub(crate) profiles_in_use: Option<BTreeSet<String>>,
@@ -381,6 +386,7 @@ impl CloudProvider for Cloud {
         });
         let mut status = resolved.status.unwrap_or_default();
         status.instance_profile = self.with(|state| state.profile.clone());
+        status.subnets = self.with(|state| state.subnets.clone());
         Ok(NodeClassStatus {
             status,
             annotations: self.with(|state| state.class_stamps.clone()),
@@ -406,6 +412,10 @@ impl CloudProvider for Cloud {
         ids: &BTreeSet<String>,
     ) -> Result<BTreeSet<String>, CloudProviderError> {
         Ok(self.with(|state| state.expiring.intersection(ids).cloned().collect()))
+    }
+
+    async fn shifted_zones(&self) -> Result<BTreeSet<String>, CloudProviderError> {
+        Ok(self.with(|state| state.shifted.clone()))
     }
 
     async fn registrable(&self, _: &NodeClaim) -> Result<Registrable, CloudProviderError> {

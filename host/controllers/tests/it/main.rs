@@ -35,3 +35,4 @@ mod state_metrics;
 mod static_pools;
 mod takeover;
 mod world;
+mod zonal_shifts;

@@ -26,11 +26,6 @@ fn each_thing_that_breaks_is_told_with_its_fix() {
              validation.webhook.karpenter.sh}}",
             "refuses every write",
         ),
-        (
-            "{apiVersion: apps/v1, kind: Deployment, metadata: {name: karpenter}, spec: {template: {spec: {containers: \
-             [{env: [{name: ENABLE_ZONAL_SHIFT, value: 'true'}]}]}}}}",
-            "turn it off",
-        ),
     ] {
         let told = told(text);
         assert!(

@@ -11,7 +11,7 @@ use crate::stack;
 use anyhow::{Context as _, bail};
 use aws::sdk::SdkClients;
 use aws::{AwsOptions, AwsProvider, MissingPermission, SqsInterruptionQueue};
-use cloudprovider::{Clock, InterruptionQueue};
+use cloudprovider::{Clock, CloudProvider as _, InterruptionQueue};
 use controllers::MinValuesPolicy;
 use k8s_openapi::apimachinery::pkg::version::Info;
 use std::sync::Arc;
@@ -64,6 +64,7 @@ pub(super) fn simulated_cloud(
 ) -> CloudParts {
     let practice = Practice {
         seed: arguments.seed,
+        zones: arguments.zones.clone(),
         boot: arguments.boot,
         termination: arguments.termination,
     };
@@ -114,6 +115,9 @@ pub(super) async fn aws_cloud(
             "nodes cannot join without the endpoint of the API server: set --cluster-endpoint (or CLUSTER_ENDPOINT); {failure}"
         );
     }
+    // Who asks for it counts on nothing being launched in a zone that is shifted away from.
+    let shifted = provider.shifted_zones().await;
+    shifted.context("zonal shifts (ENABLE_ZONAL_SHIFT) cannot be followed; register the cluster with ARC and allow the action, or leave the setting false")?;
     let queue_name = &arguments.options.cloud.interruption_queue;
     let interruptions = (!queue_name.is_empty()).then(|| {
         let queue = SqsInterruptionQueue::new(sqs, queue_name, Arc::clone(&provider));

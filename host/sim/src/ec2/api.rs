@@ -1,7 +1,7 @@
 //! The seam's traits: each method names its operation and hands the input to the state.
 
 use async_trait::async_trait;
-use aws::seam::{ApiResult, Ec2Api, IamApi, PricingApi, SsmApi};
+use aws::seam::{ApiResult, Ec2Api, IamApi, PricingApi, SsmApi, ZonalShift, ZonalShiftApi};
 use aws_sdk_ec2::operation::create_fleet::{CreateFleetInput, CreateFleetOutput};
 use aws_sdk_ec2::operation::create_launch_template::{
     CreateLaunchTemplateInput, CreateLaunchTemplateOutput,
@@ -303,6 +303,14 @@ impl IamApi for SimulatedEc2 {
 impl SsmApi for SimulatedEc2 {
     async fn get_parameter(&self, input: GetParameterInput) -> ApiResult<GetParameterOutput> {
         self.call("GetParameter", move |state| state.get_parameter(&input))
+            .await
+    }
+}
+
+#[async_trait]
+impl ZonalShiftApi for SimulatedEc2 {
+    async fn zonal_shifts(&self, _: &str) -> ApiResult<Vec<ZonalShift>> {
+        self.call("GetManagedResource", |state| Ok(state.zonal_shifts()))
             .await
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use aws::seam::{ApiError, ApiResult};
+use aws::seam::{ApiError, ApiResult, ZonalShift};
 use aws_sdk_ec2::operation::describe_security_groups::{
     DescribeSecurityGroupsInput, DescribeSecurityGroupsOutput,
 };
@@ -135,6 +135,17 @@ pub fn zone_id(region: &str, zone: &str) -> String {
 }
 
 impl AccountState {
+    /// The shifts that are in force.
+    pub(super) fn zonal_shifts(&self) -> Vec<ZonalShift> {
+        let now = self.clock.now();
+        let shifts = self.shifts.iter().filter(|(_, until)| **until > now);
+        let shifts = shifts.map(|(zone_id, until)| ZonalShift {
+            away_from: zone_id.clone(),
+            expires_at: Some(*until),
+        });
+        shifts.collect()
+    }
+
     pub(super) fn describe_subnets(
         &self,
         input: &DescribeSubnetsInput,

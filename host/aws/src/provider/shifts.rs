@@ -1,0 +1,68 @@
+//! Zones that ARC has shifted the cluster's traffic away from: asked for here, and what runs there is left as it is.
+//!
+//! What is offered there is `offering.rs`' to say. Answers to `pkg/providers/arczonalshift` of the AWS provider, which
+//! does not look at shifts that AWS itself begins, and keeps one that is cancelled beside another until its end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cloudprovider::CloudProviderError;
+use jiff::Timestamp;
+
+use super::AwsProvider;
+use crate::error::other;
+use crate::instance::Instance;
+use crate::seam::ZonalShift;
+
+impl AwsProvider {
+    pub(super) fn is_shifted(&self, instance: &Instance) -> bool {
+        let zone_id = instance.zone_id.as_deref();
+        zone_id.is_some_and(|id| self.unavailable.is_shifted(id, self.clock.now()))
+    }
+
+    /// The instance as EC2 tells it now, and as last seen where what EC2 tells of its zone is not to be relied upon.
+    pub(super) async fn instance(&self, id: &str) -> Result<Instance, CloudProviderError> {
+        match self.instances.seen(id).filter(|it| self.is_shifted(it)) {
+            Some(seen) => Ok(seen),
+            None => self.instances.get(id).await,
+        }
+    }
+
+    /// An instance that may be changed: nothing is, in a zone that traffic is shifted away from.
+    pub(super) fn changeable(&self, instance: Instance) -> Result<Instance, CloudProviderError> {
+        if self.is_shifted(&instance) {
+            return Err(CloudProviderError::Other(format!(
+                "instance {} stays as it is while traffic is shifted away from its zone {} (ARC zonal shift)",
+                instance.id, instance.zone
+            )));
+        }
+        Ok(instance)
+    }
+
+    /// Asks ARC, where the settings say so, and takes over what it says.
+    pub(super) async fn ask_shifted_zones(&self) -> Result<BTreeSet<String>, CloudProviderError> {
+        let options = self.options();
+        if !options.enable_zonal_shift {
+            return Ok(BTreeSet::new());
+        }
+        let Some(arn) = &options.cluster_arn else {
+            return Err(CloudProviderError::Other(
+                "ENABLE_ZONAL_SHIFT needs the ARN of the cluster, which EKS does not tell (eks:DescribeCluster)"
+                    .to_owned(),
+            ));
+        };
+        let shifts = self.zonal_shift.zonal_shifts(arn).await;
+        let context = "asking ARC for zonal shifts (arc-zonal-shift:GetManagedResource)";
+        let shifts = shifts.map_err(|error| other(context, &error))?;
+        let mut until = BTreeMap::<String, Timestamp>::new();
+        for ZonalShift {
+            away_from,
+            expires_at,
+        } in shifts
+        {
+            let latest = until.entry(away_from).or_default();
+            *latest = (*latest).max(expires_at.unwrap_or(Timestamp::MAX));
+        }
+        self.unavailable.shift(until);
+        Ok(self.unavailable.shifted_zones(self.clock.now()))
+    }
+}
