@@ -594,7 +594,7 @@ async fn a_profile_with_a_role_is_not_deleted() {
 #[tokio::test(start_paused = true)]
 async fn a_zone_is_shifted_away_from_until_its_end() {
     let clock = SimulatedClock::virtual_time();
-    let ec2 = SimulatedEc2::new(calm(), clock.clone());
+    let ec2 = SimulatedEc2::new(calm(), clock);
     let cluster = "arn:aws:eks:us-east-1:111122223333:cluster/mortise-demo";
     assert_eq!(ec2.zonal_shifts(cluster).await.unwrap(), []);
     let until = clock.now() + SignedDuration::from_secs(60);

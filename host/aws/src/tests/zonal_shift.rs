@@ -1,8 +1,10 @@
 //! Zones that traffic is shifted away from: nothing is offered there, and nothing there is touched.
 
-use apis::{NodeClaim, labels};
+use std::collections::BTreeSet;
+
+use apis::{Ec2NodeClass, NodeClaim, labels};
 use aws_sdk_ec2::types::InstanceTypeInfo;
-use cloudprovider::{CloudProvider as _, CloudProviderError};
+use cloudprovider::{Clock as _, CloudProvider as _, CloudProviderError};
 use jiff::{SignedDuration, Timestamp};
 
 use super::catalogue::infos;
@@ -35,9 +37,8 @@ impl Rig {
         self.aws.edit(|state| state.shifts = shifts);
     }
 
-    fn in_seconds(&self, seconds: i64) -> Option<Timestamp> {
-        use cloudprovider::Clock as _;
-        Some(after(self.clock.now(), SignedDuration::from_secs(seconds)))
+    fn in_seconds(&self, seconds: i64) -> Timestamp {
+        after(self.clock.now(), SignedDuration::from_secs(seconds))
     }
 
     async fn shifted(&self) -> Vec<String> {
@@ -46,13 +47,13 @@ impl Rig {
     }
 
     /// Zones in which anything can be bought.
-    async fn zones_on_offer(&self, class: &apis::Ec2NodeClass) -> Vec<String> {
+    async fn zones_on_offer(&self, class: &Ec2NodeClass) -> Vec<String> {
         let types = self.types(class).await;
         let offerings = types.iter().flat_map(|it| &it.offerings);
         let zones = offerings
             .filter(|it| it.available)
-            .flat_map(|it| it.requirements.get(labels::TOPOLOGY_ZONE).any(0));
-        let zones: std::collections::BTreeSet<String> = zones.collect();
+            .filter_map(|it| it.requirements.get(labels::TOPOLOGY_ZONE).any(0));
+        let zones: BTreeSet<String> = zones.collect();
         zones.into_iter().collect()
     }
 }
@@ -62,7 +63,7 @@ async fn nothing_is_offered_in_a_shifted_zone_until_the_shift_ends() {
     let rig = rig();
     let class = rig.resolve(class()).await;
     assert_eq!(rig.zones_on_offer(&class).await, ZONES);
-    rig.shift(&[(SHIFTED, rig.in_seconds(60))]);
+    rig.shift(&[(SHIFTED, Some(rig.in_seconds(60)))]);
     assert_eq!(rig.shifted().await, [SHIFTED]);
     assert_eq!(rig.zones_on_offer(&class).await, ZONES[1..]);
     // Its end is known, whether or not ARC is asked again.
@@ -70,8 +71,8 @@ async fn nothing_is_offered_in_a_shifted_zone_until_the_shift_ends() {
     assert_eq!(rig.zones_on_offer(&class).await, ZONES);
     // The later end of two counts, and one without an end lasts until ARC says otherwise.
     rig.shift(&[
-        (SHIFTED, rig.in_seconds(600)),
-        (SHIFTED, rig.in_seconds(30)),
+        (SHIFTED, Some(rig.in_seconds(600))),
+        (SHIFTED, Some(rig.in_seconds(30))),
     ]);
     rig.shifted().await;
     rig.pass(300);
@@ -109,11 +110,13 @@ async fn what_runs_in_a_shifted_zone_stays_as_it_is() {
     let hidden = rig.aws.edit(|state| std::mem::take(&mut state.instances));
     assert!(rig.provider.list().await.unwrap().is_empty());
     assert_eq!(&rig.provider.get(id).await.unwrap().provider_id, id);
-    let mut claim = NodeClaim::default();
-    claim.status = Some(apis::NodeClaimStatus {
-        provider_id: Some(id.clone()),
-        ..apis::NodeClaimStatus::default()
-    });
+    let claim = NodeClaim {
+        status: Some(apis::NodeClaimStatus {
+            provider_id: Some(id.clone()),
+            ..apis::NodeClaimStatus::default()
+        }),
+        ..NodeClaim::default()
+    };
     let refusals = [
         rig.provider.delete(id).await,
         rig.provider.tag(&claim).await,
