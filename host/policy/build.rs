@@ -65,6 +65,8 @@ fn codes(components: Vec<PathBuf>) -> Result<Vec<Code>, Box<dyn Error>> {
 #[cfg(feature = "precompiled")]
 fn engine(target: &str) -> wasmtime::Result<Engine> {
     let mut config = guest_config::guest_config();
+    // One component after the other is compiled here, so that nobody is held up.
+    config.parallel_compilation(true);
     Engine::new(config.target(target)?)
 }
 

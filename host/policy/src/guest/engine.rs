@@ -4,9 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use wasmtime::{
-    Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Result,
-};
+use wasmtime::{Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Result};
 
 use crate::guest::guest_config::guest_config;
 use crate::guest::guest_state::CORE_INSTANCES_MAX;
@@ -29,22 +27,13 @@ pub(crate) fn engine(limits: &Limits) -> Result<Engine> {
     scanning
         .pagemap_scan(Enabled::Yes)
         .linear_memory_keep_resident(KEEP_RESIDENT_BYTES_SCANNED);
-    let pooled =
-        |pool| Engine::new(config().allocation_strategy(InstanceAllocationStrategy::Pooling(pool)));
+    let pooled = |pool| {
+        Engine::new(guest_config().allocation_strategy(InstanceAllocationStrategy::Pooling(pool)))
+    };
     // Scanning needs Linux 6.7. Pooling reserves address space up front, which some sandboxes refuse.
     pooled(scanning)
         .or_else(|_| pooled(pooling(limits)))
-        .or_else(|_| Engine::new(&config()))
-}
-
-/// One core for each component that is compiled: cores that are shared out would have one component wait for the
-/// slowest function of another.
-fn config() -> Config {
-    #[cfg_attr(not(feature = "precompiled"), expect(unused_mut))]
-    let mut config = guest_config();
-    #[cfg(feature = "precompiled")]
-    config.parallel_compilation(false);
-    config
+        .or_else(|_| Engine::new(&guest_config()))
 }
 
 /// Room for so many instances of the largest that is let in: no policy can take the room of another.

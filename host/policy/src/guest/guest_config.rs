@@ -18,6 +18,9 @@ pub(crate) fn guest_config() -> Config {
         .cranelift_nan_canonicalization(true)
         .wasm_relaxed_simd(false)
         .max_wasm_stack(STACK_BYTES_MAX);
+    // One core a component: of shared ones, who waits for its own part takes up the slowest function of another.
+    #[cfg(feature = "precompiled")]
+    config.parallel_compilation(false);
     // What guests answer and the fuel they take is the same either way.
     #[cfg(not(feature = "precompiled"))]
     config
