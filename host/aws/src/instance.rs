@@ -5,7 +5,7 @@
 
 mod describe;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -82,6 +82,12 @@ impl Instance {
     /// Such as `aws:///us-east-1a/i-0123`.
     pub fn provider_id(&self) -> String {
         provider_id(&self.zone, &self.id)
+    }
+
+    /// Whether it runs in one of the zones of those ids.
+    pub(crate) fn is_in(&self, zone_ids: &BTreeSet<String>) -> bool {
+        let own = self.zone_id.as_ref();
+        own.is_some_and(|id| zone_ids.contains(id))
     }
 
     fn from_ec2(instance: &Ec2Instance, is_reserved_enabled: bool) -> Option<Self> {
@@ -236,10 +242,10 @@ impl InstanceProvider {
         }
     }
 
-    /// All instances of the cluster, by id. Those that are no longer told are forgotten, save `kept` ones.
+    /// All instances of the cluster, by id. Those that are no longer told are forgotten, save in `blind_zones` (by id).
     pub(crate) async fn list(
         &self,
-        kept: impl Fn(&Instance) -> bool,
+        blind_zones: &BTreeSet<String>,
     ) -> Result<Vec<Instance>, CloudProviderError> {
         let cluster = format!("tag:{}", labels::EKS_CLUSTER_NAME_TAG);
         let filters = vec![
@@ -267,7 +273,7 @@ impl InstanceProvider {
             .map(|instance| (instance.id.clone(), instance))
             .collect();
         let mut seen = lock(&self.seen);
-        seen.retain(|_, instance| kept(instance));
+        seen.retain(|_, instance| instance.is_in(blind_zones));
         seen.extend(instances.clone());
         drop(seen);
         Ok(instances.into_values().collect())

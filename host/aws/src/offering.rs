@@ -44,9 +44,10 @@ pub(crate) struct Places<'a> {
 
 impl<'a> Places<'a> {
     pub(crate) fn of(shape: &'a ClassShape, sources: &OfferingSources<'_>) -> Self {
+        let shifted_ids = sources.unavailable.shifted_zones(sources.now);
         let is_shifted = |zone: &ClassZone| {
-            let zone_id = zone.zone_id.as_deref();
-            zone_id.is_some_and(|id| sources.unavailable.is_shifted(id, sources.now))
+            let zone_id = zone.zone_id.as_ref();
+            zone_id.is_some_and(|id| shifted_ids.contains(id))
         };
         let shifted = shape.zones.iter().filter(|(_, zone)| is_shifted(zone));
         let markets = |zone: &str| MARKET.map(|capacity_type| market(shape, zone, capacity_type));

@@ -399,7 +399,7 @@ impl CloudProvider for AwsProvider {
     }
 
     async fn list(&self) -> Result<Vec<Launched>, CloudProviderError> {
-        let instances = self.instances.list(|it| self.is_shifted(it)).await?;
+        let instances = self.instances.list(&self.shifted()).await?;
         let running = instances.iter().filter_map(exposed);
         self.interruptions.listed(running, self.clock.now());
         Ok(instances.iter().map(described).collect())

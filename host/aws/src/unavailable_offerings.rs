@@ -118,12 +118,6 @@ impl UnavailableOfferings {
         lasting.map(|(zone_id, _)| zone_id.clone()).collect()
     }
 
-    /// Whether traffic is shifted away from the zone of that id.
-    pub(crate) fn is_shifted(&self, zone_id: &str, now: Timestamp) -> bool {
-        let marks = lock(&self.marks);
-        marks.shifts.get(zone_id).is_some_and(|until| *until > now)
-    }
-
     /// Drops what has expired.
     pub fn sweep(&self, now: Timestamp) {
         lock(&self.marks).sweep(now);

@@ -14,14 +14,18 @@ use crate::instance::Instance;
 use crate::seam::ZonalShift;
 
 impl AwsProvider {
-    pub(super) fn is_shifted(&self, instance: &Instance) -> bool {
-        let zone_id = instance.zone_id.as_deref();
-        zone_id.is_some_and(|id| self.unavailable.is_shifted(id, self.clock.now()))
+    /// Ids of the zones that traffic is shifted away from, as last told.
+    pub(super) fn shifted(&self) -> BTreeSet<String> {
+        self.unavailable.shifted_zones(self.clock.now())
     }
 
     /// The instance as EC2 tells it now, and as last seen where what EC2 tells of its zone is not to be relied upon.
     pub(super) async fn instance(&self, id: &str) -> Result<Instance, CloudProviderError> {
-        match self.instances.seen(id).filter(|it| self.is_shifted(it)) {
+        match self
+            .instances
+            .seen(id)
+            .filter(|it| it.is_in(&self.shifted()))
+        {
             Some(seen) => Ok(seen),
             None => self.instances.get(id).await,
         }
@@ -29,7 +33,7 @@ impl AwsProvider {
 
     /// An instance that may be changed: nothing is, in a zone that traffic is shifted away from.
     pub(super) fn changeable(&self, instance: Instance) -> Result<Instance, CloudProviderError> {
-        if self.is_shifted(&instance) {
+        if instance.is_in(&self.shifted()) {
             return Err(CloudProviderError::Other(format!(
                 "instance {} stays as it is while traffic is shifted away from its zone {} (ARC zonal shift)",
                 instance.id, instance.zone
@@ -63,6 +67,6 @@ impl AwsProvider {
             *latest = (*latest).max(expires_at.unwrap_or(Timestamp::MAX));
         }
         self.unavailable.shift(until);
-        Ok(self.unavailable.shifted_zones(self.clock.now()))
+        Ok(self.shifted())
     }
 }
