@@ -14,7 +14,6 @@ use cloudprovider::CloudProvider;
 use tracing::error;
 
 use self::decision::{Observed, PoolZones, decide};
-use self::entries::ZonalShiftEntry;
 use crate::shell::Shell;
 
 const PERIOD: Duration = Duration::from_secs(30);
@@ -51,8 +50,8 @@ impl ZonalShifts {
             pools: self.pools(),
         };
         for transition in decide(&observed) {
-            let entry = ZonalShiftEntry(&transition);
-            self.shell.journal.write(transition.node_pool, &entry);
+            let node_pool = transition.node_pool;
+            self.shell.journal.write(node_pool, &transition);
         }
         observed.now
     }

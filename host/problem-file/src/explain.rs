@@ -132,9 +132,7 @@ fn funnel(pool: &Pool, shape: &PodShape) -> Vec<FunnelStep> {
 }
 
 fn funnel_of(pool: &Pool, shape: &PodShape, asked: &Requirements) -> Vec<FunnelStep> {
-    let template = &pool.node_pool.spec.template;
-    let mut offered = Requirements::from_node_selector_requirements(&template.spec.requirements);
-    offered.extend_with(&Requirements::from_labels(&template.metadata.labels));
+    let offered = Requirements::from_template(&pool.node_pool.spec.template);
     let mut both = offered.clone();
     both.extend_with(asked);
     let mut types: Vec<&Arc<InstanceType>> = pool.instance_types.iter().collect();

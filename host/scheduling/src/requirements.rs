@@ -10,8 +10,8 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use apis::NodeSelectorRequirementWithMinValues;
 use apis::labels;
+use apis::{NodeClaimTemplate, NodeSelectorRequirementWithMinValues};
 
 pub use apis::Operator;
 pub use requirement::Requirement;
@@ -96,6 +96,13 @@ impl Requirements {
                 requirement
             })
             .collect()
+    }
+
+    /// What the template of a NodePool asks of its nodes, by its requirements and its labels.
+    pub fn from_template(template: &NodeClaimTemplate) -> Self {
+        let mut all = Self::from_node_selector_requirements(&template.spec.requirements);
+        all.extend_with(&Self::from_labels(&template.metadata.labels));
+        all
     }
 
     /// Adds a requirement, intersecting it with what the key already has.

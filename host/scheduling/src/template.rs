@@ -11,9 +11,7 @@ use crate::requirements::{Operator, Requirement, Requirements};
 pub(crate) fn requirements_of_template(node_pool: &NodePool) -> Requirements {
     let template = &node_pool.spec.template;
     let class = &template.spec.node_class_ref;
-    let mut requirements =
-        Requirements::from_node_selector_requirements(&template.spec.requirements);
-    requirements.extend_with(&Requirements::from_labels(&template.metadata.labels));
+    let mut requirements = Requirements::from_template(template);
     let name = node_pool.metadata.name.as_deref().unwrap_or("");
     let class_key = labels::node_class_label(&class.group, &class.kind);
     for (key, value) in [

@@ -86,7 +86,9 @@ pub(crate) fn probe(
     };
     let mut node_claim = NodeClaim::default();
     let is_dedicated = |pool: &Arc<NodePool>| {
-        let tenancy = requirements(pool).find(labels::INSTANCE_TENANCY).cloned();
+        let tenancy = Requirements::from_template(&pool.spec.template)
+            .find(labels::INSTANCE_TENANCY)
+            .cloned();
         tenancy.is_some_and(|it| it.has("dedicated"))
     };
     if node_pools.iter().any(is_dedicated) {
@@ -115,7 +117,10 @@ fn probe_type<'t>(
     types: &'t [Arc<InstanceType>],
 ) -> Option<&'t Arc<InstanceType>> {
     let amis = node_class.status.as_ref()?.amis.as_slice();
-    let pools: Vec<Requirements> = node_pools.iter().map(|it| requirements(it)).collect();
+    let pools: Vec<Requirements> = node_pools
+        .iter()
+        .map(|it| Requirements::from_template(&it.spec.template))
+        .collect();
     let boots = |it: &&Arc<InstanceType>| ami_for(amis, it).is_some();
     let is_allowed = |it: &&Arc<InstanceType>| {
         let mut pools = pools.iter();
@@ -151,13 +156,6 @@ fn best<'t>(types: impl Iterator<Item = &'t Arc<InstanceType>>) -> Option<&'t Ar
             .then(by_price)
             .then(a.name.cmp(&b.name))
     })
-}
-
-fn requirements(pool: &NodePool) -> Requirements {
-    let template = &pool.spec.template;
-    let mut all = Requirements::from_node_selector_requirements(&template.spec.requirements);
-    all.extend_with(&Requirements::from_labels(&template.metadata.labels));
-    all
 }
 
 impl InstanceLauncher {

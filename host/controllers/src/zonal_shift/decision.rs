@@ -35,7 +35,7 @@ pub(super) fn decide(observed: &Observed) -> Vec<Transition<'_>> {
     let Observed { before, now, pools } = observed;
     let mut transitions = Vec::new();
     for PoolZones { node_pool, subnets } in pools {
-        let requirements = requirements(node_pool);
+        let requirements = Requirements::from_template(&node_pool.spec.template);
         let may_launch_in = |zone: &str, zone_id: &str| {
             requirements.get(labels::TOPOLOGY_ZONE).has(zone)
                 && requirements.get(labels::TOPOLOGY_ZONE_ID).has(zone_id)
@@ -56,13 +56,6 @@ pub(super) fn decide(observed: &Observed) -> Vec<Transition<'_>> {
         }
     }
     transitions
-}
-
-fn requirements(node_pool: &NodePool) -> Requirements {
-    let template = &node_pool.spec.template;
-    let mut all = Requirements::from_node_selector_requirements(&template.spec.requirements);
-    all.extend_with(&Requirements::from_labels(&template.metadata.labels));
-    all
 }
 
 #[cfg(test)]

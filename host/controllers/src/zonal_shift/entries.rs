@@ -8,21 +8,12 @@ use super::decision::Transition;
 use crate::shell::journal::JournalEntry;
 use crate::shell::recorder::{EventType, Notice};
 
-/// A zone of the pool went, or came back.
-pub(super) struct ZonalShiftEntry<'a>(pub(super) &'a Transition<'a>);
-
-impl JournalEntry for ZonalShiftEntry<'_> {
+impl JournalEntry for Transition<'_> {
     type Subject = NodePool;
 
     fn log(&self, pool: &NodePool) {
-        let Transition {
-            node_pool: _,
-            zone,
-            zone_id,
-            is_shifted,
-        } = self.0;
-        let name = pool.name_any();
-        if *is_shifted {
+        let (name, zone, zone_id) = (pool.name_any(), self.zone, self.zone_id);
+        if self.is_shifted {
             info!(NodePool = %name, zone, zone_id, "traffic is shifted away from a zone");
         } else {
             info!(NodePool = %name, zone, zone_id, "traffic is back in a zone");
@@ -30,13 +21,8 @@ impl JournalEntry for ZonalShiftEntry<'_> {
     }
 
     fn events(&self, pool: &NodePool) -> Vec<Notice> {
-        let Transition {
-            node_pool: _,
-            zone,
-            zone_id,
-            is_shifted,
-        } = self.0;
-        let (event_type, reason, message) = if *is_shifted {
+        let (zone, zone_id) = (self.zone, self.zone_id);
+        let (event_type, reason, message) = if self.is_shifted {
             let message = format!(
                 "Traffic is shifted away from zone {zone} ({zone_id}): nothing is launched or ended there"
             );
