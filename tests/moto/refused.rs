@@ -4,7 +4,11 @@ use std::collections::BTreeSet;
 
 use apis::ec2nodeclass::{CapacityReservationSelectorTerm, PlacementGroupSelector};
 use apis::{Ec2NodeClass, NodePool, labels};
+use aws::sdk::SdkClients;
+use aws_config::profile::profile_file::{ProfileFileKind, ProfileFiles};
+use aws_sdk_ec2::config::Region;
 use cloudprovider::CloudProvider as _;
+use serde_json::json;
 use tests::moto::Moto;
 
 use crate::calls::assert_made;
@@ -73,6 +77,31 @@ async fn what_the_role_may_not_do_is_named_with_what_comes_of_it() {
     for (error, action) in [shut, unknown].iter().zip(others) {
         assert!(error.to_string().contains(action), "{error}");
     }
+}
+
+/// As a profile names it: for controllers outside of AWS, with certificates for instance.
+#[tokio::test]
+async fn who_it_is_may_come_of_a_process_that_a_profile_names() {
+    let Some(moto) = Moto::start() else {
+        return;
+    };
+    let denied = ["ec2:DescribeImages"];
+    let (key, secret) = moto.deny(&denied);
+    let told = json!({"Version": 1, "AccessKeyId": key, "SecretAccessKey": secret});
+    let profile = format!("[profile own]\ncredential_process = printf '%s' '{told}'\n");
+    let file = ProfileFiles::builder().with_contents(ProfileFileKind::Config, profile);
+    let config = SdkClients::loader()
+        .profile_files(file.build())
+        .profile_name("own")
+        .endpoint_url(moto.endpoint())
+        .region(Region::new("us-east-1"));
+    let clients = SdkClients::of(&config.load().await);
+    let missing = aws::missing_permissions(&clients).await;
+    let named: Vec<&str> = missing.iter().map(|it| it.action).collect();
+    assert_eq!(
+        named, denied,
+        "the key of the process is the one that counts"
+    );
 }
 
 #[tokio::test]
