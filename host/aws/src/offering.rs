@@ -62,8 +62,10 @@ impl<'a> Places<'a> {
 
 impl Places<'_> {
     fn unless_shifted(&self, zone: &str, offering: Offering) -> Offering {
+        let is_shifted = self.shifted.contains(zone);
         Offering {
-            available: offering.available && !self.shifted.contains(zone),
+            available: offering.available && !is_shifted,
+            lacks_price: offering.lacks_price && !is_shifted,
             ..offering
         }
     }
@@ -134,11 +136,13 @@ fn market_offering(
         .unavailable
         .is_unavailable(offered, placement_group, subnets);
     let history = sources.unavailable.history(offered, sources.now);
+    let is_to_be_had = base.is_compatible && !is_marked;
     Offering {
         requirements: requirements.clone(),
         price_per_hour: price.unwrap_or(0.0),
         on_demand_price_per_hour: on_demand,
-        available: base.is_compatible && price.is_some() && !is_marked,
+        available: is_to_be_had && price.is_some(),
+        lacks_price: is_to_be_had && price.is_none(),
         reservation_capacity: 0,
         ice_count: history.count,
         ice_age_seconds: history.age_seconds,
@@ -178,6 +182,7 @@ fn reserved_offering(
         on_demand_price_per_hour: on_demand,
         // A full reservation stays available: a slot may be free again when a pod comes.
         available: base.is_compatible && base.zones.contains(zone) && !is_expiring,
+        lacks_price: false,
         reservation_capacity: sources.reservations.available(&reservation.id),
         ice_count: 0,
         ice_age_seconds: None,

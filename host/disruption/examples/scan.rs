@@ -117,6 +117,7 @@ fn instance_type(family: u32, cpus: u32) -> InstanceType {
         price_per_hour: price * share,
         on_demand_price_per_hour: Some(price),
         available: true,
+        lacks_price: false,
         reservation_capacity: 0,
         ice_count: 0,
         ice_age_seconds: None,

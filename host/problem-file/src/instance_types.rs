@@ -317,6 +317,7 @@ fn offering(path: &str, wire: WireOffering, faults: &mut ObjectFaults) -> Offeri
         price_per_hour: price,
         on_demand_price_per_hour: None,
         available,
+        lacks_price: false,
         reservation_capacity: 0,
         ice_count: 0,
         ice_age_seconds: None,

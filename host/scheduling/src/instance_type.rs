@@ -74,6 +74,9 @@ pub struct Offering {
     pub on_demand_price_per_hour: Option<f64>,
     /// Whether it can be bought now. A full but healthy reservation stays available.
     pub available: bool,
+    /// Whether nothing but a price is wanting for it to be available: nobody told one, so `price_per_hour` is 0. A
+    /// NodeOverlay with a `price` makes it available.
+    pub lacks_price: bool,
     /// Free slots of a reservation, 0 otherwise.
     pub reservation_capacity: u32,
     /// Insufficient-capacity answers in the observation window.

@@ -162,23 +162,23 @@ pub fn apply(overlays: &[NodeOverlay], pools: &[PoolCatalogue]) -> Overlaid {
     overlaid
 }
 
-/// The price that an overlay makes of one: a price, a signed amount to add, or a signed share; never below zero. What
-/// does not read as a number changes nothing.
-fn adjusted_price(price_per_hour: f64, change: &str) -> f64 {
+/// The price that an overlay makes of the one told: a price, a signed amount to add, or a signed share; never below
+/// zero. What does not read as a number changes nothing, and of a price that nobody told only a price can be made.
+fn adjusted_price(told: Option<f64>, change: &str) -> Option<f64> {
     let is_relative = change.starts_with('+') || change.starts_with('-');
     let (number, is_share) = match change.strip_suffix('%') {
         Some(number) => (number, true),
         None => (change, false),
     };
     let Some(number) = number.parse::<f64>().ok().filter(|it| it.is_finite()) else {
-        return price_per_hour;
+        return told;
     };
     let changed = match (is_relative, is_share) {
-        (true, true) => price_per_hour * (1.0 + number / 100.0),
-        (true, false) => price_per_hour + number,
+        (true, true) => told? * (1.0 + number / 100.0),
+        (true, false) => told? + number,
         (false, _) => number,
     };
-    changed.max(0.0)
+    Some(changed.max(0.0))
 }
 
 fn weight(overlay: &NodeOverlay) -> i32 {
@@ -268,7 +268,12 @@ impl OverlayChange {
         let mut changed = instance_type.clone();
         for (index, (price, _)) in &self.prices {
             let offering = &mut changed.offerings[*index];
-            offering.price_per_hour = adjusted_price(offering.price_per_hour, price);
+            let told = (!offering.lacks_price).then_some(offering.price_per_hour);
+            if let Some(adjusted) = adjusted_price(told, price) {
+                offering.price_per_hour = adjusted;
+                offering.available |= offering.lacks_price;
+                offering.lacks_price = false;
+            }
         }
         for (name, amount) in self.capacity.iter() {
             changed.capacity.set(name, amount);

@@ -1,6 +1,6 @@
 //! Instance types against published numbers, and what makes their list be built again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use apis::labels;
 use apis::quantity;
@@ -212,6 +212,23 @@ async fn allocatable_and_labels_match_the_published_numbers() {
 
 fn millis_of(text: &str) -> i64 {
     quantity::parse_millis(text).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_type_without_a_published_price_is_told_as_one_that_lacks_it() {
+    let mut types = infos(&["m5.large", "m5.xlarge"]);
+    types[0].instance_type = Some("x99.large".into());
+    let rig = Rig::new(types);
+    let class = rig.resolve(class()).await;
+    let told = rig.types(&class).await;
+    let of = |name: &str| {
+        let found = told.iter().find(|it| it.name == name).unwrap();
+        let offerings = found.offerings.iter();
+        let told: BTreeSet<_> = offerings.map(|it| (it.available, it.lacks_price)).collect();
+        told.into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(of("x99.large"), [(false, true)]);
+    assert_eq!(of("m5.xlarge"), [(true, false)]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -30,6 +30,8 @@ pub(crate) struct State {
     /// Types without capacity, and what is said where none is left.
     pub(crate) dry: BTreeSet<String>,
     pub(crate) refusal: String,
+    /// Types that nobody tells a price of.
+    pub(crate) unpriced: BTreeSet<String>,
     /// Launches hang.
     pub(crate) hangs: bool,
     /// Whether classes are fit for launches is not found out.
@@ -194,6 +196,7 @@ fn offering(zone: &str, capacity_type: &str, price_per_hour: f64) -> Offering {
         price_per_hour,
         on_demand_price_per_hour: None,
         available: true,
+        lacks_price: false,
         reservation_capacity: 0,
         ice_count: 0,
         ice_age_seconds: None,
@@ -208,7 +211,7 @@ fn capacity(cpus: i64) -> Resources {
         .with(labels::RESOURCE_PODS, 110_000)
 }
 
-fn instance_type(name: &str, cpus: i64, dry: bool) -> Arc<InstanceType> {
+fn instance_type(name: &str, cpus: i64, is_unpriced: bool) -> Arc<InstanceType> {
     let mut requirements = Requirements::new();
     requirements.add(requirement(labels::INSTANCE_TYPE, name));
     requirements.add(requirement(labels::ARCH, "amd64"));
@@ -230,8 +233,10 @@ fn instance_type(name: &str, cpus: i64, dry: bool) -> Arc<InstanceType> {
         offerings.push(offering(zone, "on-demand", on_demand));
         offerings.push(offering(zone, "spot", on_demand * 0.4));
     }
-    for offering in &mut offerings {
-        offering.available = !dry;
+    for offering in offerings.iter_mut().filter(|_| is_unpriced) {
+        offering.price_per_hour = 0.0;
+        offering.available = false;
+        offering.lacks_price = true;
     }
     Arc::new(InstanceType {
         name: name.to_owned(),
@@ -342,10 +347,11 @@ impl CloudProvider for Cloud {
         _node_pool: &NodePool,
         _node_class: &Ec2NodeClass,
     ) -> Result<Arc<[Arc<InstanceType>]>, CloudProviderError> {
+        let unpriced = self.with(|state| state.unpriced.clone());
         // What is dry is known only once a launch has failed, as in life.
         Ok(CPUS
             .iter()
-            .map(|(name, cpus)| instance_type(name, *cpus, false))
+            .map(|(name, cpus)| instance_type(name, *cpus, unpriced.contains(*name)))
             .collect())
     }
 

@@ -71,6 +71,22 @@ async fn a_price_of_an_overlay_decides_what_is_launched() {
     assert_eq!(types(&world), ["t.large"]);
 }
 
+/// Amazon publishes no price of some types, which can be bought all the same.
+#[tokio::test(start_paused = true)]
+async fn a_type_without_a_price_is_bought_once_an_overlay_gives_it_one() {
+    let world = with_gates();
+    let unpriced = &mut ["t.small", "t.medium", "t.large"].map(str::to_owned).into();
+    world.cloud.with(|it| it.unpriced.append(unpriced));
+    // Ten per cent off a price that nobody knows is none.
+    overlay(&world, "off", "t.small", json!({"priceAdjustment": "-10%"}));
+    world.create_pod("a", "500m", &json!({}));
+    world.pass(60).await;
+    assert!(types(&world).is_empty());
+    overlay(&world, "told", "t.large", json!({"price": "2.5"}));
+    world.until("a node", 90, |it| it.bound_pods() == 1).await;
+    assert_eq!(types(&world), ["t.large"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_overlay_that_is_deleted_counts_no_more() {
     let world = with_gates();

@@ -99,6 +99,7 @@ pub(crate) fn offering(zone: &str, capacity_type: &str, price: f64) -> Offering 
         price_per_hour: price,
         on_demand_price_per_hour: None,
         available: true,
+        lacks_price: false,
         reservation_capacity: 0,
         ice_count: 0,
         ice_age_seconds: None,

@@ -555,6 +555,7 @@ fn offering(zone: &str, capacity_type: &str, price: f64) -> Offering {
         price_per_hour: (price * 1e6).round() / 1e6,
         on_demand_price_per_hour: None,
         available: true,
+        lacks_price: false,
         reservation_capacity: 0,
         ice_count: 0,
         ice_age_seconds: None,

@@ -55,6 +55,7 @@ pub(super) fn instance_type(name: &str, cpus: i64, price: f64) -> Arc<InstanceTy
                 price_per_hour: price * factor,
                 on_demand_price_per_hour: Some(price),
                 available: true,
+                lacks_price: false,
                 reservation_capacity: 0,
                 ice_count: 0,
                 ice_age_seconds: None,
