@@ -176,24 +176,24 @@ async fn drifted(rig: &Rig, moto: &mut Moto, (claim, class): (&NodeClaim, &Ec2No
 /// What EventBridge sends is told, and what others put onto the queue comes to nothing.
 async fn noticed(rig: &Rig, moto: &mut Moto, launched: &Launched) {
     let (_, id) = launched.provider_id.rsplit_once('/').unwrap();
-    let notice = |region: &str, source: &str| {
+    let notice = |account: &str, region: &str, source: &str| {
         let notice = json!({
             "version": "0",
             "source": source,
             "detail-type": "EC2 Spot Instance Interruption Warning",
+            "account": account,
             "region": region,
             "time": "2026-01-01T00:00:00Z",
             "detail": {"instance-id": id, "instance-action": "terminate"},
         });
         notice.to_string()
     };
+    let (own, region, ec2) = ("123456789012", "us-east-1", "aws.ec2");
     let bodies = [
-        (
-            notice("us-east-1", "aws.ec2"),
-            InterruptionKind::SpotInterrupted,
-        ),
-        (notice("eu-west-1", "aws.ec2"), InterruptionKind::NoOp),
-        (notice("us-east-1", "com.example"), InterruptionKind::NoOp),
+        (notice(own, region, ec2), InterruptionKind::SpotInterrupted),
+        (notice(own, "eu-west-1", ec2), InterruptionKind::NoOp),
+        (notice("999900001111", region, ec2), InterruptionKind::NoOp),
+        (notice(own, region, "com.example"), InterruptionKind::NoOp),
         ("{\"version\": 0".to_owned(), InterruptionKind::NoOp),
     ];
     let url = moto.call(

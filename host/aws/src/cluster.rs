@@ -9,7 +9,7 @@ use cloudprovider::CloudProviderError;
 
 use crate::error::{invalid, other};
 use crate::options::AwsOptions;
-use crate::sdk::SdkClients;
+use crate::seam::EksApi;
 
 /// A cluster as EKS describes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct DescribedCluster {
 
 /// Asks EKS for the cluster of that name.
 pub async fn describe_cluster(
-    eks: &SdkClients,
+    eks: &dyn EksApi,
     name: &str,
 ) -> Result<DescribedCluster, CloudProviderError> {
     let input = DescribeClusterInput::builder().name(name).build();

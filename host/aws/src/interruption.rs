@@ -1,7 +1,9 @@
 //! Interruption notices: EventBridge's messages on an SQS queue, read and handed on.
 //!
-//! Trusts nothing in a message: what cannot be read is no notice, and what is of another region is not ours.
+//! Trusts nothing in a message: what cannot be read is no notice, and what is of another account or region is not ours.
 //! Answers to `pkg/controllers/interruption/messages` and `pkg/providers/sqs` of the AWS provider.
+
+mod queue_policy;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,9 +12,11 @@ use async_trait::async_trait;
 use cloudprovider::{CloudProviderError, Interruption, InterruptionKind, InterruptionQueue};
 use jiff::Timestamp;
 use serde::Deserialize;
+use tracing::{debug, warn};
 
 use crate::error::other;
 use crate::instance::parse_provider_id;
+use crate::interruption::queue_policy::strangers;
 use crate::interruption_history::Interrupted;
 use crate::provider::AwsProvider;
 use crate::seam::{QueueMessage, SqsApi};
@@ -25,6 +29,8 @@ const SOURCE_HEALTH: &str = "aws.health";
 const BODY_BYTES_MAX: usize = 256 << 10;
 /// Longer lists of affected instances are cut off.
 const INSTANCES_MAX: usize = 1_000;
+/// Longer words about what cannot be read, which repeat the message, are cut off.
+const FAULT_CHARS_MAX: usize = 200;
 
 /// The queue of one cluster.
 pub struct SqsInterruptionQueue {
@@ -53,8 +59,32 @@ impl SqsInterruptionQueue {
         }
         let found = self.sqs.queue_url(&self.name).await;
         let url = found.map_err(|error| other("looking for the interruption queue", &error))?;
+        self.check_policy(&url).await;
         *self.remembered() = Some(url.clone());
         Ok(url)
+    }
+
+    /// Says who else may send to the queue.
+    async fn check_policy(&self, url: &str) {
+        let queue = &self.name;
+        let policy = match self.sqs.queue_policy(url).await {
+            Ok(policy) => policy.unwrap_or_default(),
+            Err(error) => {
+                // Karpenter's own policies do not allow it, and nothing depends on it.
+                debug!(%error, queue, "who may send to the interruption queue cannot be told; that needs sqs:GetQueueAttributes");
+                return;
+            }
+        };
+        let strangers = strangers(&policy, account_of(url).unwrap_or_default());
+        if !strangers.is_empty() {
+            warn!(
+                queue,
+                ?strangers,
+                "others than this account may send to the interruption queue and have nodes taken away; leave \
+                 sqs:SendMessage in its policy to events.amazonaws.com and sqs.amazonaws.com, or add a condition on \
+                 aws:SourceAccount"
+            );
+        }
     }
 
     fn remembered(&self) -> std::sync::MutexGuard<'_, Option<String>> {
@@ -67,11 +97,12 @@ impl InterruptionQueue for SqsInterruptionQueue {
     async fn receive(&self) -> Result<Vec<Interruption>, CloudProviderError> {
         let url = self.url().await?;
         let options = self.provider.options();
+        let own = Own {
+            account: account_of(&url),
+            region: &options.region,
+        };
         match self.sqs.receive(&url).await {
-            Ok(messages) => Ok(messages
-                .iter()
-                .map(|it| read(it, &options.region))
-                .collect()),
+            Ok(messages) => Ok(messages.iter().map(|it| read(it, &own)).collect()),
             Err(error) => {
                 *self.remembered() = None;
                 Err(other("receiving interruption notices", &error))
@@ -126,6 +157,27 @@ impl InterruptionQueue for SqsInterruptionQueue {
     }
 }
 
+/// Where instances are that can be ours.
+struct Own<'a> {
+    /// None where it is not known, which leaves it unchecked.
+    account: Option<&'a str>,
+    region: &'a str,
+}
+
+impl Own<'_> {
+    fn is_where(&self, envelope: &Envelope) -> bool {
+        let is_account = self.account.is_none_or(|it| it == envelope.account);
+        is_account && envelope.region == self.region
+    }
+}
+
+/// The account of a queue, which is that of the controller: `https://sqs.REGION.amazonaws.com/ACCOUNT/NAME`.
+fn account_of(queue_url: &str) -> Option<&str> {
+    let account = queue_url.rsplit('/').nth(1)?;
+    let is_account = account.len() == 12 && account.bytes().all(|it| it.is_ascii_digit());
+    is_account.then_some(account)
+}
+
 #[derive(Deserialize)]
 struct Envelope {
     #[serde(default)]
@@ -134,6 +186,8 @@ struct Envelope {
     source: String,
     #[serde(default, rename = "detail-type")]
     detail_type: String,
+    #[serde(default)]
+    account: String,
     #[serde(default)]
     region: String,
     #[serde(default)]
@@ -168,13 +222,13 @@ struct AffectedEntity {
     entity_value: String,
 }
 
-fn read(message: &QueueMessage, region: &str) -> Interruption {
+fn read(message: &QueueMessage, own: &Own<'_>) -> Interruption {
     let nothing = |fault: Option<String>| Interruption {
         receipt: message.receipt.clone(),
         kind: InterruptionKind::NoOp,
         instance_ids: Vec::new(),
         happened_at: None,
-        fault,
+        fault: fault.map(|it| it.chars().take(FAULT_CHARS_MAX).collect()),
     };
     if message.body.len() > BODY_BYTES_MAX {
         return nothing(Some(format!("{} bytes are too long", message.body.len())));
@@ -183,8 +237,8 @@ fn read(message: &QueueMessage, region: &str) -> Interruption {
         Ok(envelope) => envelope,
         Err(error) => return nothing(Some(error.to_string())),
     };
-    // A rule in another region cannot be about our instances.
-    if !envelope.region.is_empty() && envelope.region != region {
+    // EventBridge says of each event where it happened, and elsewhere nothing can happen to our instances.
+    if !own.is_where(&envelope) {
         return nothing(None);
     }
     match notice_of(&envelope) {

@@ -46,6 +46,7 @@ use aws_sdk_ec2::operation::run_instances::{RunInstancesInput, RunInstancesOutpu
 use aws_sdk_ec2::operation::terminate_instances::{
     TerminateInstancesInput, TerminateInstancesOutput,
 };
+use aws_sdk_eks::operation::describe_cluster::{DescribeClusterInput, DescribeClusterOutput};
 use aws_sdk_iam::operation::add_role_to_instance_profile::{
     AddRoleToInstanceProfileInput, AddRoleToInstanceProfileOutput,
 };
@@ -131,6 +132,9 @@ pub struct QueueMessage {
 pub trait SqsApi: Send + Sync {
     /// Address of the queue of a name.
     async fn queue_url(&self, name: &str) -> ApiResult<String>;
+
+    /// The policy of the queue, where it has one: who may send to it.
+    async fn queue_policy(&self, queue_url: &str) -> ApiResult<Option<String>>;
 
     /// Up to ten messages, waited for up to twenty seconds, and hidden from others for as long.
     async fn receive(&self, queue_url: &str) -> ApiResult<Vec<QueueMessage>>;
@@ -293,6 +297,16 @@ pub trait IamApi: Send + Sync {
         &self,
         input: ListInstanceProfilesInput,
     ) -> ApiResult<ListInstanceProfilesOutput>;
+}
+
+/// The one operation of EKS in use.
+#[async_trait]
+pub trait EksApi: Send + Sync {
+    /// One cluster.
+    async fn describe_cluster(
+        &self,
+        input: DescribeClusterInput,
+    ) -> ApiResult<DescribeClusterOutput>;
 }
 
 /// The SSM operations in use.

@@ -18,7 +18,7 @@ use futures::stream::{self, StreamExt};
 use jiff::SignedDuration;
 use tracing::{debug, error};
 
-use crate::interruption::decision::{Decided, Observed, Step, asks_cloud, decide};
+use crate::interruption::decision::{Decided, Observed, Step, Witness, decide, witness};
 use crate::interruption::entries::{Affected, WithdrawalEntry};
 use crate::node_claim::NodeClaimExt;
 use crate::shell::Shell;
@@ -40,6 +40,14 @@ pub(crate) struct InterruptionController {
     pub(crate) queue: Arc<dyn InterruptionQueue>,
     /// Nodes that wait for their instances to end.
     pub(crate) terminations: Keys,
+}
+
+/// What is known before notices are handled that came together.
+struct Background {
+    /// Names of claims, by the id of their instance.
+    claims: BTreeMap<String, String>,
+    /// Instances for which the cloud has planned something, where that was asked and is told.
+    scheduled: Option<BTreeSet<String>>,
 }
 
 /// What becomes of a notice.
@@ -79,11 +87,10 @@ impl InterruptionController {
         if notices.is_empty() {
             return;
         }
-        let ids = notices.iter().flat_map(|it| &it.instance_ids);
-        let claims = self.withdrawal().claims(&ids.map(String::as_str).collect());
+        let background = self.background(notices).await;
         let handling: Vec<_> = notices
             .iter()
-            .map(|notice| self.handle(notice, &claims))
+            .map(|notice| self.handle(notice, &background))
             .collect();
         stream::iter(handling)
             .buffered(AT_ONCE)
@@ -91,11 +98,48 @@ impl InterruptionController {
             .await;
     }
 
+    /// What is known before any of the notices is handled.
+    async fn background(&self, notices: &[Interruption]) -> Background {
+        let ids_of = |notices: &[&Interruption]| -> BTreeSet<String> {
+            let ids = notices.iter().flat_map(|it| &it.instance_ids);
+            ids.cloned().collect()
+        };
+        let all: Vec<_> = notices.iter().collect();
+        let claims = self.withdrawal().claims(&ids_of(&all));
+        let changes = all
+            .into_iter()
+            .filter(|it| it.kind == InterruptionKind::ScheduledChange);
+        let changes = ids_of(&changes.collect::<Vec<_>>());
+        let is_asked = changes.iter().any(|id| claims.contains_key(id));
+        let scheduled = if is_asked {
+            self.scheduled().await
+        } else {
+            None
+        };
+        Background { claims, scheduled }
+    }
+
+    /// Ids of the instances for which the cloud has planned something. None where it does not say: then notices have to
+    /// be believed, as a role without `ec2:DescribeInstanceStatus` hears of it in no other way.
+    async fn scheduled(&self) -> Option<BTreeSet<String>> {
+        match self.provider.impairments().await {
+            Ok(impairments) => {
+                let planned = impairments.into_iter();
+                let planned = planned.filter(|it| it.kind == InterruptionKind::EventStatus);
+                Some(planned.map(|it| it.instance_id).collect())
+            }
+            Err(error) => {
+                debug!(%error, "what the cloud has planned for instances cannot be told");
+                None
+            }
+        }
+    }
+
     fn withdrawal(&self) -> Withdrawal<'_> {
         Withdrawal { shell: &self.shell }
     }
 
-    async fn handle(&self, notice: &Interruption, claims: &BTreeMap<String, String>) {
+    async fn handle(&self, notice: &Interruption, background: &Background) {
         let metrics = &self.shell.metrics;
         let labels = vec![("message_type", notice.kind.as_str().to_owned())];
         metrics.interruption_received.get_or_create(&labels).inc();
@@ -112,7 +156,7 @@ impl InterruptionController {
         let mut handled = Handled::Done;
         if notice.kind != InterruptionKind::NoOp {
             for id in &notice.instance_ids {
-                match self.about(notice, id, claims.get(id)).await {
+                match self.about(notice, id, background).await {
                     Ok(Handled::Done) => {}
                     Ok(Handled::Later) => handled = Handled::Later,
                     Err(error) => {
@@ -135,19 +179,20 @@ impl InterruptionController {
     }
 
     fn may_wait(&self, notice: &Interruption) -> bool {
+        // One of a time to come would else wait until then.
         notice
             .happened_at
-            .is_some_and(|at| self.shell.now().duration_since(at) < PATIENCE)
+            .is_some_and(|at| self.shell.now().duration_since(at).abs() < PATIENCE)
     }
 
     async fn about(
         &self,
         notice: &Interruption,
         instance_id: &str,
-        claim: Option<&String>,
+        background: &Background,
     ) -> Result<Handled, ReconcileError> {
         let kind = notice.kind;
-        let observed = self.observe(kind, instance_id, claim).await?;
+        let observed = self.observe(kind, instance_id, background).await?;
         let Decided { steps, handled } = decide(kind, &observed);
         match &observed {
             Observed::Claimed { claim, .. } => {
@@ -167,16 +212,21 @@ impl InterruptionController {
         &self,
         kind: InterruptionKind,
         instance_id: &str,
-        claim: Option<&String>,
+        background: &Background,
     ) -> Result<Observed, ReconcileError> {
-        let Some(name) = claim else {
+        let Some(name) = background.claims.get(instance_id) else {
             let is_synced = self.shell.model.is_synced();
             return Ok(Observed::Unclaimed { is_synced });
         };
         let Some(claim) = self.withdrawal().claim(name, instance_id).await? else {
             return Ok(Observed::ClaimGone);
         };
-        let asked = claim.provider_id().filter(|_| asks_cloud(kind, &claim));
+        let witness = witness(kind, &claim);
+        let scheduled = background.scheduled.as_ref();
+        let scheduled = scheduled.filter(|_| witness == Witness::Schedule);
+        let is_scheduled = scheduled.map(|it| it.contains(instance_id));
+        let asked = claim.provider_id();
+        let asked = asked.filter(|_| witness == Witness::Instance);
         let instance = match asked {
             None => None,
             Some(id) => match self.provider.get(id).await {
@@ -185,7 +235,11 @@ impl InterruptionController {
                 Err(error) => return Err(error.into()),
             },
         };
-        Ok(Observed::Claimed { claim, instance })
+        Ok(Observed::Claimed {
+            claim,
+            instance,
+            is_scheduled,
+        })
     }
 
     async fn apply(
@@ -223,7 +277,7 @@ pub(crate) struct Withdrawal<'a> {
 
 impl Withdrawal<'_> {
     /// Names of the claims of these instances, by instance id.
-    pub(crate) fn claims(self, instance_ids: &BTreeSet<&str>) -> BTreeMap<String, String> {
+    pub(crate) fn claims(self, instance_ids: &BTreeSet<String>) -> BTreeMap<String, String> {
         let snapshot = self.shell.model.snapshot();
         let nodes = snapshot.nodes().filter_map(|node| {
             let id = node.provider_id().rsplit('/').next()?;

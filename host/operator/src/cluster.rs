@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use aws::sdk::SdkClients;
+use aws::seam::EksApi;
 use aws::{AwsProvider, describe_cluster};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -27,14 +27,18 @@ const POD_CA: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
 /// The cluster, for a provider that launches into it.
 pub(crate) struct ClusterWatch {
     client: kube::Client,
-    eks: SdkClients,
+    eks: Arc<dyn EksApi>,
     provider: Arc<AwsProvider>,
     /// What was complained of last, so that it is not every five minutes.
     complaint: Mutex<String>,
 }
 
 impl ClusterWatch {
-    pub(crate) fn new(client: kube::Client, eks: SdkClients, provider: Arc<AwsProvider>) -> Self {
+    pub(crate) fn new(
+        client: kube::Client,
+        eks: Arc<dyn EksApi>,
+        provider: Arc<AwsProvider>,
+    ) -> Self {
         Self {
             client,
             eks,
@@ -65,7 +69,7 @@ impl ClusterWatch {
             self.provider.learn(|it| it.kube_dns_ip = Some(address));
         }
         let name = self.provider.options().cluster_name.clone();
-        let failure = match describe_cluster(&self.eks, &name).await {
+        let failure = match describe_cluster(&*self.eks, &name).await {
             Ok(cluster) => {
                 self.provider.learn(|it| it.learn(cluster));
                 None
@@ -156,7 +160,58 @@ fn of_kubeconfig(config: Kubeconfig) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use sim::ec2::SimulatedEc2;
+    use sim::{SimulatedWorld, WorldConfig};
+
     use super::*;
+
+    /// A watch of a cluster whose account may refuse, on the demo's API server.
+    fn watched() -> (ClusterWatch, SimulatedEc2) {
+        let world = SimulatedWorld::new(WorldConfig::default());
+        let client = kube::Client::new(world.api().clone(), "default");
+        let ec2 = world.ec2().clone();
+        let clock = Arc::new(world.clock());
+        let provider = crate::stack::simulated_provider(&ec2, "mortise-demo", clock);
+        provider.learn(|it| {
+            it.eks_control_plane = true;
+            it.discovers_endpoint = true;
+        });
+        (
+            ClusterWatch::new(client, Arc::new(ec2.clone()), provider),
+            ec2,
+        )
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_upgrade_of_the_control_plane_is_heard_of_and_a_refusal_leaves_all_as_it_was() {
+        let (watch, ec2) = watched();
+        assert_eq!(watch.refresh().await, None);
+        let told = watch.provider.options();
+        let endpoint = "https://mortise-demo.us-east-1.eks.amazonaws.com";
+        assert_eq!(told.cluster_endpoint, endpoint);
+
+        ec2.upgrade_cluster("1.99");
+        ec2.change_faults(|it| it.denied = vec!["DescribeCluster".to_owned()]);
+        let failure = watch.refresh().await.unwrap();
+        assert!(failure.contains("eks:DescribeCluster"), "{failure}");
+        assert_eq!(watch.provider.options(), told);
+        ec2.change_faults(|it| {
+            it.denied.clear();
+            it.internal_error_chance = 1.0;
+        });
+        let failure = watch.refresh().await.unwrap();
+        assert!(failure.contains("internal error"), "{failure}");
+        assert_eq!(watch.provider.options(), told);
+        ec2.change_faults(|it| it.internal_error_chance = 0.0);
+        assert_eq!(watch.refresh().await, None);
+        assert_eq!(watch.provider.options().kubernetes_version, "1.99");
+
+        watch
+            .provider
+            .learn(|it| it.cluster_name = "another".to_owned());
+        let failure = watch.refresh().await.unwrap();
+        assert!(failure.contains("another"), "{failure}");
+    }
 
     #[test]
     fn the_authority_is_that_of_the_current_cluster_byte_for_byte() {

@@ -17,6 +17,7 @@ pub(crate) mod work;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::api_server::{ApiServer, NamespacedName, Resource};
@@ -64,6 +65,8 @@ pub(crate) struct SimulatedCluster {
     pub(crate) nodes: BTreeMap<String, NodeRecord>,
     pub(crate) shapes: SchedulingShapes,
     pub(crate) timers: Timers,
+    /// When something is due in EC2 next, if there is a timer for it.
+    pub(crate) ec2_due_at: Option<Timestamp>,
     /// When the scheduler looks at pods that wait.
     pub(crate) wake: SchedulerWake,
     /// Pods by the UID of their controller.
@@ -102,6 +105,7 @@ impl SimulatedCluster {
             nodes: BTreeMap::new(),
             shapes: SchedulingShapes::default(),
             timers: Timers::default(),
+            ec2_due_at: None,
             wake: SchedulerWake::Unset,
             owned: BTreeMap::new(),
             objects: BTreeMap::new(),

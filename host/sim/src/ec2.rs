@@ -1,4 +1,4 @@
-//! EC2, SSM, Pricing and IAM of a simulated account in one region, behind the seam of `aws`.
+//! EC2, EKS, SQS, SSM, Pricing and IAM of a simulated account in one region, behind the seam of `aws`.
 //!
 //! Everything answers from one state under one lock; chance comes from the seed and the names of things.
 //! It knows nothing of Kubernetes but what user data say, so it also serves a controller whose API server
@@ -8,6 +8,7 @@ mod api;
 pub mod bootstrap;
 mod capacity;
 mod config;
+mod eks;
 mod filters;
 mod fleet;
 mod gate;
@@ -184,6 +185,11 @@ impl SimulatedEc2 {
         self.state().calls.clone()
     }
 
+    /// Calls that were throttled since the start.
+    pub fn throttled(&self) -> u64 {
+        self.state().buckets.refused
+    }
+
     /// The region that is simulated.
     pub fn region(&self) -> String {
         self.state().config.region.clone()
@@ -199,6 +205,11 @@ impl SimulatedEc2 {
     ) {
         let pool = market::CapacityPool::new(instance_type, zone, capacity);
         self.state().drained.insert(pool, until);
+    }
+
+    /// Changes what goes wrong from now on.
+    pub fn change_faults(&self, change: impl FnOnce(&mut Ec2Faults)) {
+        change(&mut self.state().config.faults);
     }
 
     /// Shifts traffic away from the zone of that id until then.
@@ -243,8 +254,8 @@ impl SimulatedEc2 {
         state.price(found, zone, how)
     }
 
-    /// Lets what is due happen: notices of interruption become terminations, terminations end, old records go.
-    /// Returns the moment at which the next notice comes true.
+    /// Lets what is due happen: notices of interruption are given and become terminations, terminations end, old records
+    /// go. Returns the moment at which more is due.
     pub fn advance(&self) -> Option<Timestamp> {
         self.state().advance()
     }
@@ -291,15 +302,10 @@ impl AccountState {
 
     fn advance(&mut self) -> Option<Timestamp> {
         let now = self.now();
-        let due: Vec<String> = self
-            .instances
-            .values()
-            .filter(|i| {
-                i.shutting_down_at.is_none() && i.interruption_at.is_some_and(|at| at <= now)
-            })
-            .map(|instance| instance.id.clone())
-            .collect();
-        for id in due {
+        for id in self.due(|it| it.interruption_at.is_none().then_some(it.notice_at?)) {
+            self.interrupt(&id);
+        }
+        for id in self.due(|it| it.interruption_at) {
             self.begin_termination(&id, TerminationReason::SpotInterruption);
         }
         while self.ending.first().is_some_and(|(at, _)| *at <= now)
@@ -314,13 +320,20 @@ impl AccountState {
         if self.instances.values().any(|instance| !kept(instance)) {
             self.instances.retain(|_, instance| kept(instance));
         }
-        let pending = self
-            .instances
-            .values()
-            .filter(|i| i.shutting_down_at.is_none());
-        pending
-            .filter_map(|instance| instance.interruption_at)
-            .min()
+        let living = self.instances.values();
+        let living = living.filter(|it| it.shutting_down_at.is_none());
+        let notices = living.filter_map(|it| it.interruption_at.or(it.notice_at));
+        let ends = self.ending.first().map(|(at, _)| *at);
+        notices.chain(ends).min()
+    }
+
+    /// Ids of the living instances whose moment has come.
+    fn due(&self, moment: impl Fn(&SimulatedInstance) -> Option<Timestamp>) -> Vec<String> {
+        let now = self.now();
+        let living = self.instances.values();
+        let living = living.filter(|it| it.shutting_down_at.is_none());
+        let due = living.filter(|it| moment(it).is_some_and(|at| at <= now));
+        due.map(|it| it.id.clone()).collect()
     }
 }
 

@@ -41,8 +41,8 @@ impl SimulatedCluster {
                 };
                 self.timers
                     .set(instance.registers_at, Timer::Register(id.clone()));
-                if let Some(at) = instance.interruption_at {
-                    self.timers.set(at, Timer::Ec2);
+                if let Some(at) = instance.notice_at {
+                    self.look_at_ec2(at);
                 }
             }
             InstanceEvent::ShuttingDown(id) => {
@@ -53,7 +53,7 @@ impl SimulatedCluster {
                 self.timers
                     .set(later(now, NODE_MONITOR_GRACE), Timer::NodeLost(id.clone()));
                 let gone = instance.terminated_at.unwrap_or(now);
-                self.timers.set(gone, Timer::Ec2);
+                self.look_at_ec2(gone);
                 self.timers
                     .set(later(gone, CLOUD_NODE_SYNC), Timer::NodeGone(id.clone()));
             }
@@ -66,9 +66,26 @@ impl SimulatedCluster {
                     .instance(id)
                     .and_then(|instance| instance.interruption_at);
                 if let Some(at) = at {
-                    self.timers.set(at, Timer::Ec2);
+                    self.look_at_ec2(at);
                 }
             }
+        }
+    }
+
+    /// Lets happen in EC2 what is due, then and whenever more is due.
+    pub(crate) fn look_at_ec2(&mut self, at: Timestamp) {
+        if self.ec2_due_at.is_none_or(|due| at < due) {
+            self.ec2_due_at = Some(at);
+            self.timers.set(at, Timer::Ec2);
+        }
+    }
+
+    /// The moment has come, or had come before.
+    pub(crate) fn ec2_is_due(&mut self) {
+        let now = self.clock.now();
+        self.ec2_due_at = self.ec2_due_at.filter(|due| *due > now);
+        if let Some(at) = self.ec2.advance() {
+            self.look_at_ec2(at);
         }
     }
 

@@ -323,11 +323,7 @@ impl SimulatedCluster {
             Timer::Wake if self.wakes_pods() => self.wake = SchedulerWake::Due,
             Timer::Wake => self.wake = SchedulerWake::Unset,
             Timer::Heartbeat => self.heartbeat(),
-            Timer::Ec2 => {
-                if let Some(at) = self.ec2.advance() {
-                    self.timers.set(at, Timer::Ec2);
-                }
-            }
+            Timer::Ec2 => self.ec2_is_due(),
         }
     }
 

@@ -9,11 +9,15 @@ fn read_body(body: &str) -> Interruption {
         receipt: "r".to_owned(),
         body: body.to_owned(),
     };
-    read(&message, "us-east-1")
+    let own = Own {
+        account: account_of("https://sqs.us-east-1.amazonaws.com/111122223333/demo"),
+        region: "us-east-1",
+    };
+    read(&message, &own)
 }
 
 fn event(source: &str, detail_type: &str, detail: &Value) -> String {
-    json!({"version": "0", "id": "1", "detail-type": detail_type, "source": source, "account": "1",
+    json!({"version": "0", "id": "1", "detail-type": detail_type, "source": source, "account": "111122223333",
         "region": "us-east-1", "time": "2026-11-20T12:00:00Z", "resources": [], "detail": detail})
     .to_string()
 }
@@ -98,6 +102,10 @@ fn what_cannot_be_read_is_no_notice_and_says_why() {
         "EC2 Spot Instance Interruption Warning",
         &json!({"instance-id": 7}),
     );
+    let long = format!(
+        "{{\"version\": \"0\", \"time\": \"{}\"}}",
+        "9".repeat(9_000)
+    );
     for body in [
         "",
         "{",
@@ -107,17 +115,23 @@ fn what_cannot_be_read_is_no_notice_and_says_why() {
         "{\"version\": 3}",
         deep.as_str(),
         &wrong,
+        &long,
         &"x".repeat(1 << 20),
     ] {
         let read = read_body(body);
         assert_eq!(read.kind, InterruptionKind::NoOp);
-        assert!(read.fault.is_some(), "{}", &body[..body.len().min(40)]);
+        let fault = read.fault.unwrap_or_default();
+        assert!(
+            (1..=FAULT_CHARS_MAX).contains(&fault.chars().count()),
+            "{fault:?} of {}",
+            &body[..body.len().min(40)]
+        );
     }
     assert_eq!(read_body("{}").fault, None, "an empty event says nothing");
 }
 
 #[test]
-fn another_regions_events_and_other_versions_are_not_ours() {
+fn events_of_another_region_or_account_and_other_versions_are_not_ours() {
     let spot = event(
         "aws.ec2",
         "EC2 Spot Instance Interruption Warning",
@@ -125,6 +139,9 @@ fn another_regions_events_and_other_versions_are_not_ours() {
     );
     for other in [
         spot.replace("us-east-1", "eu-west-1"),
+        spot.replace("111122223333", "999900001111"),
+        spot.replace("\"region\"", "\"place\""),
+        spot.replace("\"account\"", "\"payer\""),
         spot.replace("\"version\":\"0\"", "\"version\":\"1\""),
     ] {
         assert_eq!(read_body(&other).kind, InterruptionKind::NoOp, "{other}");

@@ -3,7 +3,7 @@
 
 use crate::sdk::SdkClients;
 use crate::sdk::request::{api_error, send};
-use crate::seam::{ApiResult, PricingApi, SsmApi, ZonalShift, ZonalShiftApi};
+use crate::seam::{ApiResult, EksApi, PricingApi, SsmApi, ZonalShift, ZonalShiftApi};
 use async_trait::async_trait;
 use aws_sdk_arczonalshift::operation::get_managed_resource::GetManagedResourceOutput;
 use aws_sdk_arczonalshift::types::{AppliedStatus, AutoshiftAppliedStatus};
@@ -12,9 +12,9 @@ use aws_sdk_pricing::operation::get_products::{GetProductsInput, GetProductsOutp
 use aws_sdk_ssm::operation::get_parameter::{GetParameterInput, GetParameterOutput};
 use jiff::Timestamp;
 
-impl SdkClients {
-    /// One cluster. Behind no trait: whoever runs without AWS knows its cluster, and asks nobody.
-    pub(crate) async fn describe_cluster(
+#[async_trait]
+impl EksApi for SdkClients {
+    async fn describe_cluster(
         &self,
         input: DescribeClusterInput,
     ) -> ApiResult<DescribeClusterOutput> {

@@ -4,6 +4,7 @@ use crate::sdk::SdkClients;
 use crate::sdk::request::api_error;
 use crate::seam::{ApiResult, QueueMessage, SqsApi};
 use async_trait::async_trait;
+use aws_sdk_sqs::types::QueueAttributeName;
 
 /// Messages taken at a time, seconds waited for them, and seconds for which nobody else gets them.
 const QUEUE_BATCH: i32 = 10;
@@ -16,6 +17,19 @@ impl SqsApi for SdkClients {
         let answer = self.sqs.get_queue_url().queue_name(name).send().await;
         let answer = answer.map_err(|error| api_error(&error))?;
         Ok(answer.queue_url.unwrap_or_default())
+    }
+
+    async fn queue_policy(&self, queue_url: &str) -> ApiResult<Option<String>> {
+        let answer = self
+            .sqs
+            .get_queue_attributes()
+            .queue_url(queue_url)
+            .attribute_names(QueueAttributeName::Policy)
+            .send()
+            .await;
+        let answer = answer.map_err(|error| api_error(&error))?;
+        let mut attributes = answer.attributes.unwrap_or_default();
+        Ok(attributes.remove(&QueueAttributeName::Policy))
     }
 
     async fn receive(&self, queue_url: &str) -> ApiResult<Vec<QueueMessage>> {

@@ -23,6 +23,10 @@ impl SqsApi for Unpolled {
         Err(ApiError::client("NonExistentQueue", name))
     }
 
+    async fn queue_policy(&self, url: &str) -> ApiResult<Option<String>> {
+        Err(ApiError::client("NonExistentQueue", url))
+    }
+
     async fn receive(&self, url: &str) -> ApiResult<Vec<QueueMessage>> {
         Err(ApiError::client("NonExistentQueue", url))
     }

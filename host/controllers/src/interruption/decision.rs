@@ -4,10 +4,11 @@
 
 use std::sync::Arc;
 
-use apis::NodeClaim;
+use apis::{NodeClaim, labels};
 use cloudprovider::{InterruptionKind, Launched};
 
 use super::Handled;
+use crate::node_claim::NodeClaimExt;
 
 /// What there is to the instance that a notice is about.
 pub(super) enum Observed {
@@ -18,8 +19,10 @@ pub(super) enum Observed {
     /// Its claim.
     Claimed {
         claim: Arc<NodeClaim>,
-        /// The instance as the cloud has it, asked only where [`asks_cloud`] says so.
+        /// The instance as the cloud has it, where it is the [`Witness`].
         instance: Option<Box<Launched>>,
+        /// Whether the cloud has planned anything for the instance, where that is the [`Witness`] and can be told.
+        is_scheduled: Option<bool>,
     },
 }
 
@@ -43,14 +46,37 @@ pub(super) struct Decided {
     pub(super) handled: Handled,
 }
 
-/// Whether the cloud must bear out what a notice says of a claim's instance. Whoever may write to the queue could else
-/// take nodes away that nothing is wrong with.
-pub(super) fn asks_cloud(kind: InterruptionKind, claim: &NodeClaim) -> bool {
-    claim.metadata.deletion_timestamp.is_none()
-        && matches!(
-            kind,
-            InterruptionKind::InstanceStopped | InterruptionKind::InstanceTerminated
-        )
+/// What must bear out what a notice says of a claim's instance. Whoever may write to the queue could else take nodes
+/// away that nothing is wrong with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Witness {
+    /// The claim alone: what is taken back goes within two minutes, which leaves no time to ask.
+    Claim,
+    /// The instance, as the cloud has it now.
+    Instance,
+    /// What the cloud has planned for its instances.
+    Schedule,
+}
+
+/// The witness of a notice about this claim.
+pub(super) fn witness(kind: InterruptionKind, claim: &NodeClaim) -> Witness {
+    if claim.metadata.deletion_timestamp.is_some() {
+        return Witness::Claim;
+    }
+    match kind {
+        InterruptionKind::InstanceStopped | InterruptionKind::InstanceTerminated => {
+            Witness::Instance
+        }
+        InterruptionKind::ScheduledChange => Witness::Schedule,
+        InterruptionKind::SpotInterrupted
+        | InterruptionKind::CapacityReservationInterrupted
+        | InterruptionKind::RebalanceRecommendation
+        // Found by asking the cloud.
+        | InterruptionKind::InstanceStatus
+        | InterruptionKind::SystemStatus
+        | InterruptionKind::EventStatus
+        | InterruptionKind::NoOp => Witness::Claim,
+    }
 }
 
 pub(super) fn decide(kind: InterruptionKind, observed: &Observed) -> Decided {
@@ -64,7 +90,11 @@ pub(super) fn decide(kind: InterruptionKind, observed: &Observed) -> Decided {
             let look = is_over.then_some(Step::LookAtEnding);
             (look.into_iter().collect(), Handled::Done)
         }
-        Observed::Claimed { instance, .. } if is_belied(kind, instance.as_deref()) => {
+        Observed::Claimed {
+            claim,
+            instance,
+            is_scheduled,
+        } if is_belied(kind, claim, instance.as_deref(), *is_scheduled) => {
             (vec![Step::Disbelieve], Handled::Later)
         }
         Observed::Claimed { .. } => {
@@ -76,10 +106,32 @@ pub(super) fn decide(kind: InterruptionKind, observed: &Observed) -> Decided {
     Decided { steps, handled }
 }
 
-/// Whether the instance runs, of which the notice says that it does not any more.
-fn is_belied(kind: InterruptionKind, instance: Option<&Launched>) -> bool {
-    let is_stop = kind == InterruptionKind::InstanceStopped;
-    instance.is_some_and(|it| !(it.is_terminating || is_stop && it.is_stopped))
+/// Whether what the notice says is not so.
+fn is_belied(
+    kind: InterruptionKind,
+    claim: &NodeClaim,
+    instance: Option<&Launched>,
+    is_scheduled: Option<bool>,
+) -> bool {
+    // A claim from before its launch was told has none.
+    let capacity_type = claim.label(labels::CAPACITY_TYPE);
+    let is_other_than = |wanted: &str| !capacity_type.is_empty() && capacity_type != wanted;
+    match kind {
+        InterruptionKind::InstanceTerminated => instance.is_some_and(|it| !it.is_terminating),
+        InterruptionKind::InstanceStopped => {
+            instance.is_some_and(|it| !(it.is_terminating || it.is_stopped))
+        }
+        InterruptionKind::ScheduledChange => is_scheduled == Some(false),
+        InterruptionKind::SpotInterrupted => is_other_than(labels::CAPACITY_TYPE_SPOT),
+        InterruptionKind::CapacityReservationInterrupted => {
+            is_other_than(labels::CAPACITY_TYPE_RESERVED)
+        }
+        InterruptionKind::RebalanceRecommendation
+        | InterruptionKind::InstanceStatus
+        | InterruptionKind::SystemStatus
+        | InterruptionKind::EventStatus
+        | InterruptionKind::NoOp => false,
+    }
 }
 
 #[cfg(test)]
@@ -91,6 +143,7 @@ mod tests {
     use crate::node_claim::tests::claim_with;
 
     fn claimed(deleted_at: &Value, instance: Option<(bool, bool)>) -> Observed {
+        let claim = claim_with(&json!({"/metadata/deletionTimestamp": deleted_at}));
         let instance = instance.map(|(is_terminating, is_stopped)| {
             Box::new(Launched {
                 provider_id: "aws:///a/i-1".to_owned(),
@@ -107,10 +160,23 @@ mod tests {
                 is_stopped,
             })
         });
-        let claim = claim_with(&json!({"/metadata/deletionTimestamp": deleted_at}));
         Observed::Claimed {
             claim: Arc::new(claim),
             instance,
+            is_scheduled: None,
+        }
+    }
+
+    /// One that lives, of a capacity type, with what the cloud has planned for it.
+    fn bought(capacity_type: &str, is_scheduled: Option<bool>) -> Observed {
+        let claim = claim_with(&json!({
+            "/metadata/deletionTimestamp": null,
+            "/metadata/labels": {labels::CAPACITY_TYPE: capacity_type},
+        }));
+        Observed::Claimed {
+            claim: Arc::new(claim),
+            instance: None,
+            is_scheduled,
         }
     }
 
@@ -169,12 +235,49 @@ mod tests {
     }
 
     #[test]
-    fn only_ends_of_living_claims_are_asked_about() {
+    fn what_is_taken_back_must_be_of_the_kind_that_is_and_what_is_planned_be_planned() {
+        use InterruptionKind::{CapacityReservationInterrupted, ScheduledChange, SpotInterrupted};
+        let cases = [
+            (SpotInterrupted, bought("spot", None), true),
+            (SpotInterrupted, bought("on-demand", None), false),
+            (SpotInterrupted, bought("reserved", None), false),
+            (SpotInterrupted, bought("", None), true),
+            (
+                CapacityReservationInterrupted,
+                bought("reserved", None),
+                true,
+            ),
+            (
+                CapacityReservationInterrupted,
+                bought("on-demand", None),
+                false,
+            ),
+            (ScheduledChange, bought("on-demand", Some(true)), true),
+            (ScheduledChange, bought("on-demand", Some(false)), false),
+            // The role may not ask what is planned.
+            (ScheduledChange, bought("on-demand", None), true),
+        ];
+        for (number, (kind, observed, is_believed)) in cases.into_iter().enumerate() {
+            let decided = decide(kind, &observed);
+            let does_delete = decided.steps.contains(&Step::DeleteClaim);
+            assert_eq!(does_delete, is_believed, "case {number}");
+            let is_doubted = decided.steps.contains(&Step::Disbelieve);
+            assert_eq!(is_doubted, !is_believed, "case {number}");
+        }
+    }
+
+    #[test]
+    fn who_is_asked_goes_by_what_is_said() {
         let living = claim_with(&json!({"/metadata/deletionTimestamp": null}));
         let going = claim_with(&json!({}));
-        assert!(asks_cloud(InterruptionKind::InstanceStopped, &living));
-        assert!(asks_cloud(InterruptionKind::InstanceTerminated, &living));
-        assert!(!asks_cloud(InterruptionKind::SpotInterrupted, &living));
-        assert!(!asks_cloud(InterruptionKind::InstanceTerminated, &going));
+        for (kind, expected) in [
+            (InterruptionKind::InstanceStopped, Witness::Instance),
+            (InterruptionKind::InstanceTerminated, Witness::Instance),
+            (InterruptionKind::ScheduledChange, Witness::Schedule),
+            (InterruptionKind::SpotInterrupted, Witness::Claim),
+        ] {
+            assert_eq!(witness(kind, &living), expected, "{kind:?}");
+            assert_eq!(witness(kind, &going), Witness::Claim, "{kind:?}");
+        }
     }
 }

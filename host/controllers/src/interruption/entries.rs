@@ -27,7 +27,7 @@ pub(super) struct Affected<'a> {
 pub(super) enum WithdrawalEntry<'a> {
     /// It was heard.
     Notified(&'a InterruptionKind),
-    /// The cloud, asked, says otherwise.
+    /// What is known of the instance says otherwise.
     Disbelieved(&'a InterruptionKind),
     /// The claim went for it.
     Deleted(&'a InterruptionKind),
@@ -43,7 +43,7 @@ impl<'a> JournalEntry for WithdrawalEntry<'a> {
             Self::Disbelieved(kind) => {
                 let instance_id = claim.provider_id().and_then(|id| id.rsplit('/').next());
                 let kind = kind.as_str();
-                info!(NodeClaim = %name, instance_id, kind, "a notice says the instance has ended, the cloud that it runs");
+                info!(NodeClaim = %name, instance_id, kind, "what a notice says of the instance is not so");
             }
             Self::Deleted(kind) => {
                 info!(NodeClaim = %name, reason = kind.as_str(), "deleted nodeclaim on word of the cloud");

@@ -7,8 +7,14 @@ use sim::api_server::Resource;
 use crate::cloud::notice;
 use crate::world::World;
 
+/// A node on demand.
 async fn with_a_node() -> (World, String) {
+    with_a_node_of("on-demand").await
+}
+
+async fn with_a_node_of(capacity_type: &str) -> (World, String) {
     let mut world = World::new();
+    world.buy_only(capacity_type);
     world.pass(5).await;
     world.keep(2, "900m");
     world.settle(90).await;
@@ -19,7 +25,7 @@ async fn with_a_node() -> (World, String) {
 
 #[tokio::test(start_paused = true)]
 async fn a_spot_interruption_cordons_within_seconds_and_replaces_the_node() {
-    let (mut world, instance) = with_a_node().await;
+    let (mut world, instance) = with_a_node_of("spot").await;
     let node = world.names(&Resource::NODES)[0].clone();
     world
         .cloud
@@ -51,7 +57,6 @@ async fn every_kind_that_ends_an_instance_ends_its_claim_and_no_other_does() {
     for (kind, ends) in [
         (Kind::ScheduledChange, true),
         (Kind::InstanceStopped, true),
-        (Kind::CapacityReservationInterrupted, true),
         (Kind::RebalanceRecommendation, false),
         (Kind::NoOp, false),
     ] {
@@ -60,6 +65,9 @@ async fn every_kind_that_ends_an_instance_ends_its_claim_and_no_other_does() {
         world.cloud.with(|state| {
             for it in state.instances.values_mut() {
                 it.is_stopped = kind == Kind::InstanceStopped;
+            }
+            if kind == Kind::ScheduledChange {
+                state.impairments = vec![planned(&instance, world.clock.now())];
             }
         });
         world.cloud.send(notice(kind, &instance, world.clock.now()));
@@ -73,7 +81,7 @@ async fn every_kind_that_ends_an_instance_ends_its_claim_and_no_other_does() {
 
 #[tokio::test(start_paused = true)]
 async fn the_same_notice_many_times_does_no_more_than_once() {
-    let (mut world, instance) = with_a_node().await;
+    let (mut world, instance) = with_a_node_of("spot").await;
     for _ in 0..50 {
         world
             .cloud
@@ -106,9 +114,36 @@ async fn notices_about_strangers_and_unreadable_ones_leave_the_queue_and_nothing
     assert_eq!(world.cloud.with(|it| it.launches), 1);
 }
 
+/// Something that the cloud has planned for an instance.
+fn planned(instance: &str, since: jiff::Timestamp) -> Impairment {
+    Impairment {
+        instance_id: instance.to_owned(),
+        kind: Kind::EventStatus,
+        since,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notice_of_a_time_to_come_that_is_not_so_is_dropped() {
+    let (mut world, instance) = with_a_node().await;
+    let in_a_year = world.clock.now() + jiff::SignedDuration::from_hours(24 * 365);
+    let forged = notice(Kind::InstanceTerminated, &instance, in_a_year);
+    world.cloud.send(forged);
+    world.settle(60).await;
+    assert_eq!(world.cloud.queued(), 0);
+    assert_eq!(world.cloud.running(), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_forged_end_of_a_running_instance_is_not_believed() {
-    for kind in [Kind::InstanceTerminated, Kind::InstanceStopped] {
+    for kind in [
+        Kind::InstanceTerminated,
+        Kind::InstanceStopped,
+        Kind::ScheduledChange,
+        // It is on demand, and not in a reservation.
+        Kind::SpotInterrupted,
+        Kind::CapacityReservationInterrupted,
+    ] {
         let (mut world, instance) = with_a_node().await;
         let claims = world.names(&Resource::NODE_CLAIMS);
         world.cloud.send(notice(kind, &instance, world.clock.now()));
@@ -161,6 +196,7 @@ async fn a_node_whose_instance_is_said_to_have_ended_goes_without_waiting_for_th
 #[tokio::test(start_paused = true)]
 async fn a_notice_that_comes_before_the_claim_knows_its_instance_waits_for_it() {
     let mut world = World::new();
+    world.buy_only("spot");
     world.pass(5).await;
     world.create_pod("a", "900m", &json!({}));
     // The first instance will have this id; its launch takes two seconds.

@@ -5,6 +5,7 @@
     reason = "the helpers of tests may panic as tests do"
 )]
 
+mod claims_at_once;
 mod clock_jumps;
 mod cloud;
 mod coming;
@@ -15,6 +16,7 @@ mod events;
 mod failures;
 mod first_lists;
 mod foreign_objects;
+mod hard_days;
 mod interruption;
 mod invariants;
 mod invariants_broken;
@@ -28,6 +30,7 @@ mod process;
 mod ranking;
 mod rbac;
 mod reboots;
+mod region;
 mod renewal;
 mod reservations;
 mod restarts;

@@ -6,7 +6,7 @@ use sim::api_server::Resource;
 use crate::cloud::notice;
 use crate::world::World;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Story {
     Launch,
     Replace,
@@ -40,6 +40,9 @@ const SETTLES_SECONDS: u64 = 400;
 /// Plays a story with a process that dies at a write; what is left, the writes and the launches.
 async fn play(story: Story, dies_at: Option<usize>) -> (Left, usize, usize) {
     let mut world = World::new();
+    if story == Story::Interruption {
+        world.buy_only("spot");
+    }
     world.pass(5).await;
     match story {
         Story::Launch => {

@@ -214,6 +214,12 @@ impl World {
         self.api.patch_merge(&pools, "", "default", change).unwrap();
     }
 
+    /// Nodes of one capacity type only.
+    pub(crate) fn buy_only(&self, capacity_type: &str) {
+        let requirements = json!([{"key": "karpenter.sh/capacity-type", "operator": "In", "values": [capacity_type]}]);
+        self.change_pool(json!({"spec": {"template": {"spec": {"requirements": requirements}}}}));
+    }
+
     /// Gives a node a condition that began so long ago.
     pub(crate) fn be_sick(&self, node: &str, kind: &str, status: &str) {
         let since = self.clock.now().to_string();

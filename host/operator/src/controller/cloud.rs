@@ -107,7 +107,11 @@ pub(super) async fn aws_cloud(
     }
     let sqs = Arc::new(clients.clone());
     let provider = stack::aws_provider(clients.clone(), aws_options, Arc::clone(clock));
-    let watch = ClusterWatch::new(client.clone(), clients.clone(), Arc::clone(&provider));
+    let watch = ClusterWatch::new(
+        client.clone(),
+        Arc::new(clients.clone()),
+        Arc::clone(&provider),
+    );
     let failure = watch.refresh().await;
     if provider.options().cluster_endpoint.is_empty() {
         let failure = failure.unwrap_or_else(|| "EKS tells none".to_owned());

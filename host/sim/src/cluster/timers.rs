@@ -82,7 +82,8 @@ pub(crate) struct Timers {
 impl Timers {
     /// Sets a timer, rounded up to the grid.
     pub(crate) fn set(&mut self, at: Timestamp, timer: Timer) {
-        let millis = at.as_millisecond();
+        let is_between = at.subsec_nanosecond() % 1_000_000 != 0;
+        let millis = at.as_millisecond() + i64::from(is_between);
         let rounded = millis + (GRID_MILLIS - millis.rem_euclid(GRID_MILLIS)) % GRID_MILLIS;
         let at = Timestamp::from_millisecond(rounded).unwrap_or(at);
         self.sequence += 1;

@@ -78,6 +78,8 @@ pub struct Ec2Faults {
     pub internal_error_chance: f64,
     /// Chance of CreateFleet to answer with a time-out although it committed.
     pub lost_answer_chance: f64,
+    /// Chance of a message to come from the queue once more, although it was deleted.
+    pub repeated_message_chance: f64,
     /// Roles that IAM does not know.
     pub missing_roles: Vec<String>,
     /// Operations that the controller's role may not do, for example `CreateFleet`; dry runs of them neither.
@@ -97,6 +99,7 @@ impl Default for Ec2Faults {
             on_demand_vcpus_max: None,
             internal_error_chance: 0.0,
             lost_answer_chance: 0.0,
+            repeated_message_chance: 0.0,
             missing_roles: Vec::new(),
             denied: Vec::new(),
             profile_delay_seconds: 0,

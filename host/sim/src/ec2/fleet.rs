@@ -85,8 +85,7 @@ impl AccountState {
                 },
             );
         }
-        let lost = self.config.faults.lost_answer_chance;
-        if lost > 0.0 && self.chance.next_unit() < lost {
+        if self.happens(self.config.faults.lost_answer_chance) {
             return Err(ApiError {
                 code: aws::seam::CODE_TRANSPORT.to_owned(),
                 message: "the connection was reset before the answer arrived".to_owned(),

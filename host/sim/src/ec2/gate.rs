@@ -68,19 +68,29 @@ impl SimulatedEc2 {
         *state.calls.entry(operation).or_default() += 1;
         state.advance();
         state.throttle(operation)?;
-        state.authorize(operation)?;
-        let chance = state.config.faults.internal_error_chance;
-        if chance > 0.0 && state.chance.next_unit() < chance {
-            return Err(ApiError::server(
-                "InternalError",
-                "An internal error has occurred",
-            ));
-        }
+        state.admit(operation)?;
         answer(&mut state)
     }
 }
 
 impl AccountState {
+    /// Whether the call is answered at all: it may be denied, and may fail for no reason of its own.
+    pub(super) fn admit(&mut self, operation: &str) -> ApiResult<()> {
+        self.authorize(operation)?;
+        if self.happens(self.config.faults.internal_error_chance) {
+            return Err(ApiError::server(
+                "InternalError",
+                "An internal error has occurred",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether what has this chance happens now. What has none takes nothing from the source of all chance.
+    pub(super) fn happens(&mut self, chance: f64) -> bool {
+        chance > 0.0 && self.chance.next_unit() < chance
+    }
+
     fn authorize(&self, operation: &str) -> ApiResult<()> {
         let asked = operation.trim_end_matches(" DryRun");
         if self.config.faults.denied.iter().any(|it| it == asked) {

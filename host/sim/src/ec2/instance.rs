@@ -134,6 +134,8 @@ pub struct SimulatedInstance {
     pub failed_check: Option<(StatusCheck, Timestamp)>,
     /// Code of the event that EC2 has scheduled for it.
     pub scheduled_event: Option<String>,
+    /// When EC2 will give notice that it takes it back, if it will.
+    pub notice_at: Option<Timestamp>,
     /// When EC2 will take it back, once the two-minute notice was given.
     pub interruption_at: Option<Timestamp>,
 }

@@ -1,6 +1,7 @@
 //! The interruption queue: EventBridge's messages about simulated instances, on a queue that behaves as SQS does.
 //!
-//! What is received is hidden for a while and comes again unless it is deleted; an old receipt deletes nothing.
+//! What is received is hidden for a while and comes again unless it is deleted; an old receipt deletes nothing. It fails
+//! as its account does, and may repeat itself, which SQS reserves the right to.
 //! Tests send what they like, malformed bodies included.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,13 +15,13 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::SimulatedEc2;
 use super::instance::InstanceEvent;
+use super::network::ACCOUNT;
 use crate::clock::SimulatedClock;
 
 const BATCH: usize = 10;
 const WAIT: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(500);
 const HIDDEN: SignedDuration = SignedDuration::from_secs(20);
-const ACCOUNT: &str = "123456789012";
 
 struct QueuedMessage {
     body: String,
@@ -43,6 +44,7 @@ pub struct SimulatedQueue {
     ec2: SimulatedEc2,
     clock: SimulatedClock,
     queue: Arc<Mutex<QueueContents>>,
+    policy: Option<String>,
 }
 
 impl SimulatedQueue {
@@ -58,6 +60,16 @@ impl SimulatedQueue {
                 events: ec2.subscribe(),
                 serial: 0,
             })),
+            policy: None,
+        }
+    }
+
+    /// The same queue with a policy that says who may send to it.
+    #[must_use]
+    pub fn with_policy(self, policy: impl Into<String>) -> Self {
+        Self {
+            policy: Some(policy.into()),
+            ..self
         }
     }
 
@@ -150,6 +162,10 @@ impl SimulatedQueue {
             .collect()
     }
 
+    fn admit(&self, operation: &str) -> ApiResult<()> {
+        self.ec2.state().admit(operation)
+    }
+
     fn queue(&self) -> std::sync::MutexGuard<'_, QueueContents> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -158,6 +174,7 @@ impl SimulatedQueue {
 #[async_trait]
 impl SqsApi for SimulatedQueue {
     async fn queue_url(&self, name: &str) -> ApiResult<String> {
+        self.admit("GetQueueUrl")?;
         if name == self.name {
             return Ok(format!(
                 "https://sqs.{}.amazonaws.com/{ACCOUNT}/{name}",
@@ -170,7 +187,13 @@ impl SqsApi for SimulatedQueue {
         ))
     }
 
+    async fn queue_policy(&self, _: &str) -> ApiResult<Option<String>> {
+        self.admit("GetQueueAttributes")?;
+        Ok(self.policy.clone())
+    }
+
     async fn receive(&self, _: &str) -> ApiResult<Vec<QueueMessage>> {
+        self.admit("ReceiveMessage")?;
         let deadline = tokio::time::Instant::now() + WAIT;
         loop {
             let taken = self.take();
@@ -182,7 +205,15 @@ impl SqsApi for SimulatedQueue {
     }
 
     async fn delete(&self, _: &str, receipt: &str) -> ApiResult<()> {
-        self.queue().held.retain(|it| it.receipt != receipt);
+        self.admit("DeleteMessage")?;
+        let is_repeated = {
+            let mut state = self.ec2.state();
+            let chance = state.config.faults.repeated_message_chance;
+            state.happens(chance)
+        };
+        if !is_repeated {
+            self.queue().held.retain(|it| it.receipt != receipt);
+        }
         Ok(())
     }
 }

@@ -135,6 +135,7 @@ impl AccountState {
             reboots: 0,
             failed_check: None,
             scheduled_event: None,
+            notice_at: None,
             interruption_at: None,
             id: id.clone(),
             zone,

@@ -11,6 +11,7 @@ use super::AccountState;
 #[derive(Debug, Default)]
 pub(super) struct TokenBuckets {
     levels: BTreeMap<&'static str, (f64, Timestamp)>,
+    pub(super) refused: u64,
 }
 
 /// (bucket, size, refill per second): mutating calls share a small bucket, as EC2 documents.
@@ -38,6 +39,7 @@ impl AccountState {
         *level = (*level + now.duration_since(*since).as_secs_f64() * refill_per_second).min(size);
         *since = now;
         if *level < 1.0 {
+            self.buckets.refused += 1;
             return Err(ApiError::client(
                 "RequestLimitExceeded",
                 "Request limit exceeded.",

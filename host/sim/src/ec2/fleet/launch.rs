@@ -93,10 +93,11 @@ impl AccountState {
             failed_check: None,
             scheduled_event: None,
             termination_reason: None,
+            notice_at: None,
             interruption_at: None,
             id,
         };
-        instance.interruption_at = self.reclaim_time(&instance);
+        instance.notice_at = self.notice_time(&instance);
         Some(instance)
     }
 
@@ -119,8 +120,8 @@ impl AccountState {
         ]
     }
 
-    /// When EC2 will take a spot instance back, if reclaims are switched on and it is among them.
-    fn reclaim_time(&self, instance: &SimulatedInstance) -> Option<Timestamp> {
+    /// When EC2 will give a spot instance notice, if reclaims are switched on.
+    fn notice_time(&self, instance: &SimulatedInstance) -> Option<Timestamp> {
         let per_hour = self.config.faults.spot_interruptions_per_hour;
         if per_hour <= 0.0 || instance.capacity_type != PurchaseOption::Spot {
             return None;

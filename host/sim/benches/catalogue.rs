@@ -1,0 +1,183 @@
+//! What a refresh of the whole catalogue costs the AWS provider, and what it keeps: every type of the region in four zones,
+//! on demand, spot and reserved.
+//!
+//! `cargo bench -p sim --bench catalogue`. The account is simulated, so that its answers cost time as well; `answers`
+//! tells how much.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a benchmark that cannot set up its world has failed"
+)]
+
+use std::alloc::System;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use apis::Ec2NodeClass;
+use apis::NodePool;
+use aws::seam::Ec2Api as _;
+use aws::{AwsApis, AwsOptions, AwsProvider};
+use aws_sdk_ec2::operation::describe_instance_types::DescribeInstanceTypesInput;
+use cloudprovider::CloudProvider as _;
+use criterion::Criterion;
+use scheduling::instance_type::InstanceType;
+use serde_json::json;
+use sim::SimulatedClock;
+use sim::catalogue::Catalogue;
+use sim::ec2::{CapacityReservationSpec, Ec2Config, SimulatedEc2};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use tokio::runtime::Runtime;
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const ZONES: [&str; 4] = ["us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d"];
+const CLUSTER_NAME: &str = "mortise-demo";
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    let rig = runtime.block_on(Rig::new());
+    rig.tell_what_is_kept(&runtime);
+    let mut criterion = Criterion::default()
+        .sample_size(20)
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_secs(3))
+        .configure_from_args();
+    rig.measure(&mut criterion, &runtime);
+    criterion.final_summary();
+}
+
+struct Rig {
+    ec2: SimulatedEc2,
+    provider: Arc<AwsProvider>,
+    class: Ec2NodeClass,
+}
+
+impl Rig {
+    async fn new() -> Self {
+        let config = Ec2Config {
+            zones: ZONES.map(str::to_owned).to_vec(),
+            cluster_name: CLUSTER_NAME.to_owned(),
+            latency: false,
+            capacity_reservations: reservations(),
+            ..Ec2Config::default()
+        };
+        let clock = SimulatedClock::virtual_time();
+        let ec2 = SimulatedEc2::new(config, clock);
+        let options = AwsOptions {
+            cluster_endpoint: "https://kubernetes.default.svc".to_owned(),
+            cluster_cidr: Some("10.100.0.0/16".to_owned()),
+            disable_dry_run: true,
+            ..AwsOptions::new(CLUSTER_NAME, ec2.region())
+        };
+        let apis = AwsApis::of(Arc::new(ec2.clone()));
+        let provider = Arc::new(AwsProvider::new(options, &apis, Arc::new(clock)));
+        provider.hydrate().await.unwrap();
+        let mut class = class();
+        let resolved = provider.resolve_node_class(&class, &[]).await.unwrap();
+        class.status = Some(resolved.status);
+        Self {
+            ec2,
+            provider,
+            class,
+        }
+    }
+
+    async fn types(&self) -> Arc<[Arc<InstanceType>]> {
+        let pool = NodePool::default();
+        let types = self.provider.instance_types(&pool, &self.class).await;
+        types.unwrap()
+    }
+
+    async fn refreshed(&self) -> Arc<[Arc<InstanceType>]> {
+        self.provider.refresh_instance_types().await.unwrap();
+        self.types().await
+    }
+
+    fn tell_what_is_kept(&self, runtime: &Runtime) {
+        let region = Region::new(ALLOCATOR);
+        let types = runtime.block_on(self.types());
+        let change = region.change();
+        let kept = change.bytes_allocated - change.bytes_deallocated;
+        let offerings: usize = types.iter().map(|it| it.offerings.len()).sum();
+        println!(
+            "{} types, {offerings} offerings: {:.1} MB kept",
+            types.len(),
+            kept as f64 / 1e6
+        );
+    }
+
+    fn measure(&self, criterion: &mut Criterion, runtime: &Runtime) {
+        criterion.bench_function("refresh/answers", |bencher| {
+            bencher.iter(|| runtime.block_on(self.answers()));
+        });
+        criterion.bench_function(
+            "refresh/answers, read, and the list of a class",
+            |bencher| {
+                bencher.iter(|| black_box(runtime.block_on(self.refreshed())));
+            },
+        );
+        criterion.bench_function("refresh/the list of a class", |bencher| {
+            bencher.iter_custom(|times| {
+                let mut took = Duration::ZERO;
+                for _ in 0..times {
+                    runtime
+                        .block_on(self.provider.refresh_instance_types())
+                        .unwrap();
+                    let begun = Instant::now();
+                    black_box(runtime.block_on(self.types()));
+                    took += begun.elapsed();
+                }
+                took
+            });
+        });
+    }
+
+    /// What the account is asked for by a refresh.
+    async fn answers(&self) {
+        let mut next = None;
+        loop {
+            let page = DescribeInstanceTypesInput::builder()
+                .max_results(100)
+                .set_next_token(next);
+            let answer = self.ec2.describe_instance_types(page.build().unwrap());
+            next = black_box(answer.await.unwrap()).next_token;
+            if next.is_none() {
+                return;
+            }
+        }
+    }
+}
+
+/// One of every type in every zone.
+fn reservations() -> Vec<CapacityReservationSpec> {
+    let types = Catalogue::embedded().iter();
+    let everywhere = types.flat_map(|it| ZONES.map(|zone| (it.name, zone)));
+    everywhere
+        .map(|(instance_type, zone)| CapacityReservationSpec {
+            name: format!("{instance_type}-{zone}"),
+            instance_type: instance_type.to_string(),
+            zone: zone.to_owned(),
+            instances: 1,
+            tags: [("team".to_owned(), "a".to_owned())].into(),
+        })
+        .collect()
+}
+
+fn class() -> Ec2NodeClass {
+    let discovered = json!([{"tags": {"karpenter.sh/discovery": CLUSTER_NAME}}]);
+    let class = json!({
+        "apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "default", "uid": "1"},
+        "spec": {
+            "role": "nodes",
+            "amiSelectorTerms": [{"alias": "al2023@latest"}],
+            "subnetSelectorTerms": discovered, "securityGroupSelectorTerms": discovered,
+            "capacityReservationSelectorTerms": [{"tags": {"team": "a"}}],
+        },
+    });
+    serde_json::from_value(class).unwrap()
+}
