@@ -96,8 +96,7 @@ pub(crate) fn offerings(
             }
         }
     }
-    let mine = |reservation: &&CapacityReservation| reservation.instance_type == base.name;
-    for reservation in shape.reservations.iter().filter(mine) {
+    for reservation in shape.reservations_of(&base.name) {
         let offering = reserved_offering(base, shape, sources, reservation);
         offerings.push(places.unless_shifted(&reservation.availability_zone, offering));
     }

@@ -54,11 +54,7 @@ pub(super) fn capacity_types(
         })
         .collect();
     types.sort_unstable();
-    if shape
-        .reservations
-        .iter()
-        .any(|reservation| reservation.instance_type == name)
-    {
+    if !shape.reservations_of(name).is_empty() {
         types.push(labels::CAPACITY_TYPE_RESERVED);
     }
     types
@@ -313,13 +309,8 @@ fn accelerator(info: &InstanceTypeInfo) -> Option<(String, String, String)> {
 }
 
 fn reservation_labels(labels: &mut LabelRequirements, name: &str, shape: &ClassShape) {
-    let mine = || {
-        shape
-            .reservations
-            .iter()
-            .filter(|reservation| reservation.instance_type == name)
-    };
-    if mine().next().is_none() {
+    let mine = shape.reservations_of(name);
+    if mine.is_empty() {
         labels.maybe(labels::CAPACITY_RESERVATION_ID, None::<&str>);
         labels.maybe(labels::CAPACITY_RESERVATION_TYPE, None::<&str>);
         labels.maybe(labels::CAPACITY_RESERVATION_INTERRUPTIBLE, None::<&str>);
@@ -327,11 +318,13 @@ fn reservation_labels(labels: &mut LabelRequirements, name: &str, shape: &ClassS
     }
     labels.many(
         labels::CAPACITY_RESERVATION_ID,
-        mine().map(|reservation| reservation.id.as_str()),
+        mine.iter().map(|reservation| reservation.id.as_str()),
     );
-    let kinds = mine().map(|reservation| reservation.reservation_type.as_str());
+    let kinds = mine
+        .iter()
+        .map(|reservation| reservation.reservation_type.as_str());
     labels.many(labels::CAPACITY_RESERVATION_TYPE, kinds);
-    let interruptible = mine().map(|reservation| {
+    let interruptible = mine.iter().map(|reservation| {
         if reservation.interruptible {
             "true"
         } else {

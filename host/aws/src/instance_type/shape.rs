@@ -40,7 +40,8 @@ pub(crate) struct ClassShape {
     pub(crate) wants_nested_virtualization: bool,
     pub(crate) wants_connection_tracking: bool,
     pub(crate) placement_group: Option<PlacementGroup>,
-    pub(crate) reservations: Vec<CapacityReservation>,
+    /// By instance type: there may be thousands.
+    reservations: BTreeMap<String, Vec<CapacityReservation>>,
     pub(crate) vm_memory_overhead_percent: f64,
     pub(crate) reserved_enis: i64,
     pub(crate) reported_memory: ReportedMemory,
@@ -67,10 +68,6 @@ impl ClassShape {
             .cpu_options
             .as_ref()
             .and_then(|cpu| cpu.nested_virtualization.as_deref());
-        let reservations = node_class
-            .status
-            .as_ref()
-            .map(|status| status.capacity_reservations.clone());
         Self {
             family,
             region: options.region.clone(),
@@ -83,13 +80,21 @@ impl ClassShape {
             wants_nested_virtualization: nested == Some("enabled"),
             wants_connection_tracking: spec.connection_tracking.is_some(),
             placement_group: placement_group.cloned(),
-            reservations: reservations
-                .filter(|_| options.reserved_capacity)
-                .unwrap_or_default(),
+            reservations: if options.reserved_capacity {
+                reservations(node_class)
+            } else {
+                BTreeMap::new()
+            },
             vm_memory_overhead_percent: options.vm_memory_overhead_percent,
             reserved_enis: i64::from(options.reserved_enis),
             reported_memory: ReportedMemory::default(),
         }
+    }
+
+    /// The reservations of instances of a type.
+    pub(crate) fn reservations_of(&self, instance_type: &str) -> &[CapacityReservation] {
+        let reservations = self.reservations.get(instance_type);
+        reservations.map_or(&[], Vec::as_slice)
     }
 
     pub(super) fn with_max_pods(&self, max_pods: Option<i64>) -> Self {
@@ -119,6 +124,16 @@ impl ClassShape {
         };
         i64::try_from(self.network_interfaces.iter().filter(matches).count()).unwrap_or(i64::MAX)
     }
+}
+
+fn reservations(node_class: &Ec2NodeClass) -> BTreeMap<String, Vec<CapacityReservation>> {
+    let mut reservations: BTreeMap<String, Vec<CapacityReservation>> = BTreeMap::new();
+    let status = node_class.status.iter();
+    for it in status.flat_map(|status| &status.capacity_reservations) {
+        let of_type = reservations.entry(it.instance_type.clone()).or_default();
+        of_type.push(it.clone());
+    }
+    reservations
 }
 
 fn zones(node_class: &Ec2NodeClass) -> BTreeMap<String, ClassZone> {
