@@ -20,7 +20,12 @@ const NOT_FOUND: [&str; 7] = [
 ];
 
 /// The account may not do it.
-const FORBIDDEN: [&str; 3] = ["UnauthorizedOperation", "AccessDenied", "AuthFailure"];
+const FORBIDDEN: [&str; 4] = [
+    "UnauthorizedOperation",
+    "AccessDenied",
+    "AccessDeniedException",
+    "AuthFailure",
+];
 
 /// EC2's word for a dry run that would have been done.
 const DRY_RUN: &str = "DryRunOperation";
@@ -169,9 +174,19 @@ pub(crate) fn reboot_error(context: &str, error: &ApiError) -> RebootError {
 pub(crate) fn other(context: &str, error: &ApiError) -> CloudProviderError {
     if is_not_found(error) {
         CloudProviderError::NotFound(format!("{context}, {error}"))
+    } else if is_denied(error) {
+        CloudProviderError::Other(format!(
+            "{context}, which the controller's role may not (`mortise iam` prints what it must be allowed), {error}"
+        ))
     } else {
         CloudProviderError::Other(format!("{context}, {error}"))
     }
+}
+
+/// The text of a refusal without what IAM has to say in secret, which is another with every request.
+pub(crate) fn without_encoded_part(text: &str) -> &str {
+    let end = text.find(" Encoded authorization failure message");
+    &text[..end.unwrap_or(text.len())]
 }
 
 /// A request that the SDK refuses to build.
@@ -289,6 +304,22 @@ mod tests {
         let lists = [&NOT_FOUND[..], &FORBIDDEN, &UNFULFILLABLE].concat();
         let is_listed = |code: &&str| codes.contains(code);
         assert!(lists.iter().all(is_listed), "the table lacks a code");
+    }
+
+    #[test]
+    fn a_refusal_names_the_way_out_and_is_the_same_with_every_request() {
+        let refusal = |secret: &str| {
+            let text = format!(
+                "You are not authorized to perform: ec2:CreateFleet. Encoded authorization failure message: {secret}"
+            );
+            let error = ApiError::client("UnauthorizedOperation", text);
+            let told = other("launching", &error).to_string();
+            without_encoded_part(&told).to_owned()
+        };
+        let told = refusal("abc");
+        assert!(told.contains("mortise iam"), "{told}");
+        assert!(told.ends_with("ec2:CreateFleet."), "{told}");
+        assert_eq!(told, refusal("xyz"));
     }
 
     #[test]

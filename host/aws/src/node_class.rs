@@ -1,7 +1,7 @@
 //! The status of an EC2NodeClass: what its selectors resolve to, and whether nodes can be made from it.
 //!
-//! A query that fails leaves its part of the status as it was and has the class looked at again soon. Nothing is
-//! written here. Answers to Karpenter's `pkg/controllers/nodeclass` of the AWS provider.
+//! A query that fails leaves its part of the status as it was, or says why nothing is known of it yet, and has the class
+//! looked at again soon. Nothing is written here. Answers to Karpenter's `pkg/controllers/nodeclass` of the AWS provider.
 
 pub(crate) mod dry_runs;
 pub(crate) mod revision;
@@ -18,6 +18,7 @@ use jiff::Timestamp;
 
 use crate::ami::{self, AmiProvider, unsupported_alias};
 use crate::capacity_reservation::CapacityReservationProvider;
+use crate::error::without_encoded_part;
 use crate::hash::hash_annotations;
 use crate::instance_profile::InstanceProfileProvider;
 use crate::options::AwsOptions;
@@ -72,7 +73,7 @@ enum PartCondition {
         reason: &'static str,
         message: String,
     },
-    /// Nobody could be asked: the condition stays as it is.
+    /// Nobody could be asked: what the condition knows stays.
     Unasked(CloudProviderError),
 }
 
@@ -341,6 +342,12 @@ fn apply(
         PartCondition::Unasked(error) => {
             let name = node_class.metadata.name.as_deref().unwrap_or_default();
             tracing::warn!(ec2nodeclass = name, condition = condition_type, %error, "could not resolve");
+            if editor.is_unknown(condition_type) {
+                let message = error.to_string();
+                let message = without_encoded_part(&message);
+                let reason = reason::AWAITING_RECONCILIATION;
+                editor.set(condition_type, Status::Unknown, reason, message);
+            }
         }
     }
 }

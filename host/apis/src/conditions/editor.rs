@@ -98,6 +98,12 @@ impl ConditionEditor<'_> {
         true
     }
 
+    /// Whether nothing is known of a condition yet.
+    pub fn is_unknown(&self, condition_type: &str) -> bool {
+        let known = get(self.conditions, condition_type);
+        known.is_none_or(|it| it.status == Status::Unknown.as_str())
+    }
+
     /// Sets a condition True, with its own type as the reason.
     pub fn set_true(&mut self, condition_type: &str) -> bool {
         self.set(condition_type, Status::True, condition_type, "")

@@ -58,7 +58,7 @@ struct DryRunStep {
 
 const TEMPLATE: DryRunStep = DryRunStep {
     reason: "CreateLaunchTemplateAuthCheckFailed",
-    permission: "ec2:CreateLaunchTemplate",
+    permission: "ec2:DescribeLaunchTemplates or ec2:CreateLaunchTemplate",
 };
 const FLEET: DryRunStep = DryRunStep {
     reason: "CreateFleetAuthCheckFailed",

@@ -25,6 +25,7 @@ mod life_of_a_node;
 mod nominations;
 mod observability;
 mod overlays_and_buffers;
+mod permissions;
 mod policies;
 mod process;
 mod ranking;
