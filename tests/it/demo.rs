@@ -283,6 +283,17 @@ fn arguments_that_make_no_sense_name_the_way_out() {
         ),
         (vec!["demo", "--then", "no-such.yaml"], "--then"),
         (vec!["crds", "nothing-like-it"], "mortise crds"),
+        (vec!["iam", "--cluster-name=demo"], "--account"),
+        (
+            vec![
+                "iam",
+                "--cluster-name=demo",
+                "--format=terraform",
+                "--region=us-east-1",
+            ],
+            "where it is deployed",
+        ),
+        (vec!["iam", "--cluster-name=d${e}mo"], "letters, digits"),
     ] {
         let finished = run(&arguments);
         assert!(!finished.is_success(), "{arguments:?}");

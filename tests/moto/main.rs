@@ -10,6 +10,7 @@
 
 mod calls;
 mod controller;
+mod installation;
 mod life;
 mod refused;
 mod rig;

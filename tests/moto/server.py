@@ -15,10 +15,13 @@ RECORDING = os.path.join(tempfile.mkdtemp(prefix="mortise-moto-"), "recording")
 os.environ["MOTO_RECORDER_FILEPATH"] = RECORDING
 # moto's own data has the types of one region alone; this one spares a test the load of thirteen hundred images.
 os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
+# Policies that AWS has for everybody, so that a role can be given them.
+os.environ.setdefault("MOTO_IAM_LOAD_MANAGED_POLICIES", "true")
 
 import boto3  # noqa: E402
 from moto.core import DEFAULT_ACCOUNT_ID  # noqa: E402
 from moto.ec2.models import ec2_backends  # noqa: E402
+from moto.iam.models import ManagedPolicy  # noqa: E402
 from moto.server import ThreadedMotoServer  # noqa: E402
 from moto.ssm.models import Parameter, ssm_backends  # noqa: E402
 
@@ -102,6 +105,19 @@ def publish(name, value):
     )
 
 
+def take_documents_as_texts():
+    """CloudFormation takes the document of a policy as an object or as the text of one; moto the object alone."""
+    create = ManagedPolicy.create_from_cloudformation_json.__func__
+
+    def of_text(cls, resource_name, cloudformation_json, *arguments, **options):
+        properties = cloudformation_json["Properties"]
+        if isinstance(properties["PolicyDocument"], str):
+            properties["PolicyDocument"] = json.loads(properties["PolicyDocument"])
+        return create(cls, resource_name, cloudformation_json, *arguments, **options)
+
+    ManagedPolicy.create_from_cloudformation_json = classmethod(of_text)
+
+
 def asked():
     """What moto was asked since it began to record: lines of [signed for service, operation or path]."""
     lines = []
@@ -128,6 +144,7 @@ def asked():
 def main():
     # moto prints to standard output, which is the answers' alone.
     answers, sys.stdout = sys.stdout, sys.stderr
+    take_documents_as_texts()
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

@@ -29,6 +29,7 @@ mod tags;
 #[cfg(test)]
 mod tests;
 
+pub mod account;
 pub mod ami;
 pub mod capacity_reservation;
 pub mod instance;

@@ -3,6 +3,7 @@
 //! Parses and nothing else: no file is read here, and what flags of the controller mean stands with their rows.
 
 mod demo;
+mod iam;
 mod simulate;
 
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use clap::{Args, Parser, ValueEnum};
 use crate::options::{ControllerOptions, parse_span};
 use crate::shadow::arguments::ShadowArguments;
 pub(crate) use demo::{DemoArguments, Speed, Until};
+pub(crate) use iam::{IamArguments, IamFormat};
 pub(crate) use simulate::SimulateArguments;
 
 /// A node autoscaler for Kubernetes on EC2: a drop-in replacement for Karpenter whose ranking,
@@ -51,6 +53,12 @@ pub(crate) enum Subcommand {
 
     /// Print the CustomResourceDefinitions as YAML, for `kubectl apply --server-side -f -`
     Crds(CrdsArguments),
+
+    /// Print what Mortise needs in an AWS account: roles and policies, and the queue of interruptions with its rules
+    ///
+    /// Made of the calls that the controller makes. Asks nobody and changes nothing: the documents are for
+    /// CloudFormation, Terraform or people to apply.
+    Iam(Box<IamArguments>),
 
     /// Solve a provisioning problem offline: which nodes would be bought for these pods, and why not others
     ///

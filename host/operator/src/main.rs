@@ -13,6 +13,7 @@ mod doctor;
 mod exposition;
 mod fence;
 mod http;
+mod iam;
 mod leader_election;
 mod logging;
 mod man;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         Subcommand::Controller(arguments) => controller::run(&arguments),
         Subcommand::Why(arguments) => why::run(&arguments),
         Subcommand::Crds(arguments) => crds::run(&arguments),
+        Subcommand::Iam(arguments) => iam::run(&arguments),
         Subcommand::Simulate(arguments) => Ok(simulate::run(&arguments)),
         Subcommand::Convert(arguments) => Ok(convert::run(&arguments)),
         Subcommand::Doctor(arguments) => Ok(doctor::run(&arguments)),
