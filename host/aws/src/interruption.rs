@@ -131,9 +131,9 @@ impl InterruptionQueue for SqsInterruptionQueue {
                 self.provider.mark_unavailable(offered);
                 let status = node_claim.status.as_ref();
                 let provider_id = status.and_then(|it| it.provider_id.as_deref());
-                if let Ok(instance_id) = parse_provider_id(provider_id.unwrap_or_default()) {
+                if let Ok(instance) = parse_provider_id(provider_id.unwrap_or_default()) {
                     self.provider.count_interruption(Interrupted {
-                        instance_id,
+                        instance_id: instance.id,
                         instance_type: offered.instance_type,
                         zone: offered.zone,
                     });

@@ -26,7 +26,7 @@ use crate::drift::{
     CAPACITY_RESERVATION_DRIFT, ami_drift, instance_drift, placement_drift, static_drift,
 };
 use crate::error::other;
-use crate::instance::{Instance, InstanceProvider, parse_provider_id};
+use crate::instance::{Instance, InstanceName, InstanceProvider, parse_provider_id};
 use crate::instance_profile::InstanceProfileProvider;
 use crate::instance_type::InstanceTypeProvider;
 use crate::interruption_history::{Exposed, Interrupted, InterruptionHistory};
@@ -227,6 +227,20 @@ impl AwsProvider {
         change(Arc::make_mut(&mut options));
     }
 
+    /// The instance of a provider id. EC2 does not know those of another region, which is no sign that they are gone: it
+    /// is this controller that looks in the wrong place.
+    fn instance_id<'a>(&self, provider_id: &'a str) -> Result<&'a str, CloudProviderError> {
+        let InstanceName { zone, id } = parse_provider_id(provider_id)?;
+        let region = &self.options().region;
+        // Names of zones, local ones too, begin with that of their region.
+        if zone.starts_with(region.as_str()) {
+            return Ok(id);
+        }
+        Err(CloudProviderError::Other(format!(
+            "instance {id} is in zone {zone:?}, which is not of region {region:?}: set AWS_REGION to the one of the cluster"
+        )))
+    }
+
     async fn placement_group(
         &self,
         node_class: &Ec2NodeClass,
@@ -355,7 +369,7 @@ impl CloudProvider for AwsProvider {
     }
 
     async fn delete(&self, provider_id: &str) -> Result<(), CloudProviderError> {
-        let id = parse_provider_id(provider_id)?;
+        let id = self.instance_id(provider_id)?;
         let instance = match self.instance(id).await {
             Err(error) if error.is_not_found() => {
                 self.reservations.gone(id);
@@ -384,8 +398,8 @@ impl CloudProvider for AwsProvider {
     }
 
     async fn reboot(&self, provider_id: &str, _operation_id: &str) -> Result<(), RebootError> {
-        let id = parse_provider_id(provider_id)
-            .map_err(|error| RebootError::Terminal(error.to_string()))?;
+        let id = self.instance_id(provider_id);
+        let id = id.map_err(|error| RebootError::Terminal(error.to_string()))?;
         self.instances.reboot(id).await
     }
 
@@ -394,7 +408,7 @@ impl CloudProvider for AwsProvider {
     }
 
     async fn get(&self, provider_id: &str) -> Result<Launched, CloudProviderError> {
-        let instance = self.instance(parse_provider_id(provider_id)?).await?;
+        let instance = self.instance(self.instance_id(provider_id)?).await?;
         Ok(described(&instance))
     }
 
@@ -428,7 +442,10 @@ impl CloudProvider for AwsProvider {
         if !is_open {
             return Ok(Registrable::Ready(BTreeMap::new()));
         }
-        let instance = self.instances.get(instance_id(node_claim)?).await?;
+        let instance = self
+            .instances
+            .get(self.instance_id(provider_id(node_claim))?)
+            .await?;
         let Some(partition) = instance.partition else {
             return Ok(Registrable::Pending(PLACEMENT_GROUP_HOOK));
         };
@@ -444,6 +461,8 @@ impl CloudProvider for AwsProvider {
         node_claim: &NodeClaim,
         node_class: &Ec2NodeClass,
     ) -> Result<Option<String>, CloudProviderError> {
+        // Elsewhere classes come to something else, from which nothing here has drifted.
+        let id = self.instance_id(provider_id(node_claim))?;
         if let Some(reason) = static_drift(node_claim, node_class) {
             return Ok(Some(reason.to_owned()));
         }
@@ -451,7 +470,6 @@ impl CloudProvider for AwsProvider {
         if let Some(reason) = ami_drift(node_claim, node_class, &instance_type)? {
             return Ok(Some(reason.to_owned()));
         }
-        let id = instance_id(node_claim)?;
         let seen = self.instances.get_seen(id).await?;
         let mut reason = instance_drift(node_class, &seen)?;
         if reason == Some(CAPACITY_RESERVATION_DRIFT) {
@@ -548,7 +566,9 @@ impl CloudProvider for AwsProvider {
     }
 
     async fn tag(&self, node_claim: &NodeClaim) -> Result<(), CloudProviderError> {
-        let instance = self.instance(instance_id(node_claim)?).await?;
+        let instance = self
+            .instance(self.instance_id(provider_id(node_claim))?)
+            .await?;
         let instance = self.changeable(instance)?;
         let status = node_claim.status.as_ref();
         let node_name = status.and_then(|status| status.node_name.clone());
@@ -589,11 +609,11 @@ fn named<'a>(types: &'a [Arc<InstanceType>], name: &str) -> Option<&'a Arc<Insta
     types.get(found.ok()?)
 }
 
-/// The instance of a launched claim.
-fn instance_id(node_claim: &NodeClaim) -> Result<&str, CloudProviderError> {
+/// The provider id of a launched claim; empty for another.
+fn provider_id(node_claim: &NodeClaim) -> &str {
     let status = node_claim.status.as_ref();
     let provider_id = status.and_then(|it| it.provider_id.as_deref());
-    parse_provider_id(provider_id.unwrap_or_default())
+    provider_id.unwrap_or_default()
 }
 
 /// What counts as a sick node on EC2. From the AWS provider's `cloudprovider.go` (`RepairPolicies`).

@@ -120,6 +120,17 @@ impl GarbageCollection {
     }
 
     async fn delete_claim(&self, claim: &NodeClaim) {
+        let id = claim.provider_id().unwrap_or_default();
+        match self.provider.get(id).await {
+            Err(error) if error.is_not_found() => {}
+            Ok(instance) if instance.is_terminating => {}
+            // Left out of the list for once.
+            Ok(_) => return,
+            Err(error) => {
+                error!(NodeClaim = %claim.name_any(), %error, "an instance is not listed, and whether it is gone cannot be told");
+                return;
+            }
+        }
         if let Err(error) = ignore_not_found(self.shell.writer.delete(claim).await) {
             error!(NodeClaim = %claim.name_any(), %error, "garbage collecting nodeclaim");
             return;

@@ -32,6 +32,8 @@ pub(crate) struct State {
     pub(crate) refusal: String,
     /// Types that nobody tells a price of.
     pub(crate) unpriced: BTreeSet<String>,
+    /// It lists no instance, and of none tells whether it is there.
+    pub(crate) looks_elsewhere: bool,
     /// Launches hang.
     pub(crate) hangs: bool,
     /// Whether classes are fit for launches is not found out.
@@ -334,12 +336,19 @@ impl CloudProvider for Cloud {
     }
 
     async fn get(&self, provider_id: &str) -> Result<Launched, CloudProviderError> {
+        if self.with(|state| state.looks_elsewhere) {
+            return Err(CloudProviderError::Other("in another region".to_owned()));
+        }
         let found = self.with(|state| state.instances.get(provider_id).cloned());
         found.ok_or_else(|| CloudProviderError::NotFound(provider_id.to_owned()))
     }
 
     async fn list(&self) -> Result<Vec<Launched>, CloudProviderError> {
-        Ok(self.with(|state| state.instances.values().cloned().collect()))
+        Ok(self.with(|state| {
+            let instances = state.instances.values();
+            let listed = instances.filter(|_| !state.looks_elsewhere);
+            listed.cloned().collect()
+        }))
     }
 
     async fn instance_types(

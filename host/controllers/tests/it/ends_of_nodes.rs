@@ -132,6 +132,28 @@ async fn pods_that_tolerate_the_taint_do_not_hold_the_drain() {
     assert!(!world.event_reasons("Pod").contains(&"Evicted".to_owned()));
 }
 
+/// As with credentials of another account, or in another region.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_not_ready_stays_where_the_cloud_cannot_tell_that_its_instance_is_gone() {
+    let mut world = World::new();
+    world.pass(5).await;
+    world.keep(1, "900m");
+    world.settle(90).await;
+    let claims = world.names(&Resource::NODE_CLAIMS);
+    let node = world.names(&Resource::NODES)[0].clone();
+    world.cloud.with(|it| it.looks_elsewhere = true);
+    world.be_sick(&node, "Ready", "Unknown");
+    world.settle(400).await;
+    assert_eq!(world.names(&Resource::NODE_CLAIMS), claims);
+    world.cloud.with(|it| {
+        it.looks_elsewhere = false;
+        it.instances.clear();
+    });
+    world.be_sick(&node, "Ready", "Unknown");
+    world.settle(400).await;
+    assert_ne!(world.names(&Resource::NODE_CLAIMS), claims);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_node_whose_instance_is_gone_goes_at_once() {
     let mut world = with_pods(1, "900m").await;

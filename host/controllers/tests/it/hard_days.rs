@@ -49,6 +49,14 @@ async fn settle(region: &mut Region, case: &Case) {
     panic!("not every pod runs, or an instance is nobody's");
 }
 
+fn names_of_claims(region: &Region) -> BTreeSet<String> {
+    let claims = region.list(&Resource::NODE_CLAIMS);
+    let names = claims
+        .iter()
+        .filter_map(|it| it["metadata"]["name"].as_str());
+    names.map(str::to_owned).collect()
+}
+
 fn calm() -> Ec2Faults {
     Ec2Faults {
         on_demand_pools_dry: 0.0,
@@ -136,4 +144,39 @@ async fn a_queue_that_may_not_be_read_takes_no_node_and_is_heard_once_it_may() {
     assert_ne!(region.living(), before, "the node was replaced");
     assert!(!waits(&region));
     assert_eq!(region.violations(), [""; 0]);
+}
+
+/// In another region EC2 knows none of the instances, which is no sign that they are gone.
+#[tokio::test(start_paused = true)]
+async fn with_credentials_that_expire_or_in_the_wrong_region_nothing_is_let_go_of() {
+    for is_elsewhere in [false, true] {
+        let case = case("on-demand", 2, calm());
+        let mut region = begin(&case).await;
+        settle(&mut region, &case).await;
+        let claims = names_of_claims(&region);
+        let before = region.living();
+        if is_elsewhere {
+            region.look_elsewhere("eu-west-1");
+        } else {
+            region.world.ec2().change_faults(|it| it.is_expired = true);
+        }
+        region.pass(HOUR_SECONDS / 4).await;
+        assert_eq!(
+            names_of_claims(&region),
+            claims,
+            "elsewhere: {is_elsewhere}"
+        );
+        claims.iter().for_each(|name| region.delete_claim(name));
+        region.pass(HOUR_SECONDS / 4).await;
+        assert_eq!(region.living(), before, "elsewhere: {is_elsewhere}");
+        assert!(names_of_claims(&region).is_superset(&claims));
+        region.world.ec2().change_faults(|it| it.is_expired = false);
+        region.look_here();
+        settle(&mut region, &case).await;
+        assert!(
+            region.living().is_disjoint(&before),
+            "they go as they were told to"
+        );
+        assert_eq!(region.violations(), [""; 0]);
+    }
 }

@@ -96,14 +96,7 @@ async fn empties(region: &mut Region) {
     api.patch_merge(deployments, "default", "web", none)
         .unwrap();
     for claim in region.list(&Resource::NODE_CLAIMS) {
-        let name = claim["metadata"]["name"].as_str().unwrap();
-        let options = sim::api_server::DeleteOptions::default();
-        drop(
-            region
-                .world
-                .api()
-                .delete(&Resource::NODE_CLAIMS, "", name, &options),
-        );
+        region.delete_claim(claim["metadata"]["name"].as_str().unwrap());
     }
     region.pass(EMPTIES_SECONDS).await;
 }

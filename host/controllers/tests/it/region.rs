@@ -15,8 +15,10 @@ use controllers::{
 use disruption::hooks::{DeclaredBudgets, DefaultConsolidation};
 use scheduling::ranking::PriceRank;
 use serde_json::{Value, json};
-use sim::api_server::{Resource, Selection};
-use sim::ec2::{Ec2Config, Ec2Faults, InstanceState, SimulatedInstance, SimulatedQueue};
+use sim::api_server::{DeleteOptions, Resource, Selection};
+use sim::ec2::{
+    Ec2Config, Ec2Faults, InstanceState, SimulatedEc2, SimulatedInstance, SimulatedQueue,
+};
 use sim::{SimulatedWorld, WorldConfig};
 use tokio::task::JoinHandle;
 
@@ -49,6 +51,8 @@ pub(crate) struct Region {
     pub(crate) process: Process,
     /// Where the cloud tells what it takes back.
     pub(crate) queue: Option<SimulatedQueue>,
+    /// Where the controller looks instead.
+    elsewhere: Option<SimulatedEc2>,
     running: JoinHandle<()>,
     claims: sim::api_server::Watch,
     /// UIDs of all claims that there ever were.
@@ -82,6 +86,7 @@ impl Region {
             ledger: SharedLedger::default(),
             judged: Judged::default(),
             process: Process::default(),
+            elsewhere: None,
             running: tokio::spawn(async {}),
             created: BTreeSet::new(),
         };
@@ -94,6 +99,31 @@ impl Region {
         self.running.abort();
         self.process = Process::dying(death);
         self.running = self.start();
+    }
+
+    /// Starts anew in a region that has nothing of this cluster.
+    pub(crate) fn look_elsewhere(&mut self, region: &str) {
+        let config = Ec2Config {
+            region: region.to_owned(),
+            zones: vec![format!("{region}a")],
+            cluster_name: "another".to_owned(),
+            ..Ec2Config::default()
+        };
+        self.elsewhere = Some(SimulatedEc2::new(config, self.world.clock()));
+        self.restart(None);
+    }
+
+    /// Starts anew where the cluster is.
+    pub(crate) fn look_here(&mut self) {
+        self.elsewhere = None;
+        self.restart(None);
+    }
+
+    /// Deletes a claim, as a user does.
+    pub(crate) fn delete_claim(&self, name: &str) {
+        let (api, options) = (self.world.api(), DeleteOptions::default());
+        api.delete(&Resource::NODE_CLAIMS, "", name, &options)
+            .unwrap();
     }
 
     /// A process: the provider and the controllers, as the program puts them together.
@@ -143,7 +173,8 @@ impl Region {
     }
 
     fn provider(&self) -> Arc<AwsProvider> {
-        let account = self.world.ec2().behind(Arc::new(self.process.clone()));
+        let account = self.elsewhere.as_ref().unwrap_or(self.world.ec2());
+        let account = account.behind(Arc::new(self.process.clone()));
         let options = AwsOptions {
             cluster_endpoint: "https://kubernetes.default.svc".to_owned(),
             cluster_cidr: Some("10.100.0.0/16".to_owned()),

@@ -82,6 +82,8 @@ pub struct Ec2Faults {
     pub repeated_message_chance: f64,
     /// Roles that IAM does not know.
     pub missing_roles: Vec<String>,
+    /// The controller's session has expired.
+    pub is_expired: bool,
     /// Operations that the controller's role may not do, for example `CreateFleet`; dry runs of them neither.
     pub denied: Vec<String>,
     /// Seconds until EC2 knows a new instance profile.
@@ -101,6 +103,7 @@ impl Default for Ec2Faults {
             lost_answer_chance: 0.0,
             repeated_message_chance: 0.0,
             missing_roles: Vec::new(),
+            is_expired: false,
             denied: Vec::new(),
             profile_delay_seconds: 0,
         }

@@ -92,6 +92,9 @@ impl AccountState {
     }
 
     fn authorize(&self, operation: &str) -> ApiResult<()> {
+        if self.config.faults.is_expired {
+            return Err(ApiError::client("RequestExpired", "Request has expired."));
+        }
         let asked = operation.trim_end_matches(" DryRun");
         if self.config.faults.denied.iter().any(|it| it == asked) {
             let message = format!(
