@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use apis::ec2nodeclass::{CapacityReservationSelectorTerm, PlacementGroupSelector};
 use apis::{Ec2NodeClass, NodePool, labels};
 use aws::sdk::SdkClients;
-use aws_config::profile::profile_file::{ProfileFileKind, ProfileFiles};
+use aws_runtime::env_config::file::{EnvConfigFileKind, EnvConfigFiles};
 use aws_sdk_ec2::config::Region;
 use cloudprovider::CloudProvider as _;
 use serde_json::json;
@@ -82,14 +82,14 @@ async fn what_the_role_may_not_do_is_named_with_what_comes_of_it() {
 /// As a profile names it: for controllers outside of AWS, with certificates for instance.
 #[tokio::test]
 async fn who_it_is_may_come_of_a_process_that_a_profile_names() {
-    let Some(moto) = Moto::start() else {
+    let Some(mut moto) = Moto::start() else {
         return;
     };
     let denied = ["ec2:DescribeImages"];
     let (key, secret) = moto.deny(&denied);
     let told = json!({"Version": 1, "AccessKeyId": key, "SecretAccessKey": secret});
     let profile = format!("[profile own]\ncredential_process = printf '%s' '{told}'\n");
-    let file = ProfileFiles::builder().with_contents(ProfileFileKind::Config, profile);
+    let file = EnvConfigFiles::builder().with_contents(EnvConfigFileKind::Config, profile);
     let config = SdkClients::loader()
         .profile_files(file.build())
         .profile_name("own")
