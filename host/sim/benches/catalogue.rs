@@ -6,7 +6,8 @@
 
 #![expect(
     clippy::unwrap_used,
-    reason = "a benchmark that cannot set up its world has failed"
+    clippy::print_stdout,
+    reason = "a benchmark that cannot set up its world has failed, and one that tells nothing is of no use"
 )]
 
 use std::alloc::System;

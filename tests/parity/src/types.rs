@@ -253,6 +253,7 @@ fn offering(capacity_type: &str, zone: &str, price_per_hour: f64) -> Offering {
         price_per_hour,
         on_demand_price_per_hour: None,
         available: true,
+        lacks_price: false,
         reservation_capacity: 0,
         ice_count: 0,
         ice_age_seconds: None,

@@ -49,6 +49,10 @@ async fn settle(region: &mut Region, case: &Case) {
     panic!("not every pod runs, or an instance is nobody's");
 }
 
+fn has_notices(region: &Region) -> bool {
+    region.queue.as_ref().is_some_and(|it| !it.is_empty())
+}
+
 fn names_of_claims(region: &Region) -> BTreeSet<String> {
     let claims = region.list(&Resource::NODE_CLAIMS);
     let names = claims
@@ -89,7 +93,7 @@ async fn spot_nodes_that_are_taken_back_are_replaced_though_calls_fail_and_notic
     region.world.ec2().change_faults(|it| *it = calm());
     settle(&mut region, &case).await;
     region.pass(HOUR_SECONDS / 2).await;
-    assert!(region.queue.as_ref().is_some_and(|it| it.is_empty()));
+    assert!(!has_notices(&region));
     assert_eq!(region.violations(), [""; 0]);
 }
 
@@ -133,8 +137,7 @@ async fn a_queue_that_may_not_be_read_takes_no_node_and_is_heard_once_it_may() {
     let instance = region.world.ec2().instances().remove(0);
     assert!(region.world.ec2().interrupt_spot(&instance.id));
     region.pass(60).await;
-    let waits = |region: &Region| region.queue.as_ref().is_some_and(|it| !it.is_empty());
-    assert!(waits(&region), "nobody could hear it");
+    assert!(has_notices(&region), "nobody could hear it");
     region
         .world
         .ec2()
@@ -142,7 +145,7 @@ async fn a_queue_that_may_not_be_read_takes_no_node_and_is_heard_once_it_may() {
     region.pass(100).await;
     settle(&mut region, &case).await;
     assert_ne!(region.living(), before, "the node was replaced");
-    assert!(!waits(&region));
+    assert!(!has_notices(&region));
     assert_eq!(region.violations(), [""; 0]);
 }
 
@@ -166,7 +169,9 @@ async fn with_credentials_that_expire_or_in_the_wrong_region_nothing_is_let_go_o
             claims,
             "elsewhere: {is_elsewhere}"
         );
-        claims.iter().for_each(|name| region.delete_claim(name));
+        for name in &claims {
+            region.delete_claim(name);
+        }
         region.pass(HOUR_SECONDS / 4).await;
         assert_eq!(region.living(), before, "elsewhere: {is_elsewhere}");
         assert!(names_of_claims(&region).is_superset(&claims));

@@ -173,7 +173,7 @@ impl Region {
     }
 
     fn provider(&self) -> Arc<AwsProvider> {
-        let account = self.elsewhere.as_ref().unwrap_or(self.world.ec2());
+        let account = self.elsewhere.as_ref().unwrap_or_else(|| self.world.ec2());
         let account = account.behind(Arc::new(self.process.clone()));
         let options = AwsOptions {
             cluster_endpoint: "https://kubernetes.default.svc".to_owned(),
