@@ -24,6 +24,7 @@ mod options;
 mod pages;
 mod permissions;
 mod provider;
+mod repair;
 mod seed;
 mod tags;
 #[cfg(test)]
@@ -50,5 +51,6 @@ pub use interruption::SqsInterruptionQueue;
 pub use metrics::AwsMetrics;
 pub use options::{AwsFeatureGates, AwsOptions};
 pub use permissions::{MissingPermission, check_connectivity, missing_permissions};
-pub use provider::{AwsApis, AwsProvider, repair_policies};
+pub use provider::{AwsApis, AwsProvider};
+pub use repair::repair_policies;
 pub use tags::launch_tags;

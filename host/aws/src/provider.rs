@@ -3,15 +3,14 @@
 //! Each method gathers, asks one part to decide, and returns; no rule lives here. Answers to Karpenter's
 //! `pkg/cloudprovider/cloudprovider.go` of the AWS provider.
 
+mod described;
 mod shifts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use apis::ec2nodeclass::CapacityReservationType;
-use apis::resources::Resources;
-use apis::{Ec2NodeClass, GoDuration, NodeClaim, NodePool, RepairAction, RepairPolicy, labels};
+use apis::{Ec2NodeClass, NodeClaim, NodePool, RepairPolicy, labels};
 use async_trait::async_trait;
 use cloudprovider::{
     Clock, CloudProvider, CloudProviderError, Impairment, LaunchRequest, Launched, NodeClassStatus,
@@ -39,6 +38,8 @@ use crate::offering::OfferingSources;
 use crate::options::AwsOptions;
 use crate::placement_group::{PlacementGroup, PlacementGroupProvider};
 use crate::pricing::PricingProvider;
+use crate::provider::described::described;
+use crate::repair::repair_policies;
 use crate::seam::{Ec2Api, IamApi, PricingApi, SsmApi, ZonalShiftApi};
 use crate::security_group::SecurityGroupProvider;
 use crate::subnet::SubnetProvider;
@@ -616,32 +617,6 @@ fn provider_id(node_claim: &NodeClaim) -> &str {
     provider_id.unwrap_or_default()
 }
 
-/// What counts as a sick node on EC2. From the AWS provider's `cloudprovider.go` (`RepairPolicies`).
-pub fn repair_policies() -> Vec<RepairPolicy> {
-    let minutes = |condition_type: &str, status: &str, minutes: i64| RepairPolicy {
-        condition_type: condition_type.to_owned(),
-        condition_status: status.to_owned(),
-        reason_regex: ".*".to_owned(),
-        toleration: GoDuration::from_seconds(minutes * 60),
-        // A node that is this sick for this long drains nothing.
-        termination_grace_period: Some(GoDuration::from_seconds(0)),
-        priority: 0,
-        action: RepairAction::Replace,
-    };
-    vec![
-        RepairPolicy {
-            reason_regex: String::new(),
-            ..minutes("Ready", "False", 30)
-        },
-        minutes("Ready", "Unknown", 30),
-        minutes("AcceleratedHardwareReady", "False", 10),
-        minutes("StorageReady", "False", 30),
-        minutes("NetworkingReady", "False", 30),
-        minutes("KernelReady", "False", 30),
-        minutes("ContainerRuntimeReady", "False", 30),
-    ]
-}
-
 /// An instance that EC2 may take back.
 fn exposed(instance: &Instance) -> Option<Exposed<'_>> {
     let is_exposed =
@@ -651,57 +626,4 @@ fn exposed(instance: &Instance) -> Option<Exposed<'_>> {
         zone: &instance.zone,
         launched_at: instance.launched_at,
     })
-}
-
-/// An instance as far as EC2 alone can tell.
-fn described(instance: &Instance) -> Launched {
-    let tag = |key: &str| instance.tags.get(key).cloned();
-    let mut node_labels = BTreeMap::from([
-        (
-            labels::INSTANCE_TYPE.to_owned(),
-            instance.instance_type.clone(),
-        ),
-        (labels::TOPOLOGY_ZONE.to_owned(), instance.zone.clone()),
-        (
-            labels::CAPACITY_TYPE.to_owned(),
-            instance.capacity_type.to_owned(),
-        ),
-    ]);
-    let carried = [labels::NODEPOOL, labels::EC2_NODE_CLASS];
-    node_labels.extend(
-        carried
-            .into_iter()
-            .filter_map(|key| Some((key.to_owned(), tag(key)?))),
-    );
-    if let Some(id) = &instance.placement_group_id {
-        node_labels.insert(labels::PLACEMENT_GROUP_ID.to_owned(), id.clone());
-    }
-    if instance.capacity_type == labels::CAPACITY_TYPE_RESERVED
-        && let Some(id) = &instance.capacity_reservation_id
-    {
-        node_labels.insert(labels::CAPACITY_RESERVATION_ID.to_owned(), id.clone());
-        let kind = if instance.is_capacity_block {
-            CapacityReservationType::CapacityBlock
-        } else {
-            CapacityReservationType::Default
-        };
-        let key = labels::CAPACITY_RESERVATION_TYPE.to_owned();
-        node_labels.insert(key, kind.as_str().to_owned());
-        let key = labels::CAPACITY_RESERVATION_INTERRUPTIBLE.to_owned();
-        node_labels.insert(key, instance.is_interruptible.to_string());
-    }
-    Launched {
-        provider_id: instance.provider_id(),
-        image_id: instance.image_id.clone(),
-        node_claim_name: tag(labels::NODECLAIM_TAG),
-        launch_token: tag(labels::LAUNCH_TAG),
-        node_pool_name: tag(labels::NODEPOOL),
-        labels: node_labels,
-        annotations: BTreeMap::new(),
-        capacity: Resources::new(),
-        allocatable: Resources::new(),
-        launched_at: instance.launched_at,
-        is_terminating: instance.is_terminating,
-        is_stopped: instance.is_stopped,
-    }
 }

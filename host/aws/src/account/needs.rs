@@ -5,7 +5,7 @@ use std::str::FromStr;
 use apis::RepairAction;
 
 use super::names::{InstallationName, NODE_ROLE_PREFIX, RoleName};
-use crate::provider::repair_policies;
+use crate::repair::repair_policies;
 
 /// What an installation is to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
