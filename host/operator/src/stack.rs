@@ -215,11 +215,9 @@ pub(crate) fn simulated_provider(
     clock: Arc<dyn Clock>,
 ) -> Arc<AwsProvider> {
     let options = AwsOptions {
-        cluster_endpoint: "https://kubernetes.default.svc".to_owned(),
-        cluster_cidr: Some("10.100.0.0/16".to_owned()),
         // The simulated account denies nothing.
         disable_dry_run: true,
-        ..AwsOptions::new(cluster_name, ec2.region())
+        ..ec2.provider_options(cluster_name)
     };
     Arc::new(AwsProvider::new(
         options,

@@ -150,10 +150,8 @@ impl Rig {
 
 fn provider(ec2: &SimulatedEc2) -> AwsProvider {
     let options = AwsOptions {
-        cluster_endpoint: "https://kubernetes.default.svc".to_owned(),
-        cluster_cidr: Some("10.100.0.0/16".to_owned()),
         disable_dry_run: true,
-        ..AwsOptions::new(CLUSTER_NAME, ec2.region())
+        ..ec2.provider_options(CLUSTER_NAME)
     };
     let apis = AwsApis::of(Arc::new(ec2.clone()));
     AwsProvider::new(options, &apis, Arc::new(SimulatedClock::virtual_time()))

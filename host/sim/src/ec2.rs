@@ -302,11 +302,17 @@ impl AccountState {
 
     fn advance(&mut self) -> Option<Timestamp> {
         let now = self.now();
-        for id in self.due(|it| it.interruption_at.is_none().then_some(it.notice_at?)) {
-            self.interrupt(&id);
-        }
-        for id in self.due(|it| it.interruption_at) {
-            self.begin_termination(&id, TerminationReason::SpotInterruption);
+        let is_due = |it: &&SimulatedInstance| it.next_reclaim().is_some_and(|at| at <= now);
+        let due = self.instances.values().filter(is_due);
+        let due: Vec<_> = due
+            .map(|it| (it.id.clone(), it.interruption_at.is_some()))
+            .collect();
+        for (id, was_given_notice) in due {
+            if was_given_notice {
+                self.begin_termination(&id, TerminationReason::SpotInterruption);
+            } else {
+                self.interrupt(&id);
+            }
         }
         while self.ending.first().is_some_and(|(at, _)| *at <= now)
             && let Some((_, id)) = self.ending.pop_first()
@@ -320,20 +326,10 @@ impl AccountState {
         if self.instances.values().any(|instance| !kept(instance)) {
             self.instances.retain(|_, instance| kept(instance));
         }
-        let living = self.instances.values();
-        let living = living.filter(|it| it.shutting_down_at.is_none());
-        let notices = living.filter_map(|it| it.interruption_at.or(it.notice_at));
+        let instances = self.instances.values();
+        let reclaims = instances.filter_map(SimulatedInstance::next_reclaim);
         let ends = self.ending.first().map(|(at, _)| *at);
-        notices.chain(ends).min()
-    }
-
-    /// Ids of the living instances whose moment has come.
-    fn due(&self, moment: impl Fn(&SimulatedInstance) -> Option<Timestamp>) -> Vec<String> {
-        let now = self.now();
-        let living = self.instances.values();
-        let living = living.filter(|it| it.shutting_down_at.is_none());
-        let due = living.filter(|it| moment(it).is_some_and(|at| at <= now));
-        due.map(|it| it.id.clone()).collect()
+        reclaims.chain(ends).min()
     }
 }
 

@@ -38,13 +38,8 @@ use sim::ec2::{
 use tokio::time::{Duration, sleep};
 
 fn calm() -> Ec2Config {
-    let faults = Ec2Faults {
-        on_demand_pools_dry: 0.0,
-        spot_pools_dry: 0.0,
-        ..Ec2Faults::default()
-    };
     Ec2Config {
-        faults,
+        faults: Ec2Faults::calm(),
         ..Ec2Config::default()
     }
 }

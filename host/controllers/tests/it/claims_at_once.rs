@@ -6,7 +6,7 @@ use sim::api_server::Resource;
 use sim::ec2::Ec2Faults;
 use tokio::time::{Duration, Instant, sleep};
 
-use crate::region::{Case, Region, deployment};
+use crate::region::{Case, Region};
 
 const CLAIMS: usize = 1_000;
 const LOOKED_AT_EVERY: Duration = Duration::from_millis(100);
@@ -45,17 +45,15 @@ async fn a_thousand_claims_share_fleets_and_are_launched_in_two_seconds_and_ec2s
         deployments: vec![(CLAIMS as u64, "1Gi")],
         capacity_type: "on-demand",
         faults: Ec2Faults {
-            on_demand_pools_dry: 0.0,
             throttling: true,
-            ..Ec2Faults::default()
+            ..Ec2Faults::calm()
         },
         has_queue: false,
     };
     let mut region = Region::new(&case, None);
     region.pass(10).await;
     let before = region.world.ec2().calls();
-    let web = deployment("web", CLAIMS as u64, "1Gi");
-    region.world.install(&Resource::DEPLOYMENTS, web).unwrap();
+    region.deploy(&case);
     let waits = waits(&mut region).await;
     assert_eq!(waits.len(), CLAIMS, "{:?} were launched", waits.len());
     let after = region.world.ec2().calls();

@@ -6,12 +6,11 @@
 
 use std::sync::Mutex;
 
-use sim::api_server::Resource;
 use sim::ec2::Ec2Faults;
 use sim::random::SplitMix64;
 
 use crate::process::Death;
-use crate::region::{Case, Region, deployment};
+use crate::region::{Case, Region, size};
 
 /// Worlds that differ; each is left by many deaths.
 const WORLDS: u64 = 25;
@@ -27,6 +26,7 @@ const CLASS_IS_READY_SECONDS: u64 = 8;
 const SETTLES_SECONDS_MAX: u64 = 900;
 /// Longer than two passes of garbage collection and what EC2 lists late.
 const REST_SECONDS: u64 = 260;
+
 /// A world as the seed has it.
 fn case(seed: u64) -> Case {
     let mut chance = SplitMix64::new(seed, "crash-points");
@@ -39,13 +39,11 @@ fn case(seed: u64) -> Case {
         deployments,
         capacity_type: ["on-demand", "spot"][size(chance.between(0, 1))],
         faults: Ec2Faults {
-            on_demand_pools_dry: 0.0,
-            spot_pools_dry: 0.0,
             visibility_delay_seconds_max: [0, 2, 15, 60][size(chance.between(0, 3))],
             throttling: chance.between(0, 3) == 0,
             internal_error_chance: pick(chance.next_u64(), &[0.0, 0.0, 0.03]),
             lost_answer_chance: pick(chance.next_u64(), &[0.0, 0.3]),
-            ..Ec2Faults::default()
+            ..Ec2Faults::calm()
         },
         has_queue: false,
         seed,
@@ -73,10 +71,7 @@ fn play(case: &Case, deaths: &[Death]) -> Played {
         let mut death = deaths.next();
         let mut region = Region::new(case, death);
         region.pass(CLASS_IS_READY_SECONDS).await;
-        for (number, (pods, memory)) in case.deployments.iter().enumerate() {
-            let web = deployment(&format!("web-{number}"), *pods, memory);
-            region.world.install(&Resource::DEPLOYMENTS, web).unwrap();
-        }
+        region.deploy(case);
         let mut played = Played {
             calls: Vec::new(),
             deaths: Vec::new(),
@@ -158,10 +153,6 @@ fn kill(seed: u64, deaths_wanted: usize) -> (usize, Vec<String>) {
         }
     }
     (deaths, wrong)
-}
-
-fn size(number: u64) -> usize {
-    usize::try_from(number).unwrap()
 }
 
 fn number(variable: &str, default: u64) -> u64 {

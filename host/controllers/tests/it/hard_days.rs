@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sim::api_server::Resource;
 use sim::ec2::{Ec2Faults, PurchaseOption};
 
-use crate::region::{Case, Region, deployment};
+use crate::region::{Case, Region};
 
 const CLASS_IS_READY_SECONDS: u64 = 8;
 const HOUR_SECONDS: u64 = 3_600;
@@ -25,10 +25,7 @@ fn case(capacity_type: &'static str, pods: u64, faults: Ec2Faults) -> Case {
 async fn begin(case: &Case) -> Region {
     let mut region = Region::new(case, None);
     region.pass(CLASS_IS_READY_SECONDS).await;
-    for (number, (pods, memory)) in case.deployments.iter().enumerate() {
-        let web = deployment(&format!("web-{number}"), *pods, memory);
-        region.world.install(&Resource::DEPLOYMENTS, web).unwrap();
-    }
+    region.deploy(case);
     region
 }
 
@@ -53,22 +50,6 @@ fn has_notices(region: &Region) -> bool {
     region.queue.as_ref().is_some_and(|it| !it.is_empty())
 }
 
-fn names_of_claims(region: &Region) -> BTreeSet<String> {
-    let claims = region.list(&Resource::NODE_CLAIMS);
-    let names = claims
-        .iter()
-        .filter_map(|it| it["metadata"]["name"].as_str());
-    names.map(str::to_owned).collect()
-}
-
-fn calm() -> Ec2Faults {
-    Ec2Faults {
-        on_demand_pools_dry: 0.0,
-        spot_pools_dry: 0.0,
-        ..Ec2Faults::default()
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn spot_nodes_that_are_taken_back_are_replaced_though_calls_fail_and_notices_come_twice() {
     let case = case(
@@ -90,7 +71,10 @@ async fn spot_nodes_that_are_taken_back_are_replaced_though_calls_fail_and_notic
     let instances = region.world.ec2().instances();
     let taken_back = instances.iter().filter(|it| it.interruption_at.is_some());
     assert!(taken_back.count() > 2, "{instances:?}");
-    region.world.ec2().change_faults(|it| *it = calm());
+    region
+        .world
+        .ec2()
+        .change_faults(|it| *it = Ec2Faults::calm());
     settle(&mut region, &case).await;
     region.pass(HOUR_SECONDS / 2).await;
     assert!(!has_notices(&region));
@@ -101,7 +85,7 @@ async fn spot_nodes_that_are_taken_back_are_replaced_though_calls_fail_and_notic
 async fn a_vcpu_limit_leaves_pods_waiting_and_not_a_cent_wasted_until_it_is_raised() {
     let limited = Ec2Faults {
         on_demand_vcpus_max: Some(6),
-        ..calm()
+        ..Ec2Faults::calm()
     };
     let case = case("on-demand", 5, limited);
     let mut region = begin(&case).await;
@@ -128,7 +112,7 @@ async fn a_queue_that_may_not_be_read_takes_no_node_and_is_heard_once_it_may() {
     ];
     let faults = Ec2Faults {
         denied: denied.map(str::to_owned).to_vec(),
-        ..calm()
+        ..Ec2Faults::calm()
     };
     let case = case("spot", 2, faults);
     let mut region = begin(&case).await;
@@ -153,10 +137,10 @@ async fn a_queue_that_may_not_be_read_takes_no_node_and_is_heard_once_it_may() {
 #[tokio::test(start_paused = true)]
 async fn with_credentials_that_expire_or_in_the_wrong_region_nothing_is_let_go_of() {
     for is_elsewhere in [false, true] {
-        let case = case("on-demand", 2, calm());
+        let case = case("on-demand", 2, Ec2Faults::calm());
         let mut region = begin(&case).await;
         settle(&mut region, &case).await;
-        let claims = names_of_claims(&region);
+        let claims = region.names_of_claims();
         let before = region.living();
         if is_elsewhere {
             region.look_elsewhere("eu-west-1");
@@ -165,7 +149,7 @@ async fn with_credentials_that_expire_or_in_the_wrong_region_nothing_is_let_go_o
         }
         region.pass(HOUR_SECONDS / 4).await;
         assert_eq!(
-            names_of_claims(&region),
+            region.names_of_claims(),
             claims,
             "elsewhere: {is_elsewhere}"
         );
@@ -174,7 +158,7 @@ async fn with_credentials_that_expire_or_in_the_wrong_region_nothing_is_let_go_o
         }
         region.pass(HOUR_SECONDS / 4).await;
         assert_eq!(region.living(), before, "elsewhere: {is_elsewhere}");
-        assert!(names_of_claims(&region).is_superset(&claims));
+        assert!(region.names_of_claims().is_superset(&claims));
         region.world.ec2().change_faults(|it| it.is_expired = false);
         region.look_here();
         settle(&mut region, &case).await;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use sim::api_server::Resource;
 use sim::ec2::Ec2Faults;
 
-use crate::region::{Case, Region, deployment};
+use crate::region::{Case, Region};
 
 const PODS: u64 = 2;
 const SETTLES_SECONDS: u64 = 300;
@@ -55,9 +55,8 @@ fn case(denied: &str) -> Case {
         deployments: vec![(PODS, "1Gi")],
         capacity_type: "on-demand",
         faults: Ec2Faults {
-            on_demand_pools_dry: 0.0,
             denied: vec![denied.to_owned()],
-            ..Ec2Faults::default()
+            ..Ec2Faults::calm()
         },
         has_queue: true,
     }
@@ -66,8 +65,7 @@ fn case(denied: &str) -> Case {
 async fn begin(case: &Case) -> Region {
     let mut region = Region::new(case, None);
     region.pass(10).await;
-    let web = deployment("web", PODS, "1Gi");
-    region.world.install(&Resource::DEPLOYMENTS, web).unwrap();
+    region.deploy(case);
     region.pass(SETTLES_SECONDS).await;
     region
 }
@@ -93,12 +91,20 @@ async fn empties(region: &mut Region) {
     let deployments = &Resource::DEPLOYMENTS;
     let api = region.world.api();
     let none = serde_json::json!({"spec": {"replicas": 0}});
-    api.patch_merge(deployments, "default", "web", none)
+    api.patch_merge(deployments, "default", "web-0", none)
         .unwrap();
-    for claim in region.list(&Resource::NODE_CLAIMS) {
-        region.delete_claim(claim["metadata"]["name"].as_str().unwrap());
+    for name in region.names_of_claims() {
+        region.delete_claim(&name);
     }
     region.pass(EMPTIES_SECONDS).await;
+}
+
+/// Nothing is left, of the cluster or of the account.
+fn assert_empty(region: &Region, denied: &str) {
+    let living = region.living();
+    assert!(living.is_empty(), "{denied}: {living:?}");
+    assert!(region.names_of_claims().is_empty(), "{denied}");
+    assert_eq!(region.violations(), [""; 0], "{denied}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -130,13 +136,7 @@ async fn what_else_is_denied_keeps_no_pod_from_running_and_no_node_from_going() 
         let mut region = begin(&case).await;
         assert!(region.is_registered(&case), "{denied}: {:?}", told(&region));
         empties(&mut region).await;
-        assert!(
-            region.living().is_empty(),
-            "{denied}: {:?}",
-            region.living()
-        );
-        assert!(region.list(&Resource::NODE_CLAIMS).is_empty(), "{denied}");
-        assert_eq!(region.violations(), [""; 0], "{denied}");
+        assert_empty(&region, denied);
     }
 }
 
@@ -148,15 +148,9 @@ async fn nothing_is_let_go_of_whose_end_is_not_allowed_or_cannot_be_seen() {
         let mut region = begin(&case).await;
         assert!(region.is_registered(&case), "{denied}");
         empties(&mut region).await;
-        assert!(!region.list(&Resource::NODE_CLAIMS).is_empty(), "{denied}");
+        assert!(!region.names_of_claims().is_empty(), "{denied}");
         allow_all(&region);
         region.pass(EMPTIES_SECONDS).await;
-        assert!(
-            region.living().is_empty(),
-            "{denied}: {:?}",
-            region.living()
-        );
-        assert!(region.list(&Resource::NODE_CLAIMS).is_empty(), "{denied}");
-        assert_eq!(region.violations(), [""; 0], "{denied}");
+        assert_empty(&region, denied);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws::seam::Ec2Api as _;
-use aws::{AwsApis, AwsOptions, AwsProvider, SqsInterruptionQueue};
+use aws::{AwsApis, AwsProvider, SqsInterruptionQueue};
 use aws_sdk_ec2::operation::describe_launch_templates::DescribeLaunchTemplatesInput;
 use cloudprovider::InterruptionQueue;
 use controllers::{
@@ -16,9 +16,7 @@ use disruption::hooks::{DeclaredBudgets, DefaultConsolidation};
 use scheduling::ranking::PriceRank;
 use serde_json::{Value, json};
 use sim::api_server::{DeleteOptions, Resource, Selection};
-use sim::ec2::{
-    Ec2Config, Ec2Faults, InstanceState, SimulatedEc2, SimulatedInstance, SimulatedQueue,
-};
+use sim::ec2::{Ec2Config, Ec2Faults, SimulatedEc2, SimulatedInstance, SimulatedQueue};
 use sim::{SimulatedWorld, WorldConfig};
 use tokio::task::JoinHandle;
 
@@ -175,11 +173,7 @@ impl Region {
     fn provider(&self) -> Arc<AwsProvider> {
         let account = self.elsewhere.as_ref().unwrap_or_else(|| self.world.ec2());
         let account = account.behind(Arc::new(self.process.clone()));
-        let options = AwsOptions {
-            cluster_endpoint: "https://kubernetes.default.svc".to_owned(),
-            cluster_cidr: Some("10.100.0.0/16".to_owned()),
-            ..AwsOptions::new(CLUSTER_NAME, account.region())
-        };
+        let options = account.provider_options(CLUSTER_NAME);
         let apis = AwsApis::of(Arc::new(account));
         let clock = Arc::new(self.world.clock());
         Arc::new(AwsProvider::new(options, &apis, clock))
@@ -199,6 +193,22 @@ impl Region {
         self.world.api().list(resource, &Selection::everything())
     }
 
+    /// Installs the Deployments.
+    pub(crate) fn deploy(&self, case: &Case) {
+        for (number, (pods, memory)) in case.deployments.iter().enumerate() {
+            let web = deployment(&format!("web-{number}"), *pods, memory);
+            self.world.install(&Resource::DEPLOYMENTS, web).unwrap();
+        }
+    }
+
+    pub(crate) fn names_of_claims(&self) -> BTreeSet<String> {
+        let claims = self.list(&Resource::NODE_CLAIMS);
+        let names = claims
+            .iter()
+            .filter_map(|it| it["metadata"]["name"].as_str());
+        names.map(str::to_owned).collect()
+    }
+
     /// Every pod has a node, and every claim is one.
     pub(crate) fn is_registered(&self, case: &Case) -> bool {
         let pods: u64 = case.deployments.iter().map(|it| it.0).sum();
@@ -212,12 +222,7 @@ impl Region {
     pub(crate) fn living(&self) -> BTreeSet<String> {
         let now = self.world.clock().now();
         let instances = self.world.ec2().instances();
-        let living = instances.iter().filter(|it| {
-            matches!(
-                it.state(now),
-                InstanceState::Pending | InstanceState::Running
-            )
-        });
+        let living = instances.iter().filter(|it| it.is_billed(now));
         living.map(SimulatedInstance::provider_id).collect()
     }
 
@@ -318,7 +323,7 @@ fn node_pool(capacity_type: &str) -> Value {
     })
 }
 
-pub(crate) fn deployment(name: &str, pods: u64, memory: &str) -> Value {
+fn deployment(name: &str, pods: u64, memory: &str) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "default"},
         "spec": {
@@ -335,6 +340,6 @@ pub(crate) fn deployment(name: &str, pods: u64, memory: &str) -> Value {
     })
 }
 
-fn size(number: u64) -> usize {
+pub(crate) fn size(number: u64) -> usize {
     usize::try_from(number).unwrap()
 }

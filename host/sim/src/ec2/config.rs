@@ -90,6 +90,17 @@ pub struct Ec2Faults {
     pub profile_delay_seconds: u64,
 }
 
+impl Ec2Faults {
+    /// No pool is dry either.
+    pub fn calm() -> Self {
+        Self {
+            on_demand_pools_dry: 0.0,
+            spot_pools_dry: 0.0,
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for Ec2Faults {
     fn default() -> Self {
         Self {

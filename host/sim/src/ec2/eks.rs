@@ -1,6 +1,7 @@
 //! The cluster as EKS describes it, and an upgrade of its control plane.
 
 use async_trait::async_trait;
+use aws::AwsOptions;
 use aws::seam::{ApiError, ApiResult, EksApi};
 use aws_sdk_eks::operation::describe_cluster::{DescribeClusterInput, DescribeClusterOutput};
 use aws_sdk_eks::types::{Cluster, KubernetesNetworkConfigResponse};
@@ -24,6 +25,15 @@ impl EksApi for SimulatedEc2 {
 }
 
 impl SimulatedEc2 {
+    /// Settings of a provider for a cluster in this account, whose API server is the simulated one.
+    pub fn provider_options(&self, cluster_name: &str) -> AwsOptions {
+        AwsOptions {
+            cluster_endpoint: "https://kubernetes.default.svc".to_owned(),
+            cluster_cidr: Some(SERVICE_CIDR.to_owned()),
+            ..AwsOptions::new(cluster_name, self.region())
+        }
+    }
+
     /// Upgrades the control plane to a version such as `1.37`, for which images are published.
     pub fn upgrade_cluster(&self, kubernetes_version: &str) {
         let mut state = self.state();

@@ -160,6 +160,12 @@ impl SimulatedInstance {
         }
     }
 
+    /// When EC2 will do the next thing to take it back, if it will: give notice, or end it.
+    pub(super) fn next_reclaim(&self) -> Option<Timestamp> {
+        let next = self.interruption_at.or(self.notice_at);
+        next.filter(|_| self.shutting_down_at.is_none())
+    }
+
     /// Whether it costs money at `now`.
     pub fn is_billed(&self, now: Timestamp) -> bool {
         matches!(

@@ -44,7 +44,6 @@ pub struct SimulatedQueue {
     ec2: SimulatedEc2,
     clock: SimulatedClock,
     queue: Arc<Mutex<QueueContents>>,
-    policy: Option<String>,
 }
 
 impl SimulatedQueue {
@@ -60,16 +59,6 @@ impl SimulatedQueue {
                 events: ec2.subscribe(),
                 serial: 0,
             })),
-            policy: None,
-        }
-    }
-
-    /// The same queue with a policy that says who may send to it.
-    #[must_use]
-    pub fn with_policy(self, policy: impl Into<String>) -> Self {
-        Self {
-            policy: Some(policy.into()),
-            ..self
         }
     }
 
@@ -189,7 +178,7 @@ impl SqsApi for SimulatedQueue {
 
     async fn queue_policy(&self, _: &str) -> ApiResult<Option<String>> {
         self.admit("GetQueueAttributes")?;
-        Ok(self.policy.clone())
+        Ok(None)
     }
 
     async fn receive(&self, _: &str) -> ApiResult<Vec<QueueMessage>> {

@@ -40,11 +40,7 @@ pub(super) fn world(
             zones: account.zones.clone(),
             cluster_name: CLUSTER_NAME.to_owned(),
             // Nothing goes wrong in the shadow that has not in the cluster.
-            faults: Ec2Faults {
-                on_demand_pools_dry: 0.0,
-                spot_pools_dry: 0.0,
-                ..Ec2Faults::default()
-            },
+            faults: Ec2Faults::calm(),
             ..Ec2Config::default()
         },
     })
