@@ -20,6 +20,7 @@ mod tests;
 
 pub use cloudformation::cloudformation;
 pub use documents::documents;
+pub(crate) use names::is_account_id;
 pub use names::{AccountId, AccountPlace, AwsPartition, AwsRegion, InstallationName, RoleName};
 pub use needs::{AccountOptions, ControllerTrust, OidcIssuer, ServiceAccountName};
 pub use terraform::terraform;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use apis::labels;
+use apis::{NodeClaim, labels};
 use aws_sdk_ec2::operation::create_tags::CreateTagsInput;
 use aws_sdk_ec2::operation::describe_instances::DescribeInstancesInput;
 use aws_sdk_ec2::operation::reboot_instances::RebootInstancesInput;
@@ -159,6 +159,13 @@ fn capacity_type(instance: &Ec2Instance, is_reserved_enabled: bool) -> &'static 
 /// The provider id of an instance.
 pub(crate) fn provider_id(zone: &str, instance_id: &str) -> String {
     format!("aws:///{zone}/{instance_id}")
+}
+
+/// The provider id of a launched claim; empty for another.
+pub(crate) fn provider_id_of(node_claim: &NodeClaim) -> &str {
+    let status = node_claim.status.as_ref();
+    let provider_id = status.and_then(|it| it.provider_id.as_deref());
+    provider_id.unwrap_or_default()
 }
 
 /// What a provider id says.

@@ -14,8 +14,9 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use tracing::{debug, warn};
 
+use crate::account::is_account_id;
 use crate::error::other;
-use crate::instance::parse_provider_id;
+use crate::instance::{parse_provider_id, provider_id_of};
 use crate::interruption::queue_policy::strangers;
 use crate::interruption_history::Interrupted;
 use crate::provider::AwsProvider;
@@ -129,9 +130,7 @@ impl InterruptionQueue for SqsInterruptionQueue {
                     capacity_type: labels::CAPACITY_TYPE_SPOT,
                 };
                 self.provider.mark_unavailable(offered);
-                let status = node_claim.status.as_ref();
-                let provider_id = status.and_then(|it| it.provider_id.as_deref());
-                if let Ok(instance) = parse_provider_id(provider_id.unwrap_or_default()) {
+                if let Ok(instance) = parse_provider_id(provider_id_of(node_claim)) {
                     self.provider.count_interruption(Interrupted {
                         instance_id: instance.id,
                         instance_type: offered.instance_type,
@@ -174,8 +173,7 @@ impl Own<'_> {
 /// The account of a queue, which is that of the controller: `https://sqs.REGION.amazonaws.com/ACCOUNT/NAME`.
 fn account_of(queue_url: &str) -> Option<&str> {
     let account = queue_url.rsplit('/').nth(1)?;
-    let is_account = account.len() == 12 && account.bytes().all(|it| it.is_ascii_digit());
-    is_account.then_some(account)
+    is_account_id(account).then_some(account)
 }
 
 #[derive(Deserialize)]

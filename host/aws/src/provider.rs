@@ -25,7 +25,9 @@ use crate::drift::{
     CAPACITY_RESERVATION_DRIFT, ami_drift, instance_drift, placement_drift, static_drift,
 };
 use crate::error::other;
-use crate::instance::{Instance, InstanceName, InstanceProvider, parse_provider_id};
+use crate::instance::{
+    Instance, InstanceName, InstanceProvider, parse_provider_id, provider_id_of,
+};
 use crate::instance_profile::InstanceProfileProvider;
 use crate::instance_type::InstanceTypeProvider;
 use crate::interruption_history::{Exposed, Interrupted, InterruptionHistory};
@@ -443,10 +445,8 @@ impl CloudProvider for AwsProvider {
         if !is_open {
             return Ok(Registrable::Ready(BTreeMap::new()));
         }
-        let instance = self
-            .instances
-            .get(self.instance_id(provider_id(node_claim))?)
-            .await?;
+        let id = self.instance_id(provider_id_of(node_claim))?;
+        let instance = self.instances.get(id).await?;
         let Some(partition) = instance.partition else {
             return Ok(Registrable::Pending(PLACEMENT_GROUP_HOOK));
         };
@@ -463,7 +463,7 @@ impl CloudProvider for AwsProvider {
         node_class: &Ec2NodeClass,
     ) -> Result<Option<String>, CloudProviderError> {
         // Elsewhere classes come to something else, from which nothing here has drifted.
-        let id = self.instance_id(provider_id(node_claim))?;
+        let id = self.instance_id(provider_id_of(node_claim))?;
         if let Some(reason) = static_drift(node_claim, node_class) {
             return Ok(Some(reason.to_owned()));
         }
@@ -567,10 +567,8 @@ impl CloudProvider for AwsProvider {
     }
 
     async fn tag(&self, node_claim: &NodeClaim) -> Result<(), CloudProviderError> {
-        let instance = self
-            .instance(self.instance_id(provider_id(node_claim))?)
-            .await?;
-        let instance = self.changeable(instance)?;
+        let id = self.instance_id(provider_id_of(node_claim))?;
+        let instance = self.changeable(self.instance(id).await?)?;
         let status = node_claim.status.as_ref();
         let node_name = status.and_then(|status| status.node_name.clone());
         let mut tags = BTreeMap::from([
@@ -608,13 +606,6 @@ impl CloudProvider for AwsProvider {
 fn named<'a>(types: &'a [Arc<InstanceType>], name: &str) -> Option<&'a Arc<InstanceType>> {
     let found = types.binary_search_by(|it| it.name.as_str().cmp(name));
     types.get(found.ok()?)
-}
-
-/// The provider id of a launched claim; empty for another.
-fn provider_id(node_claim: &NodeClaim) -> &str {
-    let status = node_claim.status.as_ref();
-    let provider_id = status.and_then(|it| it.provider_id.as_deref());
-    provider_id.unwrap_or_default()
 }
 
 /// An instance that EC2 may take back.

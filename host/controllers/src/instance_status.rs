@@ -64,7 +64,7 @@ impl InstanceStatusController {
         counted: &BTreeSet<Trouble>,
     ) -> BTreeSet<Trouble> {
         let withdrawal = Withdrawal { shell: &self.shell };
-        let ids = found.iter().map(|it| it.instance_id.clone()).collect();
+        let ids = found.iter().map(|it| it.instance_id.as_str()).collect();
         let claims = withdrawal.claims(&ids);
         let ours = ours(found, &claims, counted);
         for it in ours.iter().filter(|it| it.is_new) {

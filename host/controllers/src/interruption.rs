@@ -100,18 +100,14 @@ impl InterruptionController {
 
     /// What is known before any of the notices is handled.
     async fn background(&self, notices: &[Interruption]) -> Background {
-        let ids_of = |notices: &[&Interruption]| -> BTreeSet<String> {
-            let ids = notices.iter().flat_map(|it| &it.instance_ids);
-            ids.cloned().collect()
-        };
-        let all: Vec<_> = notices.iter().collect();
-        let claims = self.withdrawal().claims(&ids_of(&all));
-        let changes = all
-            .into_iter()
-            .filter(|it| it.kind == InterruptionKind::ScheduledChange);
-        let changes = ids_of(&changes.collect::<Vec<_>>());
-        let is_asked = changes.iter().any(|id| claims.contains_key(id));
-        let scheduled = if is_asked {
+        let ids = notices.iter().flat_map(|it| &it.instance_ids);
+        let claims = self.withdrawal().claims(&ids.map(String::as_str).collect());
+        let is_change = |it: &&Interruption| it.kind == InterruptionKind::ScheduledChange;
+        let mut changed = notices
+            .iter()
+            .filter(is_change)
+            .flat_map(|it| &it.instance_ids);
+        let scheduled = if changed.any(|id| claims.contains_key(id)) {
             self.scheduled().await
         } else {
             None
@@ -221,20 +217,19 @@ impl InterruptionController {
         let Some(claim) = self.withdrawal().claim(name, instance_id).await? else {
             return Ok(Observed::ClaimGone);
         };
-        let witness = witness(kind, &claim);
-        let scheduled = background.scheduled.as_ref();
-        let scheduled = scheduled.filter(|_| witness == Witness::Schedule);
-        let is_scheduled = scheduled.map(|it| it.contains(instance_id));
-        let asked = claim.provider_id();
-        let asked = asked.filter(|_| witness == Witness::Instance);
-        let instance = match asked {
-            None => None,
-            Some(id) => match self.provider.get(id).await {
-                Ok(instance) => Some(Box::new(instance)),
-                Err(error) if error.is_not_found() => None,
+        let (mut instance, mut is_scheduled) = (None, None);
+        match (witness(kind, &claim), claim.provider_id()) {
+            (Witness::Instance, Some(id)) => match self.provider.get(id).await {
+                Ok(found) => instance = Some(Box::new(found)),
+                Err(error) if error.is_not_found() => {}
                 Err(error) => return Err(error.into()),
             },
-        };
+            (Witness::Schedule, _) => {
+                let scheduled = background.scheduled.as_ref();
+                is_scheduled = scheduled.map(|it| it.contains(instance_id));
+            }
+            (Witness::Instance, None) | (Witness::Claim, _) => {}
+        }
         Ok(Observed::Claimed {
             claim,
             instance,
@@ -277,7 +272,7 @@ pub(crate) struct Withdrawal<'a> {
 
 impl Withdrawal<'_> {
     /// Names of the claims of these instances, by instance id.
-    pub(crate) fn claims(self, instance_ids: &BTreeSet<String>) -> BTreeMap<String, String> {
+    pub(crate) fn claims(self, instance_ids: &BTreeSet<&str>) -> BTreeMap<String, String> {
         let snapshot = self.shell.model.snapshot();
         let nodes = snapshot.nodes().filter_map(|node| {
             let id = node.provider_id().rsplit('/').next()?;

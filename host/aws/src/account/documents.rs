@@ -8,6 +8,7 @@ use super::controller_policy::{controller_policy, needed};
 use super::names::{AccountPlace, CONTROLLER_ROLE_PREFIX};
 use super::naming::AccountNames;
 use super::needs::{AccountOptions, ControllerTrust};
+use super::scopes::QUEUE_ARN;
 use super::statement::{
     PolicyStatement, StatementCondition, StatementEffect, StatementPrincipal, policy_document,
 };
@@ -160,7 +161,6 @@ fn controller_trust(trust: &ControllerTrust) -> PolicyStatement {
 
 /// The rules alone may send, those of no other account either, and nobody without TLS.
 fn queue_policy() -> Vec<PolicyStatement> {
-    let queue = "arn:{partition}:sqs:{region}:{account}:{cluster}";
     let rule = "arn:{partition}:events:{region}:{account}:rule/{cluster}";
     let rules = RULES.iter().map(|it| format!("{rule}-{}", it.suffix));
     let send = PolicyStatement {
@@ -168,7 +168,7 @@ fn queue_policy() -> Vec<PolicyStatement> {
         effect: StatementEffect::Allow,
         principal: StatementPrincipal::Service("events.amazonaws.com".to_owned()),
         actions: vec!["sqs:SendMessage"],
-        resources: vec![queue.to_owned()],
+        resources: vec![QUEUE_ARN.to_owned()],
         conditions: vec![StatementCondition {
             operator: "ArnEquals",
             key: "aws:SourceArn".to_owned(),
@@ -180,7 +180,7 @@ fn queue_policy() -> Vec<PolicyStatement> {
         effect: StatementEffect::Deny,
         principal: StatementPrincipal::Anyone,
         actions: vec!["sqs:*"],
-        resources: vec![queue.to_owned()],
+        resources: vec![QUEUE_ARN.to_owned()],
         conditions: vec![StatementCondition {
             operator: "Bool",
             key: "aws:SecureTransport".to_owned(),
@@ -226,7 +226,7 @@ pub fn documents(options: &AccountOptions, place: &AccountPlace) -> Value {
             },
             "policy": policy_document(&queue_policy),
         });
-        let target = names.fill("arn:{partition}:sqs:{region}:{account}:{cluster}");
+        let target = names.fill(QUEUE_ARN);
         let rules = rules.iter().map(|it| {
             let targets = json!([{"Id": RULE_TARGET, "Arn": target}]);
             json!({"name": it.name(&names), "eventPattern": it.pattern(), "targets": targets})

@@ -72,12 +72,17 @@ impl FromStr for AccountId {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text.len() == 12 && text.chars().all(|it| it.is_ascii_digit()) {
+        if is_account_id(text) {
             Ok(Self(text.to_owned()))
         } else {
             Err("an account's id has twelve digits".to_owned())
         }
     }
+}
+
+/// Whether a text has the form of an account's id.
+pub(crate) fn is_account_id(text: &str) -> bool {
+    text.len() == 12 && text.bytes().all(|it| it.is_ascii_digit())
 }
 
 /// A region, such as `eu-central-1`.

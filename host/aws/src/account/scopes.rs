@@ -48,6 +48,9 @@ const REQUEST_TAGS_THE_CLUSTER: ScopeCondition =
     equals("aws:RequestTag/kubernetes.io/cluster/{cluster}", &["owned"]);
 const REQUEST_TAGS_A_NODE_POOL: ScopeCondition = exists("aws:RequestTag/karpenter.sh/nodepool");
 
+/// The queue of interruptions.
+pub(super) const QUEUE_ARN: &str = "arn:{partition}:sqs:{region}:{account}:{cluster}";
+const CLUSTER_ARN: &str = "arn:{partition}:eks:{region}:{account}:cluster/{cluster}";
 const INSTANCES: &str = "arn:{partition}:ec2:{region}:*:instance/*";
 const LAUNCH_TEMPLATES: &str = "arn:{partition}:ec2:{region}:*:launch-template/*";
 const INSTANCE_PROFILES: &str = "arn:{partition}:iam::{account}:instance-profile/*";
@@ -84,7 +87,7 @@ pub(super) static PARAMETERS: ActionScope = ActionScope {
 
 pub(super) static CLUSTER: ActionScope = ActionScope {
     sid: "Cluster",
-    resources: &["arn:{partition}:eks:{region}:{account}:cluster/{cluster}"],
+    resources: &[CLUSTER_ARN],
     conditions: &[],
 };
 
@@ -92,10 +95,7 @@ pub(super) static CLUSTER: ActionScope = ActionScope {
 pub(super) static ZONAL_SHIFTS: ActionScope = ActionScope {
     sid: "ZonalShifts",
     resources: &["*"],
-    conditions: &[equals(
-        "arc-zonal-shift:ResourceIdentifier",
-        &["arn:{partition}:eks:{region}:{account}:cluster/{cluster}"],
-    )],
+    conditions: &[equals("arc-zonal-shift:ResourceIdentifier", &[CLUSTER_ARN])],
 };
 
 /// What a launch takes, which others made.
@@ -201,6 +201,6 @@ pub(super) static CHANGE_OUR_PROFILES: ActionScope = ActionScope {
 
 pub(super) static QUEUE: ActionScope = ActionScope {
     sid: "Queue",
-    resources: &["arn:{partition}:sqs:{region}:{account}:{cluster}"],
+    resources: &[QUEUE_ARN],
     conditions: &[],
 };
