@@ -15,7 +15,7 @@ use apis::NodeClaim;
 use apis::labels::NOMINATION_MANAGER;
 use futures::stream::{self, StreamExt};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, ResourceExt};
 use scheduling::pod::PodKey;
@@ -23,9 +23,12 @@ use scheduling::solution::NewClaim;
 use serde_json::{Value, json};
 use state::Event;
 use state::Snapshot;
+use state::facts::NodeFacts;
 use state::nomination::{
-    ClosedNode, HoldReason, NodeOpening, OpeningTerms, awaits_its_pods, nominations, trades,
+    ClosedNode, HoldReason, NodeOpening, OpeningTerms, next_look, nominations, nominations_again,
+    trades,
 };
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
@@ -56,14 +59,19 @@ pub(crate) struct Nominations {
     opens_at: Mutex<Timestamp>,
     /// When pods were told last.
     nominated_at: Mutex<BTreeMap<PodKey, Timestamp>>,
+    opened: Notify,
+}
+
+/// Nodes that open together do so at full seconds, and pods are told again then.
+pub(crate) fn until_next_look(now: Timestamp) -> Duration {
+    next_look(now).duration_since(now).unsigned_abs()
 }
 
 /// Since when a node is ready.
-fn ready_at(node: &Node) -> Option<Timestamp> {
-    let conditions = node.status.as_ref().and_then(|it| it.conditions.as_ref());
-    let mut conditions = conditions.into_iter().flatten();
-    let ready = conditions.find(|it| it.type_ == "Ready" && it.status == "True");
-    Some(ready?.last_transition_time.as_ref()?.0)
+fn ready_at(node: &NodeFacts) -> Option<Timestamp> {
+    let mut conditions = node.conditions.iter();
+    let ready = conditions.find(|it| it.kind == "Ready" && it.status == "True");
+    ready?.since
 }
 
 impl Nominations {
@@ -81,6 +89,7 @@ impl Nominations {
             holds_nodes_closed: settings.holds_nodes_closed(),
             opens_at: Mutex::new(Timestamp::MIN),
             nominated_at: Mutex::default(),
+            opened: Notify::new(),
         }
     }
 
@@ -119,6 +128,14 @@ struct Write {
 }
 
 impl Write {
+    fn of(pod: &scheduling::pod::Pod, node: &str) -> Self {
+        Self {
+            pod: pod.key.clone(),
+            uid: pod.uid.clone(),
+            node: Some(node.to_owned()),
+        }
+    }
+
     /// What we want of the object, whole: what is missing is no longer ours to say.
     fn object(&self) -> Value {
         let mut object = json!({
@@ -142,7 +159,11 @@ impl Write {
 
 impl Nominations {
     /// What a node stays closed for, for a moment. The pods that it was bought for are told of it meanwhile, where they can be.
-    pub(crate) async fn holds_closed(&self, claim: &NodeClaim, node: &Node) -> Option<HoldReason> {
+    pub(crate) async fn holds_closed(
+        &self,
+        claim: &NodeClaim,
+        node: &NodeFacts,
+    ) -> Option<HoldReason> {
         let name = claim.name_any();
         let opening = self.opening(&name, node);
         let hold = opening.hold();
@@ -152,29 +173,57 @@ impl Nominations {
         hold
     }
 
-    /// Tells the pods of a node that opened lately of it again, where the scheduler forgot, and of equal pods the next one. Whether
-    /// there may be more to tell.
-    pub(crate) async fn nominates_again(&self, claim: &NodeClaim, node: &Node) -> bool {
-        let name = claim.name_any();
-        if !self.is_on() || !awaits_its_pods(&self.model.snapshot(), &name, self.model.now()) {
+    /// At every full second while there are nodes that opened lately, tells their pods of them again, where the scheduler forgot,
+    /// and of equal pods the next one.
+    pub(crate) async fn run(&self) {
+        // Nodes may have opened before the process began.
+        self.node_opened();
+        loop {
+            self.opened.notified().await;
+            loop {
+                tokio::time::sleep(until_next_look(self.model.now())).await;
+                if !self.nominates_again().await {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// A node opened, or something happened to one that did.
+    pub(crate) fn node_opened(&self) {
+        self.opened.notify_one();
+    }
+
+    /// Whether there may be more to tell.
+    async fn nominates_again(&self) -> bool {
+        if !self.is_on() {
             return false;
         }
-        self.nominate_placed(&name, node, false).await;
+        let (snapshot, now) = (self.model.snapshot(), self.model.now());
+        let Some(again) = nominations_again(&snapshot, now) else {
+            return false;
+        };
+        let writes = again.into_iter().flat_map(|(node, pods)| {
+            let write = |pod: &Arc<scheduling::pod::Pod>| Write::of(pod, node);
+            pods.into_iter().map(write).collect::<Vec<_>>()
+        });
+        let writes = writes.collect();
+        drop(snapshot);
+        self.tell(writes, false).await;
         true
     }
 
     /// What becomes of a node now; notes when nodes open, and has pods trade places before.
-    fn opening(&self, claim: &str, node: &Node) -> NodeOpening {
+    fn opening(&self, claim: &str, node: &NodeFacts) -> NodeOpening {
         let snapshot = self.model.snapshot();
         let terms = OpeningTerms {
             holds_nodes_closed: self.holds_nodes_closed,
             nominates_pods: self.is_on(),
         };
-        let created_at = node.metadata.creation_timestamp.as_ref();
         let closed = ClosedNode {
             claim,
             ready_at: ready_at(node),
-            created_at: created_at.map(|it| it.0),
+            created_at: node.created_at,
             is_up: initialization::is_up(node),
         };
         let mut opens_at = lock(&self.opens_at);
@@ -199,7 +248,7 @@ impl Nominations {
     }
 
     /// Nominates the pods that were placed on a node which is about to take pods.
-    async fn nominate_placed(&self, claim: &str, node: &Node, opens: bool) {
+    async fn nominate_placed(&self, claim: &str, node: &NodeFacts, opens: bool) {
         if !self.is_on() {
             return;
         }
@@ -208,20 +257,19 @@ impl Nominations {
             return;
         };
         let pods = nominations(&snapshot, state_node).into_iter();
-        let writes = pods.map(|pod| Write {
-            pod: pod.key.clone(),
-            uid: pod.uid.clone(),
-            node: Some(node.name_any()),
-        });
-        let mut writes: Vec<Write> = writes.collect();
+        let writes = pods.map(|pod| Write::of(pod, &node.name)).collect();
         drop(snapshot);
+        self.tell(writes, opens).await;
+    }
+
+    async fn tell(&self, mut writes: Vec<Write>, opens: bool) {
         self.take_turns(&mut writes, self.model.now(), opens);
         if writes.is_empty() {
             return;
         }
         let (wanted, since) = (writes.len(), Instant::now());
         let told = self.write_nominations(writes).await;
-        debug!(Node = %node.name_any(), wanted, told, took = ?since.elapsed(), "nominated pods");
+        debug!(wanted, told, took = ?since.elapsed(), "nominated pods");
         self.journal.write(&(), &PlanEntry::Nominated(told));
     }
 

@@ -281,7 +281,8 @@ fn fingerprint(class: &Ec2NodeClass) -> String {
     parts.join(" ")
 }
 
-fn own_annotations(meta: &ObjectMeta) -> BTreeMap<String, String> {
+/// Annotations of Karpenter's and of this project, all that facts keep.
+pub fn own_annotations(meta: &ObjectMeta) -> BTreeMap<String, String> {
     meta.annotations
         .iter()
         .flatten()

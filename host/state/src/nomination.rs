@@ -32,15 +32,35 @@ const CROWD: usize = 200;
 /// How long after a node opened its pods are told of it again: kube-scheduler takes the nomination off a pod that it tried in vain.
 const RENOMINATED_FOR: SignedDuration = SignedDuration::from_secs(60);
 
-/// Whether a node opened so lately that pods which were placed on it may still follow.
-pub fn awaits_its_pods(snapshot: &Snapshot, claim: &str, now: Timestamp) -> bool {
-    let node = snapshot.node_of_claim(claim);
-    node.is_some_and(|node| {
-        let conditions = node.claim.as_ref().map(|it| &it.conditions);
-        let opened_at = conditions.and_then(|it| it.registered_at);
-        let is_fresh = opened_at.is_some_and(|it| now.duration_since(it) < RENOMINATED_FOR);
-        is_fresh && !node.is_marked_for_deletion() && !snapshot.placed_on(node).is_empty()
-    })
+/// Pods to nominate again, by the name of their node, as [`nominations`] has them: of nodes that opened so lately that pods
+/// which were placed on them may still follow. `None` when there is no such node.
+pub fn nominations_again(
+    snapshot: &Snapshot,
+    now: Timestamp,
+) -> Option<Vec<(&str, Vec<&Arc<Pod>>)>> {
+    let mut fresh = snapshot
+        .nodes()
+        .filter(|it| opened_lately(it, now))
+        .peekable();
+    fresh.peek()?;
+    let mut placed = snapshot.placed();
+    let mut awaited = fresh
+        .filter_map(|node| Some((node, placed.take(node)?)))
+        .peekable();
+    awaited.peek()?;
+    if are_alike(snapshot) {
+        return Some(Vec::new());
+    }
+    let told = awaited
+        .filter_map(|(node, pods)| Some((node.node_name()?, fitting(snapshot, node, pods)?)));
+    Some(told.collect())
+}
+
+fn opened_lately(node: &StateNode, now: Timestamp) -> bool {
+    let conditions = node.claim.as_ref().map(|it| &it.conditions);
+    let opened_at = conditions.and_then(|it| it.registered_at);
+    opened_at.is_some_and(|it| now.duration_since(it) < RENOMINATED_FOR)
+        && !node.is_marked_for_deletion()
 }
 
 /// Whether other nodes that were planned together with this one are still on their way, and it matters. The
@@ -97,13 +117,20 @@ fn are_alike(snapshot: &Snapshot) -> bool {
 /// kube-scheduler tries a pod with all others that are nominated to the node as if they ran there, so they would shut each
 /// other out.
 pub fn nominations<'a>(snapshot: &'a Snapshot, node: &StateNode) -> Vec<&'a Arc<Pod>> {
-    let Some(name) = node.node_name() else {
-        return Vec::new();
-    };
     let placed = snapshot.placed_on(node);
     if placed.is_empty() || are_alike(snapshot) {
         return Vec::new();
     }
+    fitting(snapshot, node, placed).unwrap_or_default()
+}
+
+/// Those of the pods placed on a node that are to be told of it; `None` of a node that is not there yet.
+fn fitting<'a>(
+    snapshot: &'a Snapshot,
+    node: &StateNode,
+    placed: Vec<&'a Arc<Pod>>,
+) -> Option<Vec<&'a Arc<Pod>>> {
+    let name = node.node_name()?;
     let is_nominated = |pod: &Pod| pod.nomination.as_ref().is_some_and(|it| it.node == name);
     let (nominated, mut waiting): (Vec<_>, Vec<_>) =
         placed.into_iter().partition(|it| is_nominated(it));
@@ -124,7 +151,7 @@ pub fn nominations<'a>(snapshot: &'a Snapshot, node: &StateNode) -> Vec<&'a Arc<
         takes(pod);
     }
     waiting.retain(|pod| takes(pod));
-    waiting
+    Some(waiting)
 }
 
 /// Pods that must spread over domains larger than a node, together: those of one selector, whatever else they are.

@@ -165,6 +165,8 @@ impl Wiring {
             async move { Box::pin(disruption.run()).await }.boxed(),
             async move { collection.run().await }.boxed(),
         ];
+        let pods_again = shell();
+        tasks.push(async move { pods_again.nominations.run().await }.boxed());
         let instance_status = InstanceStatusController {
             shell: shell(),
             provider: self.measured("interruption.instancestatus"),

@@ -6,10 +6,10 @@
 use apis::conditions::reason;
 use apis::{NodeClaim, labels};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node, ObjectReference};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::{Resource, ResourceExt};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::ResourceExt;
 use scheduling::pod::Pod;
+use state::facts::NodeFacts;
 use state::ledger::{OutcomeId, Record, TerminationRecord};
 use tracing::{debug, info};
 
@@ -25,7 +25,7 @@ const ATTACHMENTS_NAMED_MAX: usize = 5;
 /// A deleted node and its claim.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LeavingNode<'a> {
-    pub(crate) node: &'a Node,
+    pub(crate) node: &'a NodeFacts,
     pub(crate) claim: Option<&'a NodeClaim>,
 }
 
@@ -56,9 +56,9 @@ impl<'a> JournalEntry for NodeEntry<'a> {
     fn log(&self, LeavingNode { node, .. }: &LeavingNode<'a>) {
         match self {
             Self::Tainted { .. } => {
-                info!(Node = %node.name_any(), taint = labels::DISRUPTED_TAINT_KEY, "tainted node");
+                info!(Node = %node.name, taint = labels::DISRUPTED_TAINT_KEY, "tainted node");
             }
-            Self::Gone { .. } => info!(Node = %node.name_any(), "deleted node"),
+            Self::Gone { .. } => info!(Node = %node.name, "deleted node"),
             Self::DeadlineSet { .. }
             | Self::DrainWaits { .. }
             | Self::Drained
@@ -69,7 +69,7 @@ impl<'a> JournalEntry for NodeEntry<'a> {
     }
 
     fn events(&self, LeavingNode { node, .. }: &LeavingNode<'a>) -> Vec<Notice> {
-        let regarding = node.object_ref(&());
+        let regarding = references::node_seen(node);
         match self {
             Self::DeadlineSet { deadline } => {
                 let message = format!("All pods will be deleted by {deadline}");
@@ -98,19 +98,19 @@ impl<'a> JournalEntry for NodeEntry<'a> {
                 metrics.nodes_drained.get_or_create(&vec![pool]).inc();
             }
             Self::Gone { now } => {
-                let since = |time: Option<&Time>| {
-                    time.map_or(0.0, |time| now.duration_since(time.0).as_secs_f64())
+                let since = |time: Option<Timestamp>| {
+                    time.map_or(0.0, |time| now.duration_since(time).as_secs_f64())
                 };
-                let (meta, labels) = (&node.metadata, vec![pool.clone()]);
+                let labels = vec![pool.clone()];
                 metrics
                     .node_termination_seconds
                     .get_or_create(&labels)
-                    .observe(since(meta.deletion_timestamp.as_ref()));
+                    .observe(since(node.deleted_at));
                 metrics
                     .node_lifetime_seconds
                     .get_or_create(&labels)
-                    .observe(since(meta.creation_timestamp.as_ref()));
-                let zone = node.labels().get(labels::TOPOLOGY_ZONE).cloned();
+                    .observe(since(node.created_at));
+                let zone = node.labels.get(labels::TOPOLOGY_ZONE).cloned();
                 let labels = vec![pool, ("zone", zone.unwrap_or_default())];
                 metrics.nodes_terminated.get_or_create(&labels).inc();
             }
@@ -124,7 +124,7 @@ impl<'a> JournalEntry for NodeEntry<'a> {
     }
 
     fn line(&self, LeavingNode { node, .. }: &LeavingNode<'a>) -> Option<String> {
-        matches!(self, Self::Gone { .. }).then(|| format!("node {} is gone", node.name_any()))
+        matches!(self, Self::Gone { .. }).then(|| format!("node {} is gone", node.name))
     }
 
     fn record(&self, subject: &LeavingNode<'a>, at: Timestamp) -> Option<Record> {
@@ -151,7 +151,7 @@ impl<'a> JournalEntry for NodeEntry<'a> {
         let LeavingNode { node, claim } = subject;
         Some(Record::Termination(TerminationRecord {
             at,
-            node: node.name_any(),
+            node: node.name.clone(),
             claim: claim.map(ResourceExt::name_any).unwrap_or_default(),
             pool: pool_of(node),
             outcome,
@@ -287,7 +287,7 @@ fn awaited_volumes(attachments: &[String]) -> String {
 }
 
 /// The node's pool, or the empty string.
-fn pool_of(node: &Node) -> String {
-    let pool = node.labels().get(labels::NODEPOOL);
+fn pool_of(node: &NodeFacts) -> String {
+    let pool = node.labels.get(labels::NODEPOOL);
     pool.cloned().unwrap_or_default()
 }

@@ -12,13 +12,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apis::ObjectKey;
-use apis::conditions::{self, Conditioned as _, Status, is_node_ready, reason};
+use apis::conditions::{self, Conditioned as _, Status, reason};
 use apis::labels;
 use cloudprovider::{CloudProvider, CloudProviderError};
 use disruption::drain::DrainStep;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use scheduling::pod::Pod;
+use state::facts::NodeFacts;
 use state::pod::PodLife;
 
 use self::decision::{Observed, Step, decide, is_ours, tainted};
@@ -54,7 +55,7 @@ impl Termination {
     }
 
     async fn observe(&self, key: &ObjectKey) -> Result<Option<Observed>, ReconcileError> {
-        let Some(node) = self.shell.model.node(&key.name).await? else {
+        let Some(node) = self.shell.model.node_facts(&key.name).await? else {
             return Ok(None);
         };
         if !is_ours(&node) {
@@ -64,7 +65,7 @@ impl Termination {
             Some(name) => self.shell.model.node_claim(&name).await?,
             None => None,
         };
-        let is_instance_gone = !is_node_ready(&node) && self.is_instance_gone(&node).await?;
+        let is_instance_gone = !node.is_ready && self.is_instance_gone(&node).await?;
         let pods = self.shell.model.pods_on(&key.name);
         let attachments = self.attachments_to_await(&key.name, &pods);
         Ok(Some(Observed {
@@ -76,7 +77,7 @@ impl Termination {
         }))
     }
 
-    async fn is_instance_gone(&self, node: &Node) -> Result<bool, ReconcileError> {
+    async fn is_instance_gone(&self, node: &NodeFacts) -> Result<bool, ReconcileError> {
         let Some(provider_id) = provider_id(node) else {
             return Ok(false);
         };
@@ -144,11 +145,11 @@ impl Termination {
     }
 
     async fn taint(&self, observed: &Observed) -> Result<Action, ReconcileError> {
-        let tainted = tainted(&observed.node);
-        self.shell
-            .writer
-            .write_node(&observed.node, &tainted)
-            .await?;
+        let Some(node) = self.current(observed).await? else {
+            return Ok(Action::RequeueAfter(DRAIN_POLL));
+        };
+        let tainted = tainted(&node);
+        self.shell.writer.write_node(&node, &tainted).await?;
         let pods = observed.pods.iter();
         let pods = pods.map(|pod| pod.key.to_string()).collect();
         self.write_entry(observed, &NodeEntry::Tainted { pods });
@@ -165,9 +166,9 @@ impl Termination {
         let (kind, reason) = (conditions::DRAINED, reason::DRAINING);
         self.write_condition(observed, kind, Status::Unknown, reason)
             .await?;
-        let node = observed.node.name_any();
+        let node = &observed.node.name;
         for pod in evict.iter().chain(delete.iter().map(|forced| &forced.pod)) {
-            self.evictions.evict(&node, pod);
+            self.evictions.evict(node, pod);
         }
         if !waiting.is_empty() {
             let why = format!("{} pods are waiting to be evicted", waiting.len());
@@ -193,15 +194,23 @@ impl Termination {
     }
 
     async fn release(&self, observed: &Observed) -> Result<Action, ReconcileError> {
-        let node = &observed.node;
+        let Some(node) = self.current(observed).await? else {
+            return Ok(Action::Await);
+        };
         let mut after = node.as_ref().clone();
         after
             .finalizers_mut()
             .retain(|name| name != labels::TERMINATION_FINALIZER);
-        self.shell.writer.write_node(node, &after).await?;
+        self.shell.writer.write_node(&node, &after).await?;
         let now = self.shell.now();
         self.write_entry(observed, &NodeEntry::Gone { now });
         Ok(Action::Await)
+    }
+
+    /// The node as it is now, while it is held by our finalizer.
+    async fn current(&self, observed: &Observed) -> Result<Option<Arc<Node>>, ReconcileError> {
+        let node = self.shell.model.node_seen(&observed.node).await?;
+        Ok(node.filter(|it| is_ours(&NodeFacts::parse(it))))
     }
 
     /// Writes a condition of the claim; nodes without one keep no such record.
@@ -277,12 +286,8 @@ fn has_awaited_volumes(observed: &Observed) -> bool {
     condition.is_some_and(|it| it.reason == reason::AWAITING_VOLUME_DETACHMENT)
 }
 
-fn provider_id(node: &Node) -> Option<&str> {
-    node.spec
-        .as_ref()?
-        .provider_id
-        .as_deref()
-        .filter(|id| !id.is_empty())
+fn provider_id(node: &NodeFacts) -> Option<&str> {
+    Some(node.provider_id.as_str()).filter(|id| !id.is_empty())
 }
 
 fn ignore_gone<T>(result: Result<T, ReconcileError>) -> Result<(), ReconcileError> {

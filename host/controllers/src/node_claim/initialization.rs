@@ -3,10 +3,11 @@
 //! Pure. Answers to `pkg/controllers/nodeclaim/lifecycle/initialization.go`.
 
 use apis::NodeClaim;
-use apis::conditions::{is_node_ready, reason};
+use apis::conditions::reason;
 use apis::labels;
 use apis::resources::Resources;
 use k8s_openapi::api::core::v1::{Node, Taint};
+use state::facts::NodeFacts;
 
 /// What a node still lacks: a condition reason and a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,12 +17,12 @@ pub(crate) struct Lack {
 }
 
 /// The first thing the node lacks, if it lacks anything.
-pub(crate) fn lack(claim: &NodeClaim, node: &Node) -> Option<Lack> {
+pub(crate) fn lack(claim: &NodeClaim, node: &NodeFacts) -> Option<Lack> {
     let lack = |reason, message: String| Some(Lack { reason, message });
-    if !is_node_ready(node) {
+    if !node.is_ready {
         return lack(reason::NODE_NOT_READY, "Node status is NotReady".to_owned());
     }
-    let taints = taints(node);
+    let taints = &node.taints;
     let startup = claim.spec.startup_taints.iter().find(|startup| {
         taints
             .iter()
@@ -41,15 +42,9 @@ pub(crate) fn lack(claim: &NodeClaim, node: &Node) -> Option<Lack> {
         return lack(reason::KNOWN_EPHEMERAL_TAINTS_EXIST, message);
     }
     let requested = Resources::from_list(&claim.spec.resources.requests);
-    let allocatable = node
-        .status
-        .as_ref()
-        .and_then(|status| status.allocatable.as_ref())
-        .map(Resources::from_list)
-        .unwrap_or_default();
     let missing = requested
         .iter()
-        .find(|(name, amount)| *amount > 0 && allocatable.get(name) == 0)
+        .find(|(name, amount)| *amount > 0 && node.allocatable.get(name) == 0)
         .map(|(name, _)| name.to_owned());
     missing.and_then(|name| {
         lack(
@@ -61,14 +56,14 @@ pub(crate) fn lack(claim: &NodeClaim, node: &Node) -> Option<Lack> {
 
 /// Whether the node is ready, and the cluster knows it: what it lacks beside may come from pods that are kept away from it until
 /// it is registered.
-pub(crate) fn is_up(node: &Node) -> bool {
+pub(crate) fn is_up(node: &NodeFacts) -> bool {
     const OF_A_START: [&str; 3] = [
         labels::NOT_READY_TAINT_KEY,
         labels::UNREACHABLE_TAINT_KEY,
         labels::CLOUD_PROVIDER_UNINITIALIZED_TAINT_KEY,
     ];
-    let mut taints = taints(node).iter();
-    is_node_ready(node) && !taints.any(|it| OF_A_START.contains(&it.key.as_str()))
+    let mut taints = node.taints.iter();
+    node.is_ready && !taints.any(|it| OF_A_START.contains(&it.key.as_str()))
 }
 
 /// The node's taints.
@@ -97,7 +92,8 @@ mod tests {
             "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": "c"}, "spec": claim,
         }))
         .unwrap();
-        lack(&claim, &serde_json::from_value(node.clone()).unwrap()).map(|lack| lack.reason)
+        let node = serde_json::from_value(node.clone()).unwrap();
+        lack(&claim, &NodeFacts::parse(&node)).map(|lack| lack.reason)
     }
 
     #[test]

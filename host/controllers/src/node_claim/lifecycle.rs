@@ -15,9 +15,8 @@ use apis::conditions::{self, Conditioned, Status, reason};
 use apis::{NodeClaim, labels};
 use cloudprovider::{CloudProvider, Registrable};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
-use state::nomination::next_look;
+use state::facts::NodeFacts;
 
 use crate::node_capacity;
 use crate::node_claim::entries::ClaimEntry;
@@ -27,6 +26,7 @@ use crate::node_claim::launch::Launcher;
 use crate::node_claim::liveness::TimeLimit;
 use crate::node_claim::{ConditionUpdate, NodeClaimExt, registration};
 use crate::node_pool::registration_health::Registration;
+use crate::nomination::until_next_look;
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::runtime::{Action, Reconciler};
@@ -41,8 +41,9 @@ pub(crate) struct Lifecycle {
 
 struct Observed {
     claim: Arc<NodeClaim>,
-    /// Nodes with the claim's provider id; one, when all is well.
-    nodes: Vec<Arc<Node>>,
+    /// Nodes with the claim's provider id; one, when all is well. What is written to one is made of the Node itself, which
+    /// is asked for then: a node that is held closed is looked at every second.
+    nodes: Vec<Arc<NodeFacts>>,
 }
 
 /// The next step of a claim.
@@ -61,15 +62,15 @@ enum Step {
         message: String,
     },
     /// Its node is there.
-    Register(Arc<Node>),
+    Register(Arc<NodeFacts>),
     /// Its node is not ready for pods.
     AwaitInitialization(Lack),
     /// Its node is ready for pods.
-    Initialize(Arc<Node>),
+    Initialize(Arc<NodeFacts>),
     /// It took too long.
     GiveUp(TimeLimit),
     /// Nothing is left to do but to see that pods come to its node.
-    Rest(Option<Arc<Node>>),
+    Rest,
 }
 
 impl Lifecycle {
@@ -92,7 +93,7 @@ impl Lifecycle {
             return Ok(None);
         };
         let nodes = match claim.provider_id() {
-            Some(id) => self.shell.model.nodes_of(id).await?,
+            Some(id) => self.shell.model.node_facts_of(id).await?,
             None => Vec::new(),
         };
         Ok(Some(Observed { claim, nodes }))
@@ -125,12 +126,10 @@ impl Lifecycle {
             }
             Step::Initialize(node) => self.initialize(&claim, &node).await,
             Step::GiveUp(what) => self.give_up(&claim, what).await,
-            Step::Rest(Some(node))
-                if self.shell.nominations.nominates_again(&claim, &node).await =>
-            {
-                Ok(Action::RequeueAfter(self.next_poll()))
+            Step::Rest => {
+                self.shell.nominations.node_opened();
+                Ok(Action::Await)
             }
-            Step::Rest(_) => Ok(Action::Await),
         }
     }
 
@@ -163,32 +162,39 @@ impl Lifecycle {
         Ok(Action::RequeueAfter(left))
     }
 
-    async fn register(&self, claim: &NodeClaim, node: &Node) -> Result<Action, ReconcileError> {
-        if registration::lacks_unregistered_taint(node) {
-            let node = &node.name_any();
+    async fn register(
+        &self,
+        claim: &NodeClaim,
+        seen: &NodeFacts,
+    ) -> Result<Action, ReconcileError> {
+        let name = &seen.name;
+        if registration::lacks_unregistered_taint(seen) {
+            let node = name;
             let entry = ClaimEntry::UnregisteredTaintMissing { node };
             self.shell.journal.write(claim, &entry);
         }
         let claim = &match self.provider.registrable(claim).await {
             Ok(Registrable::Ready(labels)) => self.label(claim, labels).await?,
-            Ok(Registrable::Pending(hook)) => return self.await_hook(claim, node, hook).await,
+            Ok(Registrable::Pending(hook)) => return self.await_hook(claim, seen, hook).await,
             Err(error) => {
-                self.await_hook(claim, node, &error.to_string()).await?;
+                self.await_hook(claim, seen, &error.to_string()).await?;
                 return Err(error.into());
             }
         };
-        if let Some(hold) = self.shell.nominations.holds_closed(claim, node).await {
-            return self.await_hook(claim, node, hold.message()).await;
+        if let Some(hold) = self.shell.nominations.holds_closed(claim, seen).await {
+            return self.await_hook(claim, seen, hold.message()).await;
         }
-        let registered = registration::registered_node(claim, node);
-        self.shell.writer.write_node(node, &registered).await?;
+        let Some(node) = self.shell.model.node_seen(seen).await? else {
+            return Ok(Action::RequeueAfter(self.next_poll()));
+        };
+        let registered = registration::registered_node(claim, &node);
+        self.shell.writer.write_node(&node, &registered).await?;
         let now = self.shell.now();
         let mut after = claim.with_true(conditions::REGISTERED, now);
-        after.status.get_or_insert_default().node_name = Some(node.name_any());
+        after.status.get_or_insert_default().node_name = Some(name.clone());
         self.shell.writer.write_claim_status(claim, &after).await?;
-        node_capacity::tell(&self.shell, self.provider.as_ref(), claim, node).await;
-        let node = &node.name_any();
-        let entry = ClaimEntry::Registered { node };
+        node_capacity::tell(&self.shell, self.provider.as_ref(), claim, &node).await;
+        let entry = ClaimEntry::Registered { node: name };
         self.shell.journal.write(claim, &entry);
         self.shell.pods.settle_claim(&claim.name_any());
         self.note_registration(claim, &Registration::Succeeded)
@@ -215,11 +221,15 @@ impl Lifecycle {
     async fn await_hook(
         &self,
         claim: &NodeClaim,
-        node: &Node,
+        seen: &NodeFacts,
         hook: &str,
     ) -> Result<Action, ReconcileError> {
-        let synced = registration::synced_node(claim, node);
-        self.shell.writer.write_node(node, &synced).await?;
+        if !registration::is_synced(claim, seen)
+            && let Some(node) = self.shell.model.node_seen(seen).await?
+        {
+            let synced = registration::synced_node(claim, &node);
+            self.shell.writer.write_node(&node, &synced).await?;
+        }
         let (status, reason) = (
             Status::Unknown,
             conditions::reason::REGISTRATION_HOOK_PENDING,
@@ -232,24 +242,29 @@ impl Lifecycle {
         }
     }
 
-    /// At full seconds, so that nodes which open together do so at once.
     fn next_poll(&self) -> Duration {
-        let now = self.shell.now();
-        next_look(now).duration_since(now).unsigned_abs()
+        until_next_look(self.shell.now())
     }
 
-    async fn initialize(&self, claim: &NodeClaim, node: &Node) -> Result<Action, ReconcileError> {
-        let mut initialized = node.clone();
+    async fn initialize(
+        &self,
+        claim: &NodeClaim,
+        seen: &NodeFacts,
+    ) -> Result<Action, ReconcileError> {
+        let Some(node) = self.shell.model.node_seen(seen).await? else {
+            return Ok(Action::RequeueAfter(self.next_poll()));
+        };
+        let mut initialized = (*node).clone();
         initialized
             .labels_mut()
             .insert(labels::INITIALIZED.to_owned(), "true".to_owned());
-        self.shell.writer.write_node(node, &initialized).await?;
+        self.shell.writer.write_node(&node, &initialized).await?;
         let after = claim.with_true(conditions::INITIALIZED, self.shell.now());
         self.shell.writer.write_claim_status(claim, &after).await?;
-        let node = &node.name_any();
-        let entry = ClaimEntry::Initialized { node };
+        let entry = ClaimEntry::Initialized { node: &seen.name };
         self.shell.journal.write(claim, &entry);
-        Ok(Action::RequeueAfter(self.next_poll()))
+        self.shell.nominations.node_opened();
+        Ok(Action::Await)
     }
 
     async fn give_up(&self, claim: &NodeClaim, what: TimeLimit) -> Result<Action, ReconcileError> {
@@ -336,7 +351,7 @@ fn decide(observed: &Observed, now: Timestamp) -> Step {
     if claim.is_condition_true(conditions::INITIALIZED)
         || claim.is_condition_true(conditions::REBOOTING)
     {
-        return Step::Rest(nodes.first().map(Arc::clone));
+        return Step::Rest;
     }
     let Some(node) = nodes.first() else {
         return Step::AwaitInitialization(Lack {

@@ -2,10 +2,14 @@
 //!
 //! Pure. Answers to `pkg/controllers/nodeclaim/lifecycle/registration.go`.
 
+use std::collections::BTreeMap;
+
 use apis::NodeClaim;
 use apis::labels;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::ResourceExt as _;
+use state::facts::{NodeFacts, own_annotations};
 
 /// The node as registration leaves it: with what its claim has, the label that says so, and no taint of the
 /// unregistered any more.
@@ -27,9 +31,7 @@ pub(crate) fn registered_node(claim: &NodeClaim, node: &Node) -> Node {
 pub(crate) fn synced_node(claim: &NodeClaim, node: &Node) -> Node {
     let mut node = node.clone();
     sync_metadata(claim, &mut node);
-    let keeps_taints = node.metadata.labels.as_ref().is_some_and(|labels| {
-        labels.get(labels::DO_NOT_SYNC_TAINTS).map(String::as_str) == Some("true")
-    });
+    let keeps_taints = keeps_taints(node.labels());
     let spec = node.spec.get_or_insert_default();
     let taints = spec.taints.get_or_insert_default();
     if !keeps_taints {
@@ -40,20 +42,31 @@ pub(crate) fn synced_node(claim: &NodeClaim, node: &Node) -> Node {
     node
 }
 
+/// Whether the node has all of that, as far as the model tells: it comes in one write, the finalizer with it.
+pub(crate) fn is_synced(claim: &NodeClaim, node: &NodeFacts) -> bool {
+    let has = |found: &BTreeMap<String, String>, (key, value): (&String, &String)| {
+        found.get(key) == Some(value)
+    };
+    let annotations = own_annotations(&claim.metadata);
+    let mut taints = claim.spec.taints.iter().chain(&claim.spec.startup_taints);
+    node.has_finalizer
+        && claim.labels().iter().all(|it| has(&node.labels, it))
+        && annotations.iter().all(|it| has(&node.annotations, it))
+        && (keeps_taints(&node.labels)
+            || taints.all(|taint| node.taints.iter().any(|it| is_same(it, taint))))
+}
+
+fn keeps_taints(found: &BTreeMap<String, String>) -> bool {
+    found
+        .get(labels::DO_NOT_SYNC_TAINTS)
+        .is_some_and(|it| it == "true")
+}
+
 /// Whether the node came up without the taint that keeps pods away until registration.
-pub(crate) fn lacks_unregistered_taint(node: &Node) -> bool {
-    let is_registered = node
-        .metadata
-        .labels
-        .as_ref()
-        .is_some_and(|labels| labels.contains_key(labels::REGISTERED));
+pub(crate) fn lacks_unregistered_taint(node: &NodeFacts) -> bool {
     let unregistered = labels::unregistered_taint();
-    let taints = node
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.taints.as_deref())
-        .unwrap_or_default();
-    !is_registered && !taints.iter().any(|taint| is_same(taint, &unregistered))
+    let mut taints = node.taints.iter();
+    !node.labels.contains_key(labels::REGISTERED) && !taints.any(|it| is_same(it, &unregistered))
 }
 
 fn sync_metadata(claim: &NodeClaim, node: &mut Node) {
@@ -153,6 +166,42 @@ mod tests {
             node,
             "a second time changes nothing"
         );
+    }
+
+    #[test]
+    fn the_model_tells_whether_a_node_has_what_its_claim_gives() {
+        let bare = node(&json!({"zone": "kubelet"}));
+        let annotated = |node: &Node, key: &str| {
+            let mut claim = claim();
+            claim
+                .annotations_mut()
+                .insert(key.to_owned(), "true".to_owned());
+            is_synced(&claim, &NodeFacts::parse(node))
+        };
+        let synced = synced_node(&claim(), &bare);
+        let without = |change: fn(&mut Node)| {
+            let mut node = synced.clone();
+            change(&mut node);
+            is_synced(&claim(), &NodeFacts::parse(&node))
+        };
+        let taintless: fn(&mut Node) = |it| it.spec.get_or_insert_default().taints = None;
+        assert!(!is_synced(&claim(), &NodeFacts::parse(&bare)));
+        assert!(without(|_| ()));
+        assert!(
+            without(|it| it.annotations_mut().clear()),
+            "the model does not keep it"
+        );
+        assert!(!annotated(&synced, "karpenter.sh/do-not-disrupt"));
+        assert!(!without(|it| it.finalizers_mut().clear()));
+        assert!(!without(
+            |it| *it.labels_mut() = [("zone".to_owned(), "kubelet".to_owned())].into()
+        ));
+        assert!(!without(taintless));
+        assert!(without(|it| {
+            it.labels_mut()
+                .insert(labels::DO_NOT_SYNC_TAINTS.to_owned(), "true".to_owned());
+            it.spec.get_or_insert_default().taints = None;
+        }));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::Client;
 use kube::api::Api;
 use scheduling::pod::{Pod, PodKey};
-use state::facts::ClaimFacts;
+use state::facts::{ClaimFacts, NodeFacts};
 use state::{Changes, Cluster, Event, Refused, Snapshot};
 use tokio::sync::watch;
 use tracing::warn;
@@ -194,6 +194,12 @@ impl Model {
         for_each_listed(&Api::all(self.client.clone()), labels, ours).await
     }
 
+    fn node_names_of(&self, provider_id: &str) -> Vec<String> {
+        let snapshot = self.snapshot();
+        let names = snapshot.node_names_of(provider_id);
+        names.map(str::to_owned).collect()
+    }
+
     /// The node as it is now.
     pub(crate) async fn node(&self, name: &str) -> Result<Option<Arc<Node>>, ReconcileError> {
         let nodes: Api<Node> = Api::all(self.client.clone());
@@ -205,14 +211,43 @@ impl Model {
         &self,
         provider_id: &str,
     ) -> Result<Vec<Arc<Node>>, ReconcileError> {
-        let names: Vec<String> = {
-            let snapshot = self.snapshot();
-            let names = snapshot.node_names_of(provider_id);
-            names.map(str::to_owned).collect()
-        };
         let mut nodes = Vec::new();
-        for name in names {
+        for name in self.node_names_of(provider_id) {
             nodes.extend(self.node(&name).await?);
+        }
+        Ok(nodes)
+    }
+
+    /// The node, as watches and our own writes tell; the API server is asked only where the model has nothing of it yet.
+    pub(crate) async fn node_facts(
+        &self,
+        name: &str,
+    ) -> Result<Option<Arc<NodeFacts>>, ReconcileError> {
+        let known = self.snapshot().node(name).and_then(|it| it.node.clone());
+        if let Some(facts) = known.filter(|it| it.name == name) {
+            return Ok(Some(facts));
+        }
+        let node = self.node(name).await?;
+        Ok(node.map(|it| Arc::new(NodeFacts::parse(&it))))
+    }
+
+    /// The node as it is now, unless another bears its name by now.
+    pub(crate) async fn node_seen(
+        &self,
+        seen: &NodeFacts,
+    ) -> Result<Option<Arc<Node>>, ReconcileError> {
+        let node = self.node(&seen.name).await?;
+        Ok(node.filter(|it| it.metadata.uid.as_ref() == Some(&seen.uid)))
+    }
+
+    /// The nodes with that provider id, as [`Self::node_facts`] tells of them.
+    pub(crate) async fn node_facts_of(
+        &self,
+        provider_id: &str,
+    ) -> Result<Vec<Arc<NodeFacts>>, ReconcileError> {
+        let mut nodes = Vec::new();
+        for name in self.node_names_of(provider_id) {
+            nodes.extend(self.node_facts(&name).await?);
         }
         Ok(nodes)
     }

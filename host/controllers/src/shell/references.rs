@@ -6,6 +6,7 @@
 use k8s_openapi::api::core::v1::ObjectReference;
 use scheduling::pod::PodKey;
 use state::Snapshot;
+use state::facts::NodeFacts;
 
 /// Reference to a pod.
 pub(crate) fn pod(key: &PodKey, uid: &str) -> ObjectReference {
@@ -21,6 +22,11 @@ pub(crate) fn node(snapshot: &Snapshot, name: &str) -> ObjectReference {
     // The kubelet's events about its node carry the name there, so whoever looks for events looks for both.
     let uid = known.map_or(name, |it| &it.uid);
     reference("v1", "Node", name, Some(uid))
+}
+
+/// Reference to a Node of which more than the name is at hand.
+pub(crate) fn node_seen(node: &NodeFacts) -> ObjectReference {
+    reference("v1", "Node", &node.name, Some(&node.uid))
 }
 
 /// Reference to a NodeClaim.

@@ -9,7 +9,7 @@ use scheduling::pod::{Pod, PodKey};
 use scheduling::problem::Options;
 use serde_json::{Value, json};
 
-use super::{awaits_its_pods, awaits_others, is_crowded, nominations};
+use super::{awaits_others, is_crowded, nominations, nominations_again};
 use crate::cluster::{Cluster, Event};
 use crate::provisioning::problem_for_provisioning;
 use crate::snapshot::Snapshot;
@@ -156,14 +156,22 @@ fn who_has_no_room_there_any_more_is_not_told() {
 fn pods_are_awaited_for_a_minute_after_their_node_opened() {
     let waiting = snapshot(&[pod("a", "1", false), pod("b", "2", false)]);
     for (seconds, expected) in [(0, true), (59, true), (60, false)] {
-        assert_eq!(
-            awaits_its_pods(&waiting, "c1", at(OPENED + seconds)),
-            expected,
-            "{seconds}"
-        );
+        let again = nominations_again(&waiting, at(OPENED + seconds));
+        let told = again.map(|it| {
+            it.into_iter()
+                .map(|(node, pods)| (node, pods.len()))
+                .collect()
+        });
+        assert_eq!(told, expected.then(|| vec![("n1", 2)]), "{seconds}");
     }
     let arrived = snapshot(&[bound(pod("a", "1", false))]);
-    assert!(!awaits_its_pods(&arrived, "c1", at(OPENED)));
+    assert!(nominations_again(&arrived, at(OPENED)).is_none());
+    let alike = snapshot(&[pod("a", "1", false), pod("b", "1", false)]);
+    let again = nominations_again(&alike, at(OPENED));
+    assert!(
+        again.is_some_and(|it| it.is_empty()),
+        "any may take any place"
+    );
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Where pods that wait were placed, and whether the scheduler may still be about to take them there.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -16,6 +17,24 @@ const SCHEDULER_LATE: SignedDuration = SignedDuration::from_secs(60);
 
 /// With so many pods left whose node is open, it is behind: it places 25 to 100 a second.
 const BACKLOG: usize = 100;
+
+/// Pods by the name of the node or claim that they were placed on, in order of their keys.
+#[derive(Debug, Default)]
+pub(crate) struct PlacedPods<'a> {
+    by_place: BTreeMap<&'a str, Vec<&'a Arc<Pod>>>,
+}
+
+impl<'a> PlacedPods<'a> {
+    /// Those of a node; `None` when it has none.
+    pub(crate) fn take(&mut self, node: &StateNode) -> Option<Vec<&'a Arc<Pod>>> {
+        let names = [node.node_name(), node.claim_name()].into_iter().flatten();
+        let pods: Vec<_> = names
+            .filter_map(|it| self.by_place.remove(it))
+            .flatten()
+            .collect();
+        (!pods.is_empty()).then_some(pods)
+    }
+}
 
 impl Snapshot {
     /// The node that a pod was placed on and that is still being made for it.
@@ -64,6 +83,17 @@ impl Snapshot {
     /// The node that a pod was last placed on.
     pub fn place(&self, pod: &PodKey) -> Option<&Arc<StateNode>> {
         self.node(self.data.places.get(pod)?)
+    }
+
+    /// All pods that were placed and still wait, by the name of their place.
+    pub(crate) fn placed(&self) -> PlacedPods<'_> {
+        let mut placed = PlacedPods::default();
+        for (key, place) in self.data.places.iter() {
+            if let Some(pod) = self.pod(key).filter(|it| it.is_provisionable()) {
+                placed.by_place.entry(place).or_default().push(pod);
+            }
+        }
+        placed
     }
 
     /// Pods that were placed on the node, by its name or that of its claim, and still wait.

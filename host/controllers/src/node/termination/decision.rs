@@ -8,16 +8,18 @@ use apis::conditions::{self, Conditioned, Status};
 use apis::{NodeClaim, labels};
 use disruption::drain::{DrainInput, DrainStep, drain_step};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::ResourceExt;
 use scheduling::pod::Pod;
+use state::facts::NodeFacts;
 
 use crate::node_claim::NodeClaimExt;
 use crate::node_claim::initialization::taints;
 
 /// A node of ours that goes, and what is on it.
 pub(super) struct Observed {
-    pub(super) node: Arc<Node>,
+    /// What is written is made of the Node itself, which is asked for then: a drain is looked at every second.
+    pub(super) node: Arc<NodeFacts>,
     pub(super) claim: Option<Arc<NodeClaim>>,
     pub(super) pods: Vec<Arc<Pod>>,
     /// VolumeAttachments that somebody may still wait for.
@@ -64,7 +66,7 @@ pub(super) fn decide(observed: &Observed, now: Timestamp) -> Step {
     if *is_instance_gone {
         return Step::Release;
     }
-    if tainted(node) != **node {
+    if !is_tainted(node) {
         return Step::Taint;
     }
     let deadline = claim
@@ -75,11 +77,7 @@ pub(super) fn decide(observed: &Observed, now: Timestamp) -> Step {
         Some(claim) if claim.condition(conditions::DRAINED).is_none() => now,
         Some(claim) if claim.is_condition_true(conditions::DRAINED) => Timestamp::UNIX_EPOCH,
         Some(claim) => claim.condition_since(conditions::DRAINED),
-        None => node
-            .metadata
-            .deletion_timestamp
-            .as_ref()
-            .map_or(now, |time| time.0),
+        None => node.deleted_at.unwrap_or(now),
     };
     let drain = drain_step(&DrainInput {
         pods,
@@ -117,23 +115,31 @@ pub(super) fn decide(observed: &Observed, now: Timestamp) -> Step {
 }
 
 /// Deleted, held by our finalizer, and made from a class we know.
-pub(super) fn is_ours(node: &Node) -> bool {
-    node.metadata.deletion_timestamp.is_some()
-        && node
-            .finalizers()
-            .iter()
-            .any(|name| name == labels::TERMINATION_FINALIZER)
-        && node.labels().contains_key(labels::EC2_NODE_CLASS)
+pub(super) fn is_ours(node: &NodeFacts) -> bool {
+    node.deleted_at.is_some()
+        && node.has_finalizer
+        && node.labels.contains_key(labels::EC2_NODE_CLASS)
+}
+
+/// Whether the node has the taint and the label of those that go.
+fn is_tainted(node: &NodeFacts) -> bool {
+    let excludes = node.labels.get(labels::NODE_EXCLUDE_BALANCERS);
+    has_disrupted_taint(&node.taints)
+        && excludes.is_some_and(|it| it == labels::EXCLUDE_BALANCERS_VALUE)
+}
+
+fn has_disrupted_taint(taints: &[Taint]) -> bool {
+    let disrupted = labels::disrupted_taint();
+    taints
+        .iter()
+        .any(|taint| taint.key == disrupted.key && taint.effect == disrupted.effect)
 }
 
 /// The node with the taint and the label of those that go.
 pub(super) fn tainted(node: &Node) -> Node {
     let mut after = node.clone();
     let disrupted = labels::disrupted_taint();
-    let has_taint = taints(node)
-        .iter()
-        .any(|taint| taint.key == disrupted.key && taint.effect == disrupted.effect);
-    if !has_taint {
+    if !has_disrupted_taint(taints(node)) {
         let taints = after
             .spec
             .get_or_insert_default()

@@ -18,7 +18,7 @@ fn node() -> Node {
 /// At an hour past the deletion of the node: tainted, nobody on it, and a claim of which some things are said.
 fn going(extra: &Value, attachments: &[&str]) -> Observed {
     Observed {
-        node: Arc::new(tainted(&node())),
+        node: Arc::new(NodeFacts::parse(&tainted(&node()))),
         claim: Some(Arc::new(claim_with(extra))),
         pods: Vec::new(),
         attachments: attachments.iter().map(|it| (*it).to_owned()).collect(),
@@ -72,7 +72,7 @@ fn what_the_node_itself_says_goes_first() {
     };
     assert_eq!(step(&gone), "Release");
     let open = Observed {
-        node: Arc::new(node()),
+        node: Arc::new(NodeFacts::parse(&node())),
         ..going(&json!({}), &[])
     };
     assert_eq!(step(&open), "Taint");

@@ -12,7 +12,8 @@ fn step(conditions: &[Value], nodes: usize) -> String {
         "metadata": {"name": "n"},
         "status": {"conditions": [{"type": "Ready", "status": "True"}]},
     });
-    let node: Arc<Node> = Arc::new(serde_json::from_value(node).unwrap());
+    let node = serde_json::from_value(node).unwrap();
+    let node = Arc::new(NodeFacts::parse(&node));
     let observed = Observed {
         claim: Arc::new(claim_with(&claim)),
         nodes: vec![node; nodes],
