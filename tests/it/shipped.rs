@@ -52,6 +52,25 @@ fn every_verb_is_completed_and_has_its_page() {
 }
 
 #[test]
+fn the_program_says_what_it_is_for() {
+    let page = run(["man"]).stdout();
+    assert!(
+        page.contains("A node autoscaler for Kubernetes on EC2"),
+        "{page}"
+    );
+    let help = run(["--help"]).stdout();
+    assert!(
+        help.starts_with("A node autoscaler for Kubernetes on EC2"),
+        "{help}"
+    );
+    for verb in ["why", "simulate", "doctor"] {
+        let help = run([verb, "--help"]).stdout();
+        assert!(!help.contains("live view"), "{verb}: {help}");
+    }
+    assert!(run(["demo", "--help"]).stdout().contains("live view"));
+}
+
+#[test]
 fn a_shell_reads_its_completions() {
     for shell in ["bash", "zsh", "fish"] {
         if !has_program(shell, "--version") {

@@ -56,9 +56,9 @@ const PATIENCE: u32 = 20;
 /// How a verb or a subcommand prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// A live view in a terminal, plain lines elsewhere
+    /// Text for people
     Text,
-    /// One JSON summary at the end
+    /// JSON for programs
     Json,
 }
 

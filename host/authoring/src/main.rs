@@ -7,7 +7,7 @@ use clap::Parser;
 
 /// Write policies for Mortise, try them and put them in charge
 #[derive(Debug, Parser)]
-#[command(name = "mortise-policy", version, about, propagate_version = true)]
+#[command(name = "mortise-policy", version, propagate_version = true)]
 struct PolicyCli {
     #[command(flatten)]
     arguments: PolicyArguments,

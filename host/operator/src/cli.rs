@@ -19,10 +19,10 @@ pub(crate) use demo::{DemoArguments, Speed, Until};
 pub(crate) use iam::{IamArguments, IamFormat};
 pub(crate) use simulate::SimulateArguments;
 
-/// A node autoscaler for Kubernetes on EC2: a drop-in replacement for Karpenter whose ranking,
-/// consolidation and budgets are sandboxed WebAssembly policies.
+/// A node autoscaler for Kubernetes on EC2: a drop-in replacement for Karpenter whose ranking, consolidation and budgets are
+/// policies, sandboxed in WebAssembly or written as an expression.
 #[derive(Debug, Parser)]
-#[command(name = "mortise", version, about, propagate_version = true)]
+#[command(name = "mortise", version, propagate_version = true)]
 #[command(
     after_help = "Start with `mortise demo`: it needs no cluster, no cloud and no configuration."
 )]

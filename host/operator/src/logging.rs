@@ -74,6 +74,11 @@ fn writer(paths: &str) -> anyhow::Result<BoxMakeWriter> {
     all.context("--log-output-paths names none: give stdout, stderr or files")
 }
 
+/// Why a log does not start at a level, if so.
+pub(crate) fn refusal(level: &str) -> Option<String> {
+    filter(level).err().map(|error| error.to_string())
+}
+
 /// What Karpenter calls errors is warned of here where it is tried again.
 fn filter(level: &str) -> anyhow::Result<EnvFilter> {
     let level = match level {
