@@ -233,6 +233,15 @@ async fn conditions_are_shown_counted_and_told() {
     let launched = ["type=\"Launched\"", "status=\"True\""];
     let transitions = "operator_nodeclaim_status_condition_transitions_total";
     assert_eq!(world.values(transitions, &launched), [1.0]);
+    let left = [
+        "type=\"Registered\"",
+        "status=\"Unknown\"",
+        "to_status=\"True\"",
+    ];
+    for prefix in ["operator_nodeclaim", "operator"] {
+        let name = format!("{prefix}_status_condition_transition_seconds_count");
+        assert_eq!(world.values(&name, &left), [1.0], "{name}");
+    }
     for kind in ["nodepool", "ec2nodeclass", "node"] {
         let name = format!("operator_{kind}_status_condition_count");
         assert!(
