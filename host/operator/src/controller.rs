@@ -16,6 +16,7 @@ use controllers::{Settings, SolvePlacement};
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 
 use crate::api_client::{ClientMetrics, Guard, RateLimiter};
@@ -97,7 +98,9 @@ async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow
     let process_metrics = ProcessMetrics {
         fence: fence.clone(),
         lease_name: process.leader_election_name.clone(),
+        slow_renewals: Counter::default(),
     };
+    let slow_renewals = process_metrics.slow_renewals.clone();
     let mut registry = registry(&stack, process_metrics, &guard.metrics);
     if let Some(clients) = &cloud.clients {
         clients.register_metrics(&mut registry);
@@ -110,7 +113,7 @@ async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow
         process.metrics_port,
         process.health_probe_port,
     );
-    let election = election(arguments, &fence, clock).await?;
+    let election = election(arguments, &fence, clock, slow_renewals).await?;
     tokio::select! {
         biased;
         served = async { serving.await?; std::future::pending().await } => served,
