@@ -19,7 +19,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 
-use crate::api_client::{ClientMetrics, Guard, RateLimiter};
+use crate::api_client::{ClientMetrics, Guard, MissingRights, RateLimiter};
 use crate::cli::ControllerArguments;
 use crate::clock::SystemClock;
 use crate::exposition;
@@ -151,6 +151,7 @@ fn guard(options: &ProcessOptions, fence: &Fence) -> Guard {
         rate: RateLimiter::new(options.kube_client_qps, options.kube_client_burst).map(Arc::new),
         metrics: ClientMetrics::default(),
         reads_only: None,
+        missing_rights: MissingRights::default(),
     }
 }
 
