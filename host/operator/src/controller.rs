@@ -20,6 +20,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 
 use crate::api_client::{ClientMetrics, Guard, MissingRights, RateLimiter};
+use crate::build_info::{COMMIT, VERSION};
 use crate::cli::ControllerArguments;
 use crate::clock::SystemClock;
 use crate::exposition;
@@ -34,11 +35,14 @@ use cloud::{aws_cloud, aws_options, is_simulated, simulated_cloud};
 pub(crate) use leading::stop_signal;
 use leading::{election, live};
 
+/// Where a pod finds the namespace of its service account, which is its own.
+const OWN_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 /// Computations at one time; many launches ask for a ranking at once, and each thread keeps memory for itself.
 const BLOCKING_THREADS_MAX: usize = 4;
 
-pub(crate) fn run(arguments: &ControllerArguments) -> anyhow::Result<ExitCode> {
-    let process = &arguments.options.process;
+pub(crate) fn run(mut arguments: ControllerArguments) -> anyhow::Result<ExitCode> {
+    let process = &mut arguments.options.process;
+    process.settle_namespace(Path::new(OWN_NAMESPACE));
     let log_level = crate::logging::start(&process.log_level, &process.log_output_paths)?;
     // Controllers wait for the API server and the cloud, and what computes for long does so elsewhere. Each further
     // thread would have a heap of its own, and one that is half empty cannot lend its pages to another.
@@ -46,7 +50,7 @@ pub(crate) fn run(arguments: &ControllerArguments) -> anyhow::Result<ExitCode> {
         .max_blocking_threads(BLOCKING_THREADS_MAX)
         .enable_all()
         .build()?;
-    runtime.block_on(Box::pin(control(arguments, log_level)))?;
+    runtime.block_on(Box::pin(control(&arguments, log_level)))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -163,9 +167,11 @@ fn log_configuration(arguments: &ControllerArguments, settings: &Settings) {
         settings: _,
         process,
         policies,
-        accepted: _,
+        accepted,
     } = &arguments.options;
     tracing::info!(
+        version = VERSION,
+        commit = COMMIT,
         cloud = ?arguments.cloud,
         seed = arguments.seed,
         zones = ?arguments.zones,
@@ -178,6 +184,14 @@ fn log_configuration(arguments: &ControllerArguments, settings: &Settings) {
         policies = ?policies,
         "configuration"
     );
+    let without_effect = accepted.given();
+    if !without_effect.is_empty() {
+        let names = without_effect.join(", ");
+        tracing::info!(
+            names,
+            "these settings of Karpenter are accepted and change nothing"
+        );
+    }
 }
 
 /// The cluster's name, which a simulated account has of itself.

@@ -31,10 +31,10 @@ impl LogLevel {
     }
 }
 
-/// Starts the log at a level of Karpenter's, debug, info or error, into the paths of a comma list. `RUST_LOG` refines it.
+/// Starts the log at a level of Karpenter's, debug, info or error, into the paths of a comma list.
 pub(crate) fn start(level: &str, paths: &str) -> anyhow::Result<LogLevel> {
-    let given = filter(level)?;
-    let first = EnvFilter::try_from_default_env().unwrap_or(given);
+    let directives = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_default();
+    let first = first_filter(level, &directives, is_flag_given(std::env::args()))?;
     let (filter, handle) = reload::Layer::<EnvFilter, Registry>::new(first);
     let lines = if paths == "stdout" && std::io::stdout().is_terminal() {
         fmt::layer().boxed()
@@ -74,6 +74,21 @@ fn writer(paths: &str) -> anyhow::Result<BoxMakeWriter> {
     all.context("--log-output-paths names none: give stdout, stderr or files")
 }
 
+/// What the log begins with: `RUST_LOG` is finer than the variable of the level, and a flag wins over every variable.
+fn first_filter(level: &str, directives: &str, is_flag: bool) -> anyhow::Result<EnvFilter> {
+    let given = filter(level)?;
+    if is_flag || directives.is_empty() {
+        return Ok(given);
+    }
+    Ok(EnvFilter::try_new(directives).unwrap_or(given))
+}
+
+/// Whether the level stands in the command line. Parsed flags do not tell it from one of the environment.
+fn is_flag_given(arguments: impl IntoIterator<Item = String>) -> bool {
+    let mut arguments = arguments.into_iter();
+    arguments.any(|it| it == "--log-level" || it.starts_with("--log-level="))
+}
+
 /// What Karpenter calls errors is warned of here where it is tried again.
 fn filter(level: &str) -> anyhow::Result<EnvFilter> {
     let level = match level {
@@ -96,6 +111,34 @@ mod tests {
             assert!(filter(level).is_ok(), "{level}");
         }
         assert!(filter("trace").is_err());
+    }
+
+    #[test]
+    fn a_flag_wins_over_rust_log_and_that_over_the_variable() {
+        // Whether the level is a flag, RUST_LOG, and what the log goes by.
+        let cases = [
+            (false, "", "error"),
+            (true, "", "error"),
+            (false, "trace", "trace"),
+            (true, "trace", "error"),
+            (false, "a=loud", "error"),
+        ];
+        for (is_flag, directives, expected) in cases {
+            let expected = match expected {
+                "error" => filter("error").unwrap(),
+                other => EnvFilter::new(other),
+            };
+            let first = first_filter("error", directives, is_flag).unwrap();
+            assert_eq!(
+                first.to_string(),
+                expected.to_string(),
+                "{is_flag} {directives}"
+            );
+        }
+        let given = |line: &str| is_flag_given(line.split(' ').map(str::to_owned));
+        assert!(given("mortise controller --log-level debug"));
+        assert!(given("mortise controller --log-level=debug"));
+        assert!(!given("mortise controller --log-output-paths stdout"));
     }
 
     #[test]

@@ -10,12 +10,11 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::gauge::ConstGauge;
 
+use crate::build_info::{COMMIT, VERSION};
 use crate::fence::Fence;
 
 /// Linux tells times in hundredths of a second, on every architecture that there are nodes of.
 const TICKS_PER_SECOND: f64 = 100.0;
-/// The commit that was built, where the build says so.
-const COMMIT: Option<&str> = option_env!("MORTISE_COMMIT");
 /// What built it, in the place of Go's version.
 const COMPILER: &str = "rustc";
 
@@ -133,10 +132,10 @@ impl ProcessMetrics {
             other => other,
         };
         let build = [
-            ("version", env!("CARGO_PKG_VERSION")),
+            ("version", VERSION),
             ("goversion", COMPILER),
             ("goarch", arch),
-            ("commit", COMMIT.unwrap_or_default()),
+            ("commit", COMMIT),
         ];
         let build = ProcessSeries {
             labels: &build,

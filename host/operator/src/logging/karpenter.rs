@@ -14,11 +14,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// The commit that was built, where the build says so.
-const COMMIT: &str = match option_env!("MORTISE_COMMIT") {
-    Some(commit) => commit,
-    None => "",
-};
+use crate::build_info::COMMIT;
 
 /// Formats one line.
 #[derive(Debug)]
