@@ -42,7 +42,7 @@ use stream::{KindWatch, WatchMessage, watch_some};
 use telling::{Pods, Policies, PolicyData, WatchedWorkloads};
 
 pub(crate) use progress::{Failure, FirstLists, WatchedKind};
-pub(crate) use queues::{Keys, QueueName, QueueProfile, Queues};
+pub(crate) use queues::{Keys, QueueName, Queues};
 pub(crate) use router::Router;
 
 /// What keeps first lists from being complete and somebody has to mend is told after this long, so that what passes
@@ -103,10 +103,10 @@ pub(crate) async fn first_lists(shell: &Shell) {
 }
 
 fn failure(error: &watcher::Error) -> Failure {
-    let told = match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status,
-        _ => return Failure::Passing,
+    let (watcher::Error::InitialListFailed(kube::Error::Api(told))
+    | watcher::Error::WatchStartFailed(kube::Error::Api(told))) = error
+    else {
+        return Failure::Passing;
     };
     match (told.code, DeniedRequest::parse(&told.message)) {
         (404, _) => Failure::NotServed,

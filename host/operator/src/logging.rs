@@ -3,13 +3,14 @@
 //! The level can be changed while the process runs. Answers to `pkg/operator/logging/logging.go`.
 
 mod karpenter;
+mod sampling;
+mod span_fields;
 
 use std::fs::OpenOptions;
 use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context as _, bail};
-use tracing_subscriber::fmt::format::JsonFields;
 use tracing_subscriber::fmt::writer::{BoxMakeWriter, MakeWriterExt as _};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::reload;
@@ -17,6 +18,8 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt};
 
 use karpenter::KarpenterLine;
+use sampling::Sampling;
+use span_fields::SpanFields;
 
 /// Changes the level of a log; clones change the same.
 #[derive(Clone)]
@@ -40,11 +43,12 @@ pub(crate) fn start(level: &str, paths: &str) -> anyhow::Result<LogLevel> {
         fmt::layer().boxed()
     } else {
         let layer = fmt::layer().event_format(KarpenterLine);
-        let layer = layer.fmt_fields(JsonFields::new());
+        let layer = layer.fmt_fields(SpanFields);
         layer.with_writer(writer(paths)?).boxed()
     };
     tracing_subscriber::registry()
         .with(filter)
+        .with(Sampling::new())
         .with(lines)
         .init();
     Ok(LogLevel {

@@ -219,8 +219,8 @@ pub(crate) fn parse_span(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Command;
     use clap::builder::Resettable;
-    use clap::{Command, FromArgMatches};
 
     use super::*;
 

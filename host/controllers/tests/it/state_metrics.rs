@@ -233,15 +233,6 @@ async fn conditions_are_shown_counted_and_told() {
     let launched = ["type=\"Launched\"", "status=\"True\""];
     let transitions = "operator_nodeclaim_status_condition_transitions_total";
     assert_eq!(world.values(transitions, &launched), [1.0]);
-    let left = [
-        "type=\"Registered\"",
-        "status=\"Unknown\"",
-        "to_status=\"True\"",
-    ];
-    for prefix in ["operator_nodeclaim", "operator"] {
-        let name = format!("{prefix}_status_condition_transition_seconds_count");
-        assert_eq!(world.values(&name, &left), [1.0], "{name}");
-    }
     for kind in ["nodepool", "ec2nodeclass", "node"] {
         let name = format!("operator_{kind}_status_condition_count");
         assert!(
@@ -278,6 +269,20 @@ async fn conditions_are_shown_counted_and_told() {
     );
     let told = world.event_messages("NodeClaim", "Finalized");
     assert_eq!(told, ["Finalized karpenter.sh/termination"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn times_of_transitions_say_what_was_left_and_what_came() {
+    let world = with_a_pod().await;
+    let left = [
+        "type=\"Registered\"",
+        "status=\"Unknown\"",
+        "to_status=\"True\"",
+    ];
+    for prefix in ["operator_nodeclaim", "operator"] {
+        let name = format!("{prefix}_status_condition_transition_seconds_count");
+        assert_eq!(world.values(&name, &left), [1.0], "{name}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
