@@ -1,7 +1,8 @@
 # The image that the chart runs: the binary of `just dist` with a list of its crates inside, on a base that has glibc
 # and CA certificates, no shell and no root.
 #
-#   docker buildx build --platform linux/amd64 --tag REGISTRY/mortise:TAG --push .
+#   docker buildx build --platform linux/amd64 --build-arg COMMIT="$(git rev-parse --short=7 HEAD)" \
+#     --tag REGISTRY/mortise:TAG --push .
 #
 # Each architecture is built on a machine of its own kind: the built-in policies are compiled for the machine that
 # builds. `docker buildx imagetools create` joins the two to one image, as .github/workflows/release.yml does.
@@ -10,11 +11,13 @@ FROM rust:1.95-bookworm AS build
 RUN cargo install cargo-auditable --version 0.7.7 --locked
 WORKDIR /src
 COPY . .
+# What logs and karpenter_build_info say was built; no repository comes along to ask.
+ARG COMMIT=""
 # The linker of other machines than x86-64 is not lld, which alone knows these flags; justfile has them too.
 RUN if [ "$(uname -m)" = x86_64 ]; then \
       export RUSTFLAGS="-C link-arg=-Wl,--icf=all -C link-arg=-Wl,-z,pack-relative-relocs"; \
     fi \
- && cargo auditable build --locked --profile dist -p operator --bin mortise
+ && MORTISE_COMMIT="$COMMIT" cargo auditable build --locked --profile dist -p operator --bin mortise
 
 # Debian 12: glibc 2.36. User 65532, CA certificates and libgcc are in it; nothing else is needed, which
 # tests/it/empty_root.rs shows.

@@ -100,7 +100,7 @@ annotations:
 
 {{/* Something where a switch is on, which may come as a word (`--set-string`); nothing where it is off. */}}
 {{- define "mortise.isOn" -}}
-{{- if eq (toString .) "true" }}on{{ end }}
+{{- if has (lower (toString .)) (list "true" "t" "1") }}on{{ end }}
 {{- end }}
 
 {{/* Whether pods are nominated: on, off or auto. YAML reads an off without quotes as false. */}}

@@ -59,10 +59,20 @@ impl SqsInterruptionQueue {
             return Ok(url);
         }
         let found = self.sqs.queue_url(&self.name).await;
-        let url = found.map_err(|error| other("looking for the interruption queue", &error))?;
+        let url = found.map_err(|error| other(&self.looking_for(), &error))?;
         self.check_policy(&url).await;
         *self.remembered() = Some(url.clone());
         Ok(url)
+    }
+
+    /// What is done, and by which setting: a name that is wrong is the commonest reason that it fails.
+    fn looking_for(&self) -> String {
+        let options = self.provider.options();
+        format!(
+            "looking for the interruption queue {} in {} (settings.interruptionQueue of the chart, \
+             --interruption-queue or INTERRUPTION_QUEUE)",
+            self.name, options.region
+        )
     }
 
     /// Says who else may send to the queue.
@@ -106,7 +116,8 @@ impl InterruptionQueue for SqsInterruptionQueue {
             Ok(messages) => Ok(messages.iter().map(|it| read(it, &own)).collect()),
             Err(error) => {
                 *self.remembered() = None;
-                Err(other("receiving interruption notices", &error))
+                let doing = format!("receiving interruption notices from {}", self.name);
+                Err(other(&doing, &error))
             }
         }
     }

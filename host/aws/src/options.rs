@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 
 use apis::duration::GoDuration;
-use clap::builder::Resettable;
+use clap::builder::{BoolishValueParser, Resettable};
 use clap::{ArgAction, Args, Command, FromArgMatches as _};
 use jiff::SignedDuration;
 
@@ -27,23 +27,24 @@ pub struct AwsOptions {
         long,
         env = "CLUSTER_ENDPOINT",
         default_value = "",
-        hide_default_value = true
+        hide_default_value = true,
+        value_parser = parse_endpoint
     )]
     pub cluster_endpoint: String,
     /// Certificate authority of the API server, in base64, for node user data. Default: the one this controller trusts
     #[arg(long, env = "CLUSTER_CA_BUNDLE")]
     pub cluster_ca_bundle: Option<String>,
     /// EKS says the Kubernetes version by which images are chosen, instead of the API server
-    #[arg(long, env = "EKS_CONTROL_PLANE", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(long, env = "EKS_CONTROL_PLANE", default_value_t = false, num_args = 0..=1, default_missing_value = "true", value_parser = BoolishValueParser::new(), action = ArgAction::Set)]
     pub eks_control_plane: bool,
     /// Do not try permissions by dry runs, neither at the start nor for each EC2NodeClass
-    #[arg(long, env = "DISABLE_DRY_RUN", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(long, env = "DISABLE_DRY_RUN", default_value_t = false, num_args = 0..=1, default_missing_value = "true", value_parser = BoolishValueParser::new(), action = ArgAction::Set)]
     pub disable_dry_run: bool,
     /// The VPC has no way to AWS's public endpoints: no price look-ups, prices are those of the built-in list
-    #[arg(long, env = "ISOLATED_VPC", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(long, env = "ISOLATED_VPC", default_value_t = false, num_args = 0..=1, default_missing_value = "true", value_parser = BoolishValueParser::new(), action = ArgAction::Set)]
     pub isolated_vpc: bool,
     /// Launch nothing in zones that ARC has shifted the cluster's traffic away from, and end nothing there
-    #[arg(long, env = "ENABLE_ZONAL_SHIFT", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(long, env = "ENABLE_ZONAL_SHIFT", default_value_t = false, num_args = 0..=1, default_missing_value = "true", value_parser = BoolishValueParser::new(), action = ArgAction::Set)]
     pub enable_zonal_shift: bool,
     /// Share of an instance's memory that the hypervisor and the OS take, until a node tells the truth
     #[arg(long, env = "VM_MEMORY_OVERHEAD_PERCENT", default_value_t = 0.075, value_parser = parse_share)]
@@ -144,6 +145,22 @@ impl AwsOptions {
     }
 }
 
+/// Nodes join by TLS, and what is no URL would come out when the first of them does not.
+fn parse_endpoint(text: &str) -> Result<String, String> {
+    let host = text.strip_prefix("https://").map(|rest| {
+        let end = rest.find(['/', ':', '?', '#']);
+        &rest[..end.unwrap_or(rest.len())]
+    });
+    let is_host = |it: &str| !it.is_empty() && !it.contains(['@', ' ', '\t']);
+    if text.is_empty() || host.is_some_and(|it| it.starts_with('[') || is_host(it)) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
+            "`{text}` is not the URL of an API server, such as https://ABC.gr7.eu-central-1.eks.amazonaws.com"
+        ))
+    }
+}
+
 /// Karpenter's bound: each look-up is a call of EC2.
 fn parse_refresh_interval(text: &str) -> Result<SignedDuration, String> {
     let interval = text.parse::<GoDuration>();
@@ -230,6 +247,44 @@ mod tests {
             let read = parse_gates(text).map(|gates| gates.node_class_cel);
             assert_eq!(read.ok(), want, "{text}");
         }
+    }
+
+    #[test]
+    fn the_endpoint_is_a_url_that_nodes_can_join_by() {
+        let cases = [
+            ("", true),
+            ("https://ABC.gr7.eu-central-1.eks.amazonaws.com", true),
+            ("https://10.0.0.1:6443", true),
+            ("https://[fd00::1]:6443/", true),
+            ("https://", false),
+            ("https:///path", false),
+            ("https://a b", false),
+            ("ABC.gr7.eu-central-1.eks.amazonaws.com", false),
+            ("http://10.0.0.1", false),
+            ("demo", false),
+        ];
+        for (text, is_url) in cases {
+            let read = parse_endpoint(text);
+            assert_eq!(read.is_ok(), is_url, "{text}: {read:?}");
+        }
+    }
+
+    #[test]
+    fn switches_are_read_as_go_reads_them() {
+        let read = |word: &str| {
+            let flags = AwsOptions::augment_args(Command::new("flags").no_binary_name(true));
+            let flags = flags.mut_args(|flag| flag.env(Resettable::Reset));
+            let parsed = flags.try_get_matches_from([format!("--isolated-vpc={word}")]);
+            let options = parsed.and_then(|it| AwsOptions::from_arg_matches(&it));
+            options.map(|it| it.isolated_vpc).ok()
+        };
+        for word in ["1", "t", "T", "true", "TRUE", "True"] {
+            assert_eq!(read(word), Some(true), "{word}");
+        }
+        for word in ["0", "f", "F", "false", "FALSE", "False"] {
+            assert_eq!(read(word), Some(false), "{word}");
+        }
+        assert_eq!(read("maybe"), None);
     }
 
     #[test]

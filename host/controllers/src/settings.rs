@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apis::duration::GoDuration;
-use clap::builder::Resettable;
+use clap::builder::{BoolishValueParser, Resettable};
 use clap::{ArgAction, Args, Command, FromArgMatches as _, ValueEnum};
 use jiff::Timestamp;
 use scheduling::pod::TopologySpread;
@@ -62,7 +62,7 @@ pub struct Settings {
     #[arg(long, env = "MIN_VALUES_POLICY", value_enum, ignore_case = true, default_value_t = MinValuesPolicy::default())]
     pub min_values_policy: MinValuesPolicy,
     /// Whether pods that claim devices (dynamic resource allocation) are left alone
-    #[arg(long, env = "IGNORE_DRA_REQUESTS", default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(long, env = "IGNORE_DRA_REQUESTS", default_value_t = true, num_args = 0..=1, default_missing_value = "true", value_parser = BoolishValueParser::new(), action = ArgAction::Set)]
     pub ignore_dra_requests: bool,
     /// Configuration of the cluster's scheduler, in YAML or JSON, as far as it matters to placement:
     /// podTopologySpread.defaultConstraints
@@ -78,7 +78,7 @@ pub struct Settings {
     )]
     pub feature_gates: FeatureGates,
     /// With the gate NodeRepair: repair as before it was a disruption method, without budgets
-    #[arg(long, env = "LEGACY_NODE_REPAIR", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(long, env = "LEGACY_NODE_REPAIR", default_value_t = false, num_args = 0..=1, default_missing_value = "true", value_parser = BoolishValueParser::new(), action = ArgAction::Set)]
     pub legacy_node_repair: bool,
     /// Millicores the controller may use; scales its concurrency. The chart fills it in
     #[arg(long, env = "CPU_REQUESTS", default_value = "1000", value_parser = parse_millicores)]
@@ -92,14 +92,14 @@ pub struct Settings {
     pub nominate_planned_pods: NominatePlannedPods,
     /// Whether pods that ReplicaSets, Jobs and the like are about to create are planned with those that are there, so that
     /// the first nodes suit them all: worth it where pods come faster than nodes boot. Not with --packing karpenter
-    #[arg(long, env = "MORTISE_PLAN_COMING_PODS", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(long, env = "MORTISE_PLAN_COMING_PODS", default_value_t = false, num_args = 0..=1, default_missing_value = "true", value_parser = BoolishValueParser::new(), action = ArgAction::Set)]
     pub plan_coming_pods: bool,
     /// How much dearer than it need be a ranking policy may make a node, a plan or a move: a share such as 50%, or off.
     /// A NodePool's annotation mortise.dev/max-premium goes before it
     #[arg(long, env = "MORTISE_POLICY_MAX_PREMIUM", default_value_t = PremiumMax::default())]
     pub policy_max_premium: PremiumMax,
     /// Show no metrics of single nodes, pods, NodePools, offerings and conditions, and no events of conditions
-    #[arg(long, env = "DISABLE_CLUSTER_STATE_OBSERVABILITY", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(long, env = "DISABLE_CLUSTER_STATE_OBSERVABILITY", default_value_t = false, num_args = 0..=1, default_missing_value = "true", value_parser = BoolishValueParser::new(), action = ArgAction::Set)]
     pub disable_cluster_state_observability: bool,
 
     // What follows has no flag here: the operator knows it, or nobody has asked to change it.

@@ -8,6 +8,7 @@ pub(crate) mod claim_names;
 pub(crate) mod error;
 pub(crate) mod feed;
 pub(crate) mod journal;
+pub(crate) mod log_values;
 pub(crate) mod managed;
 pub(crate) mod measured_provider;
 pub(crate) mod metrics;

@@ -33,11 +33,12 @@ use state::Snapshot;
 use state::coming::awaiting_nodes;
 use state::provisioning::{PoolTypes, provisionable_pools};
 use tokio::time::Instant;
-use tracing::{debug, error};
+use tracing::{Instrument as _, debug, error};
 
 use crate::settings::{Settings, SolverRun};
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
+use crate::shell::log_values::loop_span;
 use crate::shell::metrics::Labels;
 use crate::shell::sync::lock;
 use crate::voluntary_disruption::command_entry::{CommandEntry, Underway};
@@ -125,9 +126,12 @@ impl VoluntaryDisruption {
     /// Scans, and sees commands through, for ever.
     pub(crate) async fn run(&self) {
         tokio::join!(
-            self.scan_for_ever(),
-            self.orchestration.run(),
+            self.scan_for_ever().instrument(loop_span("disruption")),
+            self.orchestration
+                .run()
+                .instrument(loop_span("disruption.queue")),
             self.rank_pods_for_ever()
+                .instrument(loop_span("pod.deletioncost"))
         );
     }
 

@@ -31,20 +31,23 @@ use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use state::devices::DeviceKind;
 use state::workloads::WorkloadKind;
-use tracing::{debug, info, warn};
+use tracing::{debug, error, info, warn};
 
 use crate::policy_binding::POLICY_LABEL;
+use crate::rbac::DeniedRequest;
 use crate::rbac::rule::{RbacRule, Role, When};
 use crate::shell::Shell;
-use crate::shell::error::is_not_found;
 use row::{DEVICE_GROUP, WatchRow, all, device, ours, plain, told, workload};
 use stream::{KindWatch, WatchMessage, watch_some};
 use telling::{Pods, Policies, PolicyData, WatchedWorkloads};
 
 pub(crate) use progress::{Failure, FirstLists, WatchedKind};
-pub(crate) use queues::{Keys, QueueName, QueueProfile, Queues};
+pub(crate) use queues::{Keys, QueueName, Queues};
 pub(crate) use router::Router;
 
+/// What keeps first lists from being complete and somebody has to mend is told after this long, so that what passes
+/// by itself within the first tries is not.
+const FIRST_WORD: Duration = Duration::from_secs(5);
 /// First lists that take longer are spoken of.
 const LONG_LIST: Duration = Duration::from_secs(30);
 
@@ -78,21 +81,36 @@ pub(crate) async fn run(shell: Arc<Shell>, router: Router) {
 /// Waits until everything that there is has been told; says what is missing where that takes long.
 pub(crate) async fn first_lists(shell: &Shell) {
     let mut progress = shell.model.watch_progress();
+    let mut wait = FIRST_WORD;
     loop {
         let complete = progress.wait_for(FirstLists::is_complete);
         // The sender lives as long as the shell.
-        if tokio::time::timeout(LONG_LIST, complete).await.is_ok() {
+        if tokio::time::timeout(wait, complete).await.is_ok() {
             info!("cluster state has seen every kind");
             return;
         }
-        let awaited = shell.model.progress().awaited();
-        warn!(kinds = ?awaited, "still waiting for first lists; nothing is decided before they are complete");
+        let lists = shell.model.progress();
+        let obstacles = lists.obstacles();
+        if wait == LONG_LIST || !obstacles.is_empty() {
+            let awaited = lists.awaited();
+            warn!(kinds = ?awaited, "still waiting for first lists; nothing is decided before they are complete");
+        }
+        for obstacle in obstacles {
+            error!("{obstacle}");
+        }
+        wait = LONG_LIST;
     }
 }
 
 fn failure(error: &watcher::Error) -> Failure {
-    match error {
-        watcher::Error::InitialListFailed(error) if is_not_found(error) => Failure::NotServed,
+    let (watcher::Error::InitialListFailed(kube::Error::Api(told))
+    | watcher::Error::WatchStartFailed(kube::Error::Api(told))) = error
+    else {
+        return Failure::Passing;
+    };
+    match (told.code, DeniedRequest::parse(&told.message)) {
+        (404, _) => Failure::NotServed,
+        (403, Some(denied)) => Failure::Denied(denied),
         _ => Failure::Passing,
     }
 }

@@ -6,6 +6,7 @@
 //! of some hundred nodes opens some hundred, which without a timer are never closed.
 
 mod guarded;
+mod missing_rights;
 mod rate;
 mod reads_only;
 mod repeats;
@@ -23,6 +24,7 @@ use tower::buffer::BufferLayer;
 use tower::{BoxError, ServiceBuilder};
 
 pub(crate) use guarded::Guard;
+pub(crate) use missing_rights::MissingRights;
 pub(crate) use rate::RateLimiter;
 pub(crate) use reads_only::ReadsOnly;
 pub(crate) use requests::ClientMetrics;

@@ -16,9 +16,11 @@ use controllers::{Settings, SolvePlacement};
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 
-use crate::api_client::{ClientMetrics, Guard, RateLimiter};
+use crate::api_client::{ClientMetrics, Guard, MissingRights, RateLimiter};
+use crate::build_info::{COMMIT, VERSION};
 use crate::cli::ControllerArguments;
 use crate::clock::SystemClock;
 use crate::exposition;
@@ -33,11 +35,14 @@ use cloud::{aws_cloud, aws_options, is_simulated, simulated_cloud};
 pub(crate) use leading::stop_signal;
 use leading::{election, live};
 
+/// Where a pod finds the namespace of its service account, which is its own.
+const OWN_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 /// Computations at one time; many launches ask for a ranking at once, and each thread keeps memory for itself.
 const BLOCKING_THREADS_MAX: usize = 4;
 
-pub(crate) fn run(arguments: &ControllerArguments) -> anyhow::Result<ExitCode> {
-    let process = &arguments.options.process;
+pub(crate) fn run(mut arguments: ControllerArguments) -> anyhow::Result<ExitCode> {
+    let process = &mut arguments.options.process;
+    process.settle_namespace(Path::new(OWN_NAMESPACE));
     let log_level = crate::logging::start(&process.log_level, &process.log_output_paths)?;
     // Controllers wait for the API server and the cloud, and what computes for long does so elsewhere. Each further
     // thread would have a heap of its own, and one that is half empty cannot lend its pages to another.
@@ -45,7 +50,7 @@ pub(crate) fn run(arguments: &ControllerArguments) -> anyhow::Result<ExitCode> {
         .max_blocking_threads(BLOCKING_THREADS_MAX)
         .enable_all()
         .build()?;
-    runtime.block_on(Box::pin(control(arguments, log_level)))?;
+    runtime.block_on(Box::pin(control(&arguments, log_level)))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -97,7 +102,9 @@ async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow
     let process_metrics = ProcessMetrics {
         fence: fence.clone(),
         lease_name: process.leader_election_name.clone(),
+        slow_renewals: Counter::default(),
     };
+    let slow_renewals = process_metrics.slow_renewals.clone();
     let mut registry = registry(&stack, process_metrics, &guard.metrics);
     if let Some(clients) = &cloud.clients {
         clients.register_metrics(&mut registry);
@@ -110,7 +117,7 @@ async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow
         process.metrics_port,
         process.health_probe_port,
     );
-    let election = election(arguments, &fence, clock).await?;
+    let election = election(arguments, &fence, clock, slow_renewals).await?;
     tokio::select! {
         biased;
         served = async { serving.await?; std::future::pending().await } => served,
@@ -148,6 +155,7 @@ fn guard(options: &ProcessOptions, fence: &Fence) -> Guard {
         rate: RateLimiter::new(options.kube_client_qps, options.kube_client_burst).map(Arc::new),
         metrics: ClientMetrics::default(),
         reads_only: None,
+        missing_rights: MissingRights::default(),
     }
 }
 
@@ -159,9 +167,11 @@ fn log_configuration(arguments: &ControllerArguments, settings: &Settings) {
         settings: _,
         process,
         policies,
-        accepted: _,
+        accepted,
     } = &arguments.options;
     tracing::info!(
+        version = VERSION,
+        commit = COMMIT,
         cloud = ?arguments.cloud,
         seed = arguments.seed,
         zones = ?arguments.zones,
@@ -174,6 +184,14 @@ fn log_configuration(arguments: &ControllerArguments, settings: &Settings) {
         policies = ?policies,
         "configuration"
     );
+    let without_effect = accepted.given();
+    if !without_effect.is_empty() {
+        let names = without_effect.join(", ");
+        tracing::info!(
+            names,
+            "these settings of Karpenter are accepted and change nothing"
+        );
+    }
 }
 
 /// The cluster's name, which a simulated account has of itself.

@@ -47,6 +47,18 @@ impl ExpositionFormat {
     }
 }
 
+/// Whether the header `Accept-Encoding` lets an answer be gzipped.
+pub(crate) fn accepts_gzip(header: &str) -> bool {
+    let codings = header.split(',').map(str::trim);
+    let mut shares = codings.filter_map(|coding| {
+        let mut parts = coding.split(';').map(str::trim);
+        let is_gzip = parts.next()?.eq_ignore_ascii_case("gzip");
+        let share = parts.find_map(|it| it.strip_prefix("q="));
+        is_gzip.then(|| share.is_none_or(|it| it.parse::<f64>().is_ok_and(|it| it > 0.0)))
+    });
+    shares.next().unwrap_or(false)
+}
+
 /// Everything that is registered.
 pub(crate) fn expose(registry: &Registry, format: ExpositionFormat) -> String {
     let mut text = String::new();

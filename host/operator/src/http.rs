@@ -1,19 +1,25 @@
 //! `/metrics`, `/healthz` and `/readyz`, on Karpenter's ports, and beside the metrics `/debug/ledger`,
 //! `/debug/policy-records` and `/debug/log-level`.
 
-use std::io;
+mod connections;
+
+use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, PoisonError};
 
 use anyhow::Context as _;
 use axum::Router;
 use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, put};
+use connections::{ConnectionLimits, serve_within};
 use controllers::SharedLedger;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use state::ledger::{PolicyPart, Subject, Why};
 use tokio::net::TcpListener;
 
-use crate::exposition::ExpositionFormat;
+use crate::exposition::{ExpositionFormat, accepts_gzip};
 use crate::logging::LogLevel;
 use crate::policies::recorder::FileRecorder;
 use crate::policies::records::records_router;
@@ -24,7 +30,7 @@ pub(crate) struct Probes {
     /// Whether the caches have been filled once.
     pub(crate) is_ready: Arc<dyn Fn() -> bool + Send + Sync>,
     /// The metrics in a format.
-    pub(crate) metrics: Arc<dyn Fn(ExpositionFormat) -> String + Send + Sync>,
+    pub(crate) metrics: MetricsText,
     /// What `mortise why` reads.
     pub(crate) ledger: SharedLedger,
     /// What policies did in a decision.
@@ -34,6 +40,9 @@ pub(crate) struct Probes {
     /// Changes the level of the log, if it can be changed.
     pub(crate) log_level: Option<LogLevel>,
 }
+
+/// All that is measured, in a format.
+pub(crate) type MetricsText = Arc<dyn Fn(ExpositionFormat) -> String + Send + Sync>;
 
 /// Tells by the id of a decision what policies did in it.
 pub(crate) type PolicyParts = Arc<dyn Fn(&str) -> Vec<PolicyPart> + Send + Sync>;
@@ -50,20 +59,11 @@ pub(crate) async fn serve(
     metrics_port: u16,
     health_port: u16,
 ) -> anyhow::Result<()> {
-    let metrics = Arc::clone(&probes.metrics);
     let parts = Arc::clone(&probes.policy_parts);
     let debug_router = ledger_router(Arc::clone(&probes.ledger), parts)
         .merge(records_router(probes.recorder.clone()))
         .merge(log_level_router(probes.log_level.clone()));
-    let metrics_router = debug_router.route(
-        "/metrics",
-        get(move |headers: HeaderMap| {
-            let accepted = headers.get("accept").and_then(|it| it.to_str().ok());
-            let format = ExpositionFormat::accepted(accepted.unwrap_or_default());
-            let text = metrics(format);
-            async move { ([("content-type", format.content_type())], text) }
-        }),
-    );
+    let metrics_router = debug_router.merge(metrics_router(Arc::clone(&probes.metrics)));
     let is_ready = Arc::clone(&probes.is_ready);
     let health_router = Router::new()
         .route("/healthz", get(|| async { "ok" }))
@@ -85,6 +85,40 @@ pub(crate) async fn serve(
         listen(health_port, health_router, "health probe")
     )?;
     Ok(())
+}
+
+/// Answers who scrapes, as that one likes it.
+fn metrics_router(metrics: MetricsText) -> Router {
+    let answer = move |headers: HeaderMap| {
+        let told = |name: &str| headers.get(name).and_then(|it| it.to_str().ok());
+        let format = ExpositionFormat::accepted(told("accept").unwrap_or_default());
+        let is_gzipped = accepts_gzip(told("accept-encoding").unwrap_or_default());
+        let text = metrics(format);
+        async move { page(text, format, is_gzipped).await }
+    };
+    Router::new().route("/metrics", get(answer))
+}
+
+/// The text as it is, or a tenth of it: that takes its time, so that another thread does it.
+async fn page(text: String, format: ExpositionFormat, is_gzipped: bool) -> Response {
+    let kind = [
+        ("content-type", format.content_type()),
+        ("vary", "accept-encoding"),
+    ];
+    if !is_gzipped {
+        return (kind, text).into_response();
+    }
+    let gzipped = tokio::task::spawn_blocking(move || gzip(&text)).await;
+    match gzipped.map_err(io::Error::from).flatten() {
+        Ok(bytes) => (kind, [("content-encoding", "gzip")], bytes).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+fn gzip(text: &str) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text.as_bytes())?;
+    encoder.finish()
 }
 
 /// Takes the level that the log is to go by.
@@ -144,7 +178,7 @@ async fn listen(port: u16, router: Router, what: &str) -> anyhow::Result<()> {
     let listener = bind(port).await.with_context(|| {
         format!("the {what} port {port} cannot be opened; choose another or 0 for none")
     })?;
-    axum::serve(listener, router).await?;
+    serve_within(ConnectionLimits::USUAL, listener, router).await?;
     Ok(())
 }
 
@@ -162,9 +196,52 @@ async fn bind(port: u16) -> io::Result<TcpListener> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
     use std::net::TcpStream;
 
+    use axum::body::Body;
+    use axum::http::Request;
+    use flate2::read::GzDecoder;
+    use http_body_util::BodyExt as _;
+    use tower::ServiceExt as _;
+
     use super::*;
+
+    #[tokio::test]
+    async fn metrics_are_gzipped_for_who_accepts_that() {
+        let text = "# TYPE a counter\na_total 1\n".repeat(1000);
+        let told = text.clone();
+        let router = metrics_router(Arc::new(move |_| told.clone()));
+        for (accepted, is_gzipped) in [(None, false), (Some("gzip"), true), (Some("br"), false)] {
+            let mut request = Request::get("/metrics");
+            if let Some(accepted) = accepted {
+                request = request.header("accept-encoding", accepted);
+            }
+            let request = request.body(Body::empty()).unwrap();
+            let answer = router.clone().oneshot(request).await.unwrap();
+            assert_eq!(answer.status(), StatusCode::OK);
+            let encoding = answer.headers().get("content-encoding").cloned();
+            assert_eq!(
+                encoding.is_some_and(|it| it == "gzip"),
+                is_gzipped,
+                "{accepted:?}"
+            );
+            let kind = answer.headers()["content-type"]
+                .to_str()
+                .unwrap()
+                .to_owned();
+            assert!(kind.starts_with("text/plain"), "{kind}");
+            let body = answer.into_body().collect().await.unwrap().to_bytes();
+            let mut read = String::new();
+            if is_gzipped {
+                assert!(body.len() * 10 < text.len(), "{}", body.len());
+                GzDecoder::new(&body[..]).read_to_string(&mut read).unwrap();
+            } else {
+                read.push_str(std::str::from_utf8(&body).unwrap());
+            }
+            assert_eq!(read, text);
+        }
+    }
 
     #[tokio::test]
     async fn probes_answer_under_ipv4_and_ipv6() {

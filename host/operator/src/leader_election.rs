@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::{Api, PostParams};
+use prometheus_client::metrics::counter::Counter;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::fence::Fence;
@@ -35,6 +36,8 @@ pub(crate) struct LeaderElector {
     pub(crate) clock: Arc<dyn Clock>,
     /// Opened for as long as the lease is held.
     pub(crate) fence: Fence,
+    /// Renewals for which the lease had to be read first, because it was not as it was left.
+    pub(crate) slow_renewals: Counter,
 }
 
 /// One candidate for the lease, and what it knows of it.
@@ -85,7 +88,7 @@ impl Election {
                     tracing::warn!(
                         lease,
                         error = format!("{error:#}"),
-                        "the lease could not be read"
+                        "the lease could not be taken; trying again"
                     );
                 }
                 Err(_) => tracing::warn!(lease, "the API server does not tell of the lease"),
@@ -173,6 +176,10 @@ impl Election {
         if spec.is_some_and(|it| !may_take(it, &self.candidate.identity, unchanged_for)) {
             return Ok(Try::HeldByAnother);
         }
+        let identity = Some(self.candidate.identity.as_str());
+        if spec.is_some_and(|it| it.holder_identity.as_deref() == identity) {
+            self.candidate.slow_renewals.inc();
+        }
         self.write(self.held(lease)).await
     }
 
@@ -186,7 +193,13 @@ impl Election {
         });
         let leases = &self.candidate.leases;
         let created = leases.create(&PostParams::default(), &lease).await;
-        self.written(created)
+        match created {
+            // What is to be made cannot be missing; what it is made in can.
+            Err(kube::Error::Api(status)) if status.code == 404 => {
+                bail!(no_namespace(leases.namespace().unwrap_or_default()))
+            }
+            known => self.written(known),
+        }
     }
 
     /// Writes the lease unless somebody else has since.
@@ -247,6 +260,15 @@ impl Election {
     fn seen(&self) -> MutexGuard<'_, Option<SeenLease>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What is told where there is no place for the lease.
+fn no_namespace(namespace: &str) -> String {
+    format!(
+        "the namespace {namespace} of the lease does not exist: make it with `kubectl create namespace {namespace}`, or \
+         name another by --leader-election-namespace (LEADER_ELECTION_NAMESPACE), which is --system-namespace \
+         (SYSTEM_NAMESPACE) where it is not given"
+    )
 }
 
 /// The lease in the hands of `identity`, after what it was.

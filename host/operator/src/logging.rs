@@ -3,13 +3,14 @@
 //! The level can be changed while the process runs. Answers to `pkg/operator/logging/logging.go`.
 
 mod karpenter;
+mod sampling;
+mod span_fields;
 
 use std::fs::OpenOptions;
 use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context as _, bail};
-use tracing_subscriber::fmt::format::JsonFields;
 use tracing_subscriber::fmt::writer::{BoxMakeWriter, MakeWriterExt as _};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::reload;
@@ -17,6 +18,8 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt};
 
 use karpenter::KarpenterLine;
+use sampling::Sampling;
+use span_fields::SpanFields;
 
 /// Changes the level of a log; clones change the same.
 #[derive(Clone)]
@@ -31,20 +34,21 @@ impl LogLevel {
     }
 }
 
-/// Starts the log at a level of Karpenter's, debug, info or error, into the paths of a comma list. `RUST_LOG` refines it.
+/// Starts the log at a level of Karpenter's, debug, info or error, into the paths of a comma list.
 pub(crate) fn start(level: &str, paths: &str) -> anyhow::Result<LogLevel> {
-    let given = filter(level)?;
-    let first = EnvFilter::try_from_default_env().unwrap_or(given);
+    let directives = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_default();
+    let first = first_filter(level, &directives, is_flag_given(std::env::args()))?;
     let (filter, handle) = reload::Layer::<EnvFilter, Registry>::new(first);
     let lines = if paths == "stdout" && std::io::stdout().is_terminal() {
         fmt::layer().boxed()
     } else {
         let layer = fmt::layer().event_format(KarpenterLine);
-        let layer = layer.fmt_fields(JsonFields::new());
+        let layer = layer.fmt_fields(SpanFields);
         layer.with_writer(writer(paths)?).boxed()
     };
     tracing_subscriber::registry()
         .with(filter)
+        .with(Sampling::new())
         .with(lines)
         .init();
     Ok(LogLevel {
@@ -79,6 +83,21 @@ pub(crate) fn refusal(level: &str) -> Option<String> {
     filter(level).err().map(|error| error.to_string())
 }
 
+/// What the log begins with: `RUST_LOG` is finer than the variable of the level, and a flag wins over every variable.
+fn first_filter(level: &str, directives: &str, is_flag: bool) -> anyhow::Result<EnvFilter> {
+    let given = filter(level)?;
+    if is_flag || directives.is_empty() {
+        return Ok(given);
+    }
+    Ok(EnvFilter::try_new(directives).unwrap_or(given))
+}
+
+/// Whether the level stands in the command line. Parsed flags do not tell it from one of the environment.
+fn is_flag_given(arguments: impl IntoIterator<Item = String>) -> bool {
+    let mut arguments = arguments.into_iter();
+    arguments.any(|it| it == "--log-level" || it.starts_with("--log-level="))
+}
+
 /// What Karpenter calls errors is warned of here where it is tried again.
 fn filter(level: &str) -> anyhow::Result<EnvFilter> {
     let level = match level {
@@ -101,6 +120,34 @@ mod tests {
             assert!(filter(level).is_ok(), "{level}");
         }
         assert!(filter("trace").is_err());
+    }
+
+    #[test]
+    fn a_flag_wins_over_rust_log_and_that_over_the_variable() {
+        // Whether the level is a flag, RUST_LOG, and what the log goes by.
+        let cases = [
+            (false, "", "error"),
+            (true, "", "error"),
+            (false, "trace", "trace"),
+            (true, "trace", "error"),
+            (false, "a=loud", "error"),
+        ];
+        for (is_flag, directives, expected) in cases {
+            let expected = match expected {
+                "error" => filter("error").unwrap(),
+                other => EnvFilter::new(other),
+            };
+            let first = first_filter("error", directives, is_flag).unwrap();
+            assert_eq!(
+                first.to_string(),
+                expected.to_string(),
+                "{is_flag} {directives}"
+            );
+        }
+        let given = |line: &str| is_flag_given(line.split(' ').map(str::to_owned));
+        assert!(given("mortise controller --log-level debug"));
+        assert!(given("mortise controller --log-level=debug"));
+        assert!(!given("mortise controller --log-output-paths stdout"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The `mortise` binary: a list of subcommands, each in its own file.
 
 mod api_client;
+mod build_info;
 mod cli;
 mod clock;
 mod cluster;
@@ -53,7 +54,7 @@ const CLUSTER: authoring::ClusterAccess = authoring::ClusterAccess {
 fn main() -> ExitCode {
     let outcome = match MortiseCli::parse().subcommand {
         Subcommand::Demo(arguments) => demo::run(&arguments),
-        Subcommand::Controller(arguments) => controller::run(&arguments),
+        Subcommand::Controller(arguments) => controller::run(*arguments),
         Subcommand::Why(arguments) => why::run(&arguments),
         Subcommand::Crds(arguments) => crds::run(&arguments),
         Subcommand::Iam(arguments) => iam::run(&arguments),

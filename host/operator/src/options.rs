@@ -5,12 +5,13 @@
 //! `MORTISE_` and are all optional. Answers to Karpenter's `pkg/operator/options/options.go` and the AWS
 //! provider's file of the same name.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use apis::duration::GoDuration;
 use aws::AwsOptions;
 use clap::Args;
+use clap::builder::BoolishValueParser;
 use controllers::Settings;
 
 use crate::policies::recorder;
@@ -57,7 +58,7 @@ pub(crate) struct ProcessOptions {
     #[arg(long, env = "HEALTH_PROBE_PORT", default_value_t = 8081)]
     pub(crate) health_probe_port: u16,
     /// Run without a leader-election lease
-    #[arg(long, env = "DISABLE_LEADER_ELECTION", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
+    #[arg(long, env = "DISABLE_LEADER_ELECTION", default_value_t = false, num_args = 0..=1, default_missing_value = "true", value_parser = BoolishValueParser::new(), action = clap::ArgAction::Set)]
     pub(crate) disable_leader_election: bool,
     /// Name of the lease
     #[arg(
@@ -92,8 +93,13 @@ pub(crate) struct ProcessOptions {
     /// Where the log goes: a comma list of stdout, stderr and files
     #[arg(long, env = "LOG_OUTPUT_PATHS", default_value = "stdout")]
     pub(crate) log_output_paths: String,
-    /// Namespace of the controller. The chart fills it in
-    #[arg(long, env = "SYSTEM_NAMESPACE", default_value = "mortise")]
+    /// Namespace of the controller. Default: that of its service account, else mortise
+    #[arg(
+        long,
+        env = "SYSTEM_NAMESPACE",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub(crate) system_namespace: String,
     /// Namespace of the ConfigMaps that bind policies. Default: the controller's own
     #[arg(
@@ -110,7 +116,7 @@ pub(crate) struct ProcessOptions {
 pub(crate) struct PolicyOptions {
     /// Let policies of budgets allow more than NodePools declare, where their binding says
     /// `mortise.dev/authority: replace`
-    #[arg(long, env = "MORTISE_ALLOW_POLICY_AUTHORITY_REPLACE", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
+    #[arg(long, env = "MORTISE_ALLOW_POLICY_AUTHORITY_REPLACE", default_value_t = false, num_args = 0..=1, default_missing_value = "true", value_parser = BoolishValueParser::new(), action = clap::ArgAction::Set)]
     pub(crate) allow_policy_authority_replace: bool,
     /// Write every call of a policy to this file, for `mortise policy run`, `cases`, `replay` and `diff --records`; the
     /// metrics port serves it under /debug/policy-records
@@ -122,6 +128,16 @@ pub(crate) struct PolicyOptions {
 }
 
 impl ProcessOptions {
+    /// Finds out the namespace of the controller where none is given: in a pod a file says it.
+    pub(crate) fn settle_namespace(&mut self, file: &Path) {
+        if self.system_namespace.is_empty() {
+            let told = std::fs::read_to_string(file).unwrap_or_default();
+            let told = told.trim();
+            let namespace = if told.is_empty() { "mortise" } else { told };
+            namespace.clone_into(&mut self.system_namespace);
+        }
+    }
+
     /// Where policies are bound.
     pub(crate) fn policy_namespace(&self) -> &str {
         if self.policy_namespace.is_empty() {
@@ -158,6 +174,39 @@ pub(crate) struct AcceptedOptions {
     log_error_output_paths: String,
 }
 
+impl AcceptedOptions {
+    /// Names of those that say something else than Karpenter's default.
+    pub(crate) fn given(&self) -> Vec<&'static str> {
+        let Self {
+            karpenter_service,
+            enable_profiling,
+            disable_controller_warmup,
+            memory_limit,
+            log_error_output_paths,
+        } = self;
+        // Each with what it may be without being told of.
+        let all: [(&str, &str, &[&str]); 5] = [
+            ("KARPENTER_SERVICE", karpenter_service, &[""]),
+            ("ENABLE_PROFILING", enable_profiling, &["", "false"]),
+            (
+                "DISABLE_CONTROLLER_WARMUP",
+                disable_controller_warmup,
+                &["", "true"],
+            ),
+            ("MEMORY_LIMIT", memory_limit, &["", "-1"]),
+            (
+                "LOG_ERROR_OUTPUT_PATHS",
+                log_error_output_paths,
+                &["", "stderr"],
+            ),
+        ];
+        let said = all
+            .into_iter()
+            .filter(|(_, said, silent)| !silent.contains(said));
+        said.map(|(name, ..)| name).collect()
+    }
+}
+
 /// A time that something is done in or waited for, which nothing is not.
 pub(crate) fn parse_span(text: &str) -> Result<Duration, String> {
     let span = text.parse::<GoDuration>().map(GoDuration::to_std);
@@ -165,5 +214,83 @@ pub(crate) fn parse_span(text: &str) -> Result<Duration, String> {
         // A rotation without a pause would leave the world no time.
         Ok(span) if !span.is_zero() => Ok(span),
         _ => Err(format!("`{text}` is no duration such as `10s` or `2m`")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Command;
+    use clap::builder::Resettable;
+
+    use super::*;
+
+    /// What is made of these flags, whatever is in the environment.
+    fn parsed<A: Args>(flags: &[&str]) -> A {
+        let command = A::augment_args(Command::new("flags").no_binary_name(true));
+        let command = command.mut_args(|flag| flag.env(Resettable::Reset));
+        let matches = command.try_get_matches_from(flags).unwrap();
+        A::from_arg_matches(&matches).unwrap()
+    }
+
+    #[test]
+    fn a_namespace_that_is_not_given_is_that_of_the_pod() {
+        let file = std::env::temp_dir().join(format!("mortise-namespace-{}", std::process::id()));
+        std::fs::write(&file, "shop\n").unwrap();
+        let nowhere = Path::new("/no/such/file");
+        let cases: [(&[&str], &Path, &str); 4] = [
+            (&[], nowhere, "mortise"),
+            (&[], &file, "shop"),
+            (&["--system-namespace=own"], &file, "own"),
+            (&["--system-namespace=own"], nowhere, "own"),
+        ];
+        for (flags, path, expected) in cases {
+            let mut process = parsed::<ProcessOptions>(flags);
+            process.settle_namespace(path);
+            assert_eq!(process.system_namespace, expected, "{flags:?}");
+            assert_eq!(process.policy_namespace(), expected, "{flags:?}");
+        }
+        std::fs::remove_file(file).unwrap();
+    }
+
+    #[test]
+    fn what_changes_nothing_is_named_unless_it_is_as_karpenter_has_it() {
+        let cases: [(&[&str], &[&str]); 4] = [
+            (&[], &[]),
+            (
+                &[
+                    "--enable-profiling=false",
+                    "--disable-controller-warmup=true",
+                    "--memory-limit=-1",
+                    "--log-error-output-paths=stderr",
+                ],
+                &[],
+            ),
+            (
+                &["--karpenter-service=k", "--memory-limit=1000"],
+                &["KARPENTER_SERVICE", "MEMORY_LIMIT"],
+            ),
+            (&["--log-error-output-paths=x"], &["LOG_ERROR_OUTPUT_PATHS"]),
+        ];
+        for (flags, names) in cases {
+            assert_eq!(parsed::<AcceptedOptions>(flags).given(), names, "{flags:?}");
+        }
+    }
+
+    #[test]
+    fn switches_are_read_as_go_reads_them() {
+        let reads = |word: &str| {
+            let flag = format!("--disable-leader-election={word}");
+            parsed::<ProcessOptions>(&[&flag]).disable_leader_election
+        };
+        assert!(
+            ["1", "t", "T", "true", "TRUE", "True"]
+                .into_iter()
+                .all(reads)
+        );
+        assert!(
+            !["0", "f", "F", "false", "FALSE", "False"]
+                .into_iter()
+                .any(reads)
+        );
     }
 }

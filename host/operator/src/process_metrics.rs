@@ -7,15 +7,14 @@ use std::fs;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::gauge::ConstGauge;
 
+use crate::build_info::{COMMIT, VERSION};
 use crate::fence::Fence;
 
 /// Linux tells times in hundredths of a second, on every architecture that there are nodes of.
 const TICKS_PER_SECOND: f64 = 100.0;
-/// The commit that was built, where the build says so.
-const COMMIT: Option<&str> = option_env!("MORTISE_COMMIT");
 /// What built it, in the place of Go's version.
 const COMPILER: &str = "rustc";
 
@@ -26,6 +25,8 @@ pub(crate) struct ProcessMetrics {
     pub(crate) fence: Fence,
     /// Of the lease.
     pub(crate) lease_name: String,
+    /// Renewals of the lease for which it had to be read first.
+    pub(crate) slow_renewals: Counter,
 }
 
 /// What the kernel says of this process.
@@ -131,25 +132,32 @@ impl ProcessMetrics {
             other => other,
         };
         let build = [
-            ("version", env!("CARGO_PKG_VERSION")),
+            ("version", VERSION),
             ("goversion", COMPILER),
             ("goarch", arch),
-            ("commit", COMMIT.unwrap_or_default()),
+            ("commit", COMMIT),
         ];
         let build = ProcessSeries {
             labels: &build,
             ..series("karpenter_build_info", "What was built, as labels.")
         };
         build.encode(encoder, &ConstGauge::new(1.0))?;
-        let lease = ProcessSeries {
-            labels: &[("name", self.lease_name.as_str())],
-            ..series(
-                "leader_election_master_status",
-                "Whether this replica leads.",
-            )
+        let labels = [("name", self.lease_name.as_str())];
+        let of_lease = |name, help| ProcessSeries {
+            labels: &labels,
+            ..series(name, help)
         };
         let leads = f64::from(u8::from(self.fence.is_open()));
-        lease.encode(encoder, &ConstGauge::new(leads))
+        let lease = of_lease(
+            "leader_election_master_status",
+            "Whether this replica leads.",
+        );
+        lease.encode(encoder, &ConstGauge::new(leads))?;
+        let slow = of_lease(
+            "leader_election_slowpath",
+            "Renewals of the lease for which it had to be read first.",
+        );
+        slow.encode(encoder, &ConstCounter::new(self.slow_renewals.get()))
     }
 }
 

@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
 use kube::client::Body;
+use prometheus_client::metrics::counter::Counter;
 use serde_json::json;
 use sim::SimulatedClock;
 use sim::api_server::{ApiServer, RequestInfo};
@@ -84,6 +85,7 @@ async fn a_lease_is_taken_and_renewed_with_the_rights_that_there_are() {
         identity: "a".to_owned(),
         clock: Arc::new(SimulatedClock::virtual_time()),
         fence: Fence::open(),
+        slow_renewals: Counter::default(),
     });
     let acquiring = tokio::time::timeout(Duration::from_secs(30), election.acquire());
     let until = acquiring.await.expect("the lease is free");

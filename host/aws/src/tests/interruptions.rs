@@ -65,6 +65,21 @@ fn claim_of(id: &str, zone: &str) -> NodeClaim {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_queue_that_is_not_there_is_named_with_the_setting() {
+    let rig = Rig::new(infos(&["m5.large"]));
+    let queue = SqsInterruptionQueue::new(Arc::new(Unpolled), "typo", Arc::clone(&rig.provider));
+    let error = queue.receive().await.unwrap_err().to_string();
+    for part in [
+        "the interruption queue typo",
+        "settings.interruptionQueue",
+        "--interruption-queue",
+        "NonExistentQueue",
+    ] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn offerings_tell_how_often_their_nodes_are_taken_back() {
     let rig = Rig::new(infos(&["c5.large", "m5.large"]));
     let queue = SqsInterruptionQueue::new(Arc::new(Unpolled), "q", Arc::clone(&rig.provider));

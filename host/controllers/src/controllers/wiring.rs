@@ -9,6 +9,7 @@ use std::time::Duration;
 use cloudprovider::{CloudProvider, InterruptionQueue};
 use futures::future::FutureExt;
 use hooks::binding::PolicyRegistry;
+use tracing::Instrument as _;
 
 use super::activity::ControllerActivity;
 use super::config::ControllersConfig;
@@ -26,6 +27,7 @@ use crate::provisioning::batcher::Batcher;
 use crate::shell::Shell;
 use crate::shell::feed::DecisionFeed;
 use crate::shell::journal::Journal;
+use crate::shell::log_values::loop_span;
 use crate::shell::measured_provider::MeasuredProvider;
 use crate::shell::notes::overlays::Overlays;
 use crate::shell::recorder::{EventRecorder, Publisher};
@@ -161,9 +163,10 @@ impl Wiring {
             shell: shell(),
             provider: self.measured("nodeclaim.garbagecollection"),
         };
+        let task = async move { collection.run().await };
         let mut tasks = vec![
             async move { Box::pin(disruption.run()).await }.boxed(),
-            async move { collection.run().await }.boxed(),
+            named("nodeclaim.garbagecollection", task),
         ];
         let pods_again = shell();
         tasks.push(async move { pods_again.nominations.run().await }.boxed());
@@ -171,28 +174,33 @@ impl Wiring {
             shell: shell(),
             provider: self.measured("interruption.instancestatus"),
         };
-        tasks.push(async move { instance_status.run().await }.boxed());
+        let task = async move { instance_status.run().await };
+        tasks.push(named("interruption.instancestatus", task));
         let profiles = Profiles {
             shell: shell(),
             provider: self.measured("instanceprofile.garbagecollection"),
         };
-        tasks.push(async move { profiles.run().await }.boxed());
+        let task = async move { profiles.run().await };
+        tasks.push(named("instanceprofile.garbagecollection", task));
         let capacities = NodeCapacities {
             shell: shell(),
             provider: self.measured("providers.instancetype.capacity"),
         };
-        tasks.push(async move { capacities.run().await }.boxed());
+        let task = async move { capacities.run().await };
+        tasks.push(named("providers.instancetype.capacity", task));
         let shifts = ZonalShifts {
             shell: shell(),
             provider: self.measured("zonalshift"),
         };
-        tasks.push(async move { shifts.run().await }.boxed());
+        let task = async move { shifts.run().await };
+        tasks.push(named("zonalshift", task));
         if self.shell.settings.feature_gates.reserved_capacity {
             let reservations = CapacityReservations {
                 shell: shell(),
                 provider: self.measured("capacityreservation"),
             };
-            tasks.push(async move { reservations.run().await }.boxed());
+            let task = async move { reservations.run().await };
+            tasks.push(named("capacityreservation", task));
         }
         if let Some(queue) = &self.interruptions {
             let interruption = InterruptionController {
@@ -201,7 +209,8 @@ impl Wiring {
                 queue: Arc::clone(queue),
                 terminations: Arc::clone(self.queues.of(QueueName::NodeTermination)),
             };
-            tasks.push(async move { interruption.run().await }.boxed());
+            let task = async move { interruption.run().await };
+            tasks.push(named("interruption", task));
         }
         let settings = &self.shell.settings;
         if settings.feature_gates.node_repair && settings.legacy_node_repair {
@@ -209,7 +218,8 @@ impl Wiring {
                 shell: shell(),
                 provider: self.measured("node.health"),
             };
-            tasks.push(async move { health.run().await }.boxed());
+            let task = async move { health.run().await };
+            tasks.push(named("node.health", task));
         }
         tasks
     }
@@ -240,7 +250,7 @@ impl Wiring {
 
     pub(super) fn provisioning(&self) -> Task {
         let provisioner = Arc::clone(&self.provisioner);
-        async move { provisioner.run().await }.boxed()
+        named("provisioner", async move { provisioner.run().await })
     }
 
     /// Writes what the others have to tell.
@@ -250,6 +260,11 @@ impl Wiring {
         let turn = self.shell.turn.clone();
         Some(publisher.take()?.run(turn).boxed())
     }
+}
+
+/// A controller without a queue, whose log lines bear its name.
+fn named(controller: &'static str, task: impl Future<Output = ()> + Send + 'static) -> Task {
+    task.instrument(loop_span(controller)).boxed()
 }
 
 /// The provider as a controller calls it, with the overlays if the settings switch them on.

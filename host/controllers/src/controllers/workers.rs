@@ -10,7 +10,7 @@ use futures::future::FutureExt;
 
 use super::wiring::{Task, Wiring};
 use crate::capacity_buffer::CapacityBufferController;
-use crate::node::eviction::EvictionQueue;
+use crate::node::eviction::{EvictionKey, EvictionQueue};
 use crate::node::hydration::NodeHydration;
 use crate::node::termination::Termination;
 use crate::node_claim::finalize::Finalizer;
@@ -25,21 +25,37 @@ use crate::node_pool::{counter, hash, readiness, validation};
 use crate::policy_binding::PolicyBinding;
 use crate::provisioning::trigger::{NodeTrigger, PodTrigger};
 use crate::shell::Shell;
+use crate::shell::log_values::LoggedKey;
 use crate::shell::runtime::{Profile, Reconciler, run};
 use crate::shell::work_queue::WorkQueue;
 use crate::static_capacity::StaticPools;
-use crate::watches::{QueueName, QueueProfile};
+use crate::watches::QueueName;
+
+/// Names and kinds of the controllers whose queues no watch feeds.
+const EVICTIONS: (&str, (&str, &str)) = ("eviction-queue", ("", "Pod"));
+const BINDINGS: (&str, (&str, &str)) = ("policy.binding", ("", "ConfigMap"));
+
+impl LoggedKey for EvictionKey {
+    fn namespace(&self) -> &str {
+        &self.pod.namespace
+    }
+
+    fn name(&self) -> &str {
+        &self.pod.name
+    }
+}
 
 impl Wiring {
     fn spawn<R: Reconciler<Key = ObjectKey>>(&self, queue: QueueName, reconciler: R) -> Task {
-        let QueueProfile { name, at_work, .. } = queue.profile();
-        self.spawn_over(name, at_work, self.queues.of(queue), reconciler)
+        let profile = queue.profile();
+        let named = (profile.name, profile.kind);
+        self.spawn_over(named, profile.at_work, self.queues.of(queue), reconciler)
     }
 
-    /// Over a queue whose keys are of another make. Keys at work are the fewest on one core and the most on sixty.
+    /// Over a queue whose keys may be of another make: its name, and the kind of its objects. Keys at work are the fewest on one core and the most on sixty.
     fn spawn_over<R: Reconciler>(
         &self,
-        name: &'static str,
+        (name, kind): (&'static str, (&'static str, &'static str)),
         at_work: RangeInclusive<usize>,
         queue: &Arc<WorkQueue<R::Key>>,
         reconciler: R,
@@ -48,7 +64,11 @@ impl Wiring {
         let concurrency = self.shell.settings.concurrency(fewest, most);
         self.shell.queue_loads.add(name, queue);
         run(
-            Profile { name, concurrency },
+            Profile {
+                name,
+                kind,
+                concurrency,
+            },
             Arc::clone(queue),
             Arc::new(reconciler),
             Arc::clone(&self.shell.metrics),
@@ -91,7 +111,7 @@ impl Wiring {
         [
             self.spawn(QueueName::Lifecycle, lifecycle),
             self.spawn(QueueName::NodeTermination, termination),
-            self.spawn_over("eviction-queue", 100..=5000, &self.evictions, eviction),
+            self.spawn_over(EVICTIONS, 100..=5000, &self.evictions, eviction),
         ]
     }
 
@@ -165,12 +185,7 @@ impl Wiring {
             self.spawn(QueueName::NodeOverlays, overlays),
             self.spawn(QueueName::PodTrigger, pods),
             self.spawn(QueueName::NodeTrigger, nodes),
-            self.spawn_over(
-                "policy.binding",
-                2..=2,
-                &self.policy_objects.queue,
-                bindings,
-            ),
+            self.spawn_over(BINDINGS, 2..=2, &self.policy_objects.queue, bindings),
         ]
     }
 }

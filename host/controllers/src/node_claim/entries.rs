@@ -3,12 +3,16 @@
 //! Events answer to `pkg/controllers/nodeclaim/lifecycle/events.go` and its neighbours, log lines and metrics to the
 //! controllers of `pkg/controllers/nodeclaim`. Reboots have their own, `reboot/entries.rs`.
 
+use std::collections::BTreeMap;
+
 use apis::{GoDuration, NodeClaim, labels};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::{Resource, ResourceExt};
 use scheduling::ranking::RankedLaunch;
 use state::ledger::{OutcomeId, Record};
+use tracing::field::{DisplayValue, display};
 use tracing::{error, info};
 
 use crate::node_claim::launch::failure::LaunchFailure;
@@ -16,6 +20,7 @@ use crate::node_claim::launch_record::{launch_record, with_policy};
 use crate::node_claim::liveness::TimeLimit;
 use crate::node_claim::{NodeClaimExt, disrupted, unhealthy_disrupted};
 use crate::shell::journal::JournalEntry;
+use crate::shell::log_values::{AsJson, FirstFew};
 use crate::shell::metrics::Metrics;
 use crate::shell::recorder::{EventType, Notice, RateClass, shorten};
 
@@ -81,6 +86,12 @@ pub(crate) enum ClaimEntry<'a> {
     Released { took: Option<SignedDuration> },
 }
 
+/// What pods can have of its node, for a log line.
+fn allocatable(claim: &NodeClaim) -> Option<DisplayValue<AsJson<&BTreeMap<String, Quantity>>>> {
+    let status = claim.status.as_ref()?;
+    Some(display(AsJson(&status.allocatable)))
+}
+
 impl JournalEntry for ClaimEntry<'_> {
     type Subject = NodeClaim;
 
@@ -89,7 +100,17 @@ impl JournalEntry for ClaimEntry<'_> {
         let provider_id = claim.provider_id();
         match self {
             Self::Created { reason, .. } => {
-                info!(NodePool = %claim.pool_name(), NodeClaim = %name, reason, "created nodeclaim");
+                let asked = claim.spec.requirements.iter();
+                let types = asked.filter(|it| it.key == labels::INSTANCE_TYPE);
+                let types = FirstFew(types.flat_map(|it| &it.values));
+                info!(
+                    NodePool = %claim.pool_name(),
+                    NodeClaim = %name,
+                    reason,
+                    requests = %AsJson(&claim.spec.resources.requests),
+                    instance_types = %types,
+                    "created nodeclaim"
+                );
             }
             Self::Launched { .. } => {
                 let [instance_type, zone, capacity_type] = [
@@ -98,7 +119,15 @@ impl JournalEntry for ClaimEntry<'_> {
                     labels::CAPACITY_TYPE,
                 ]
                 .map(|key| claim.label(key));
-                info!(NodeClaim = %name, provider_id, instance_type, zone, capacity_type, "launched nodeclaim");
+                info!(
+                    NodeClaim = %name,
+                    provider_id,
+                    instance_type,
+                    zone,
+                    capacity_type,
+                    allocatable = allocatable(claim),
+                    "launched nodeclaim"
+                );
             }
             Self::LaunchGivenUp { message, .. } => {
                 error!(NodeClaim = %name, error = %message, "failed launching nodeclaim");
@@ -113,7 +142,13 @@ impl JournalEntry for ClaimEntry<'_> {
                 info!(NodeClaim = %name, Node = %node, provider_id, "registered nodeclaim");
             }
             Self::Initialized { node } => {
-                info!(NodeClaim = %name, Node = %node, provider_id, "initialized nodeclaim");
+                info!(
+                    NodeClaim = %name,
+                    Node = %node,
+                    provider_id,
+                    allocatable = allocatable(claim),
+                    "initialized nodeclaim"
+                );
             }
             Self::OffPlan { .. }
             | Self::LaunchFailed { .. }

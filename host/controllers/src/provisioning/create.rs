@@ -6,6 +6,7 @@ use apis::resources::Resources;
 use apis::{NodeClaim, NodePool};
 use futures::stream::{self, StreamExt};
 use kube::ResourceExt;
+use scheduling::Solution;
 use scheduling::pod::PodKey;
 use scheduling::solution::NewClaim;
 use state::Event;
@@ -15,6 +16,7 @@ use tracing::{error, info};
 use crate::capacity_buffer;
 use crate::node_claim::entries::ClaimEntry;
 use crate::nomination::is_off_plan;
+use crate::shell::log_values::FirstFew;
 
 use super::creation::{Creation, CreationRefusal};
 use super::report::Pass;
@@ -27,12 +29,18 @@ impl Provisioner {
     pub(super) async fn apply(&self, observed: &Observed, decided: Decided, took: Duration) {
         let Decided { solution, pods, .. } = &decided;
         if *pods > 0 {
-            info!(pods, duration = ?took, "found provisionable pod(s)");
+            let names = FirstFew(pods_of(observed, solution));
+            info!(Pods = %names, pods, duration = ?took, "found provisionable pod(s)");
         }
         if !solution.claims.is_empty() {
             info!(
                 nodeclaims = solution.claims.len(),
-                pods, "computed new nodeclaim(s) to fit pod(s)"
+                pods = solution
+                    .claims
+                    .iter()
+                    .map(|it| it.pods.len())
+                    .sum::<usize>(),
+                "computed new nodeclaim(s) to fit pod(s)"
             );
         }
         capacity_buffer::write_rooms(&self.shell, &observed.snapshot, solution).await;
@@ -132,6 +140,17 @@ impl Provisioner {
             resources: over.join(", "),
         })
     }
+}
+
+/// Pods that wait, for which there is a place or none; neither those about to be created nor the room of buffers.
+fn pods_of<'a>(
+    observed: &'a Observed,
+    solution: &'a Solution,
+) -> impl Iterator<Item = &'a PodKey> + Clone {
+    let placed = solution.existing.iter().flat_map(|(_, pods)| pods);
+    let opened = solution.claims.iter().flat_map(|it| &it.pods);
+    let all = placed.chain(opened).chain(solution.pod_errors.keys());
+    all.filter(|key| observed.snapshot.pod(key).is_some())
 }
 
 /// The pods that are there or about to be; the room of buffers waits for nobody.

@@ -68,6 +68,25 @@ pub enum When {
 }
 
 impl When {
+    /// What the values of the chart must say; none for what is always granted.
+    pub(super) fn value(self) -> Option<&'static str> {
+        match self {
+            Self::Always => None,
+            Self::CapacityBuffers => Some("settings.featureGates.capacityBuffer is true"),
+            Self::NodeOverlays => Some("settings.featureGates.nodeOverlay is true"),
+            Self::PodDeletionCosts => {
+                Some("settings.featureGates.podDeletionCostManagement is true")
+            }
+            Self::DefaultSpread => Some("settings.schedulerConfig is set"),
+            Self::ComingPods => Some("settings.planComingPods is true"),
+            Self::Workloads => Some(
+                "settings.planComingPods, settings.schedulerConfig or settings.featureGates.capacityBuffer is on",
+            ),
+            Self::Devices => Some("settings.ignoreDRARequests is false"),
+            Self::Nominations => Some("settings.nominatePlannedPods is not off"),
+        }
+    }
+
     /// Whether the settings ask for it.
     pub fn holds(self, settings: &Settings) -> bool {
         match self {

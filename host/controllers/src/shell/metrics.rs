@@ -8,7 +8,7 @@ pub(crate) mod conditions;
 pub(crate) mod labels;
 pub(crate) mod summary;
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use disruption::Method;
@@ -20,6 +20,7 @@ use tokio::time::Instant;
 
 use crate::shell::action::Action;
 use crate::shell::error::{ErrorClass, ReconcileError};
+use crate::shell::log_values::number_round;
 use crate::shell::work_queue::QueueMeter;
 use buckets::{
     Histograms, doubling_to_1024, doubling_to_1280, doubling_to_2048, durations, histograms,
@@ -73,6 +74,8 @@ macro_rules! metrics {
             )*
             /// Those of conditions.
             pub conditions: ConditionMetrics,
+            /// Rounds of controllers without a queue that have begun; log lines bear the number.
+            rounds: AtomicU64,
         }
 
         impl Metrics {
@@ -89,6 +92,7 @@ macro_rules! metrics {
                 Self {
                     $($field: $made,)*
                     conditions: ConditionMetrics::default(),
+                    rounds: AtomicU64::new(0),
                 }
             }
 
@@ -334,6 +338,7 @@ impl Metrics {
     pub(crate) fn round(&self, controller: &'static str) -> LoopRound<'_> {
         let labels = vec![("controller", controller.to_owned())];
         self.active_workers.get_or_create(&labels).inc();
+        number_round(self.rounds.fetch_add(1, Ordering::Relaxed) + 1);
         LoopRound {
             metrics: self,
             controller,

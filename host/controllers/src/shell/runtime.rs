@@ -12,9 +12,10 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::time::Instant;
-use tracing::{Instrument as _, debug, error, info_span};
+use tracing::{Instrument as _, Span, debug, error};
 
 use crate::shell::error::{ErrorClass, ReconcileError};
+use crate::shell::log_values::{LoggedKey, controller_span, reconcile_span};
 use crate::shell::metrics::Metrics;
 use crate::shell::turn::{Turn, TurnStage};
 use crate::shell::work_queue::WorkQueue;
@@ -26,6 +27,8 @@ pub(crate) use crate::shell::action::Action;
 pub(crate) struct Profile {
     /// Karpenter's controller name, as metrics and logs show it.
     pub(crate) name: &'static str,
+    /// Group and kind of the objects that its keys name.
+    pub(crate) kind: (&'static str, &'static str),
     /// Reconciles at work at one time, at most.
     pub(crate) concurrency: usize,
 }
@@ -34,7 +37,7 @@ pub(crate) struct Profile {
 #[async_trait::async_trait]
 pub(crate) trait Reconciler: Send + Sync + 'static {
     /// What identifies a unit of work.
-    type Key: Ord + Clone + Debug + Send + Sync + 'static;
+    type Key: Ord + Clone + Debug + LoggedKey + Send + Sync + 'static;
 
     /// Brings `key` one step further. Short and idempotent; never waits for the world, but requeues.
     async fn reconcile(&self, key: &Self::Key) -> Result<Action, ReconcileError>;
@@ -51,6 +54,7 @@ pub(crate) async fn run<R: Reconciler>(
     metrics.begin_controller(profile.name, profile.concurrency);
     let active = metrics.active_workers(profile.name);
     queue.measure(metrics.queue_meter(profile.name));
+    let controller = controller_span(profile.name, profile.kind);
     let mut running = FuturesUnordered::new();
     let mut stops = pin!(turn.reached(TurnStage::Stops));
     let mut begins = true;
@@ -58,21 +62,22 @@ pub(crate) async fn run<R: Reconciler>(
     while begins || !running.is_empty() {
         tokio::select! { biased;
             () = &mut stops, if begins => begins = false,
-            Some((key, outcome, took)) = running.next(), if !running.is_empty() => {
+            Some((key, outcome, took, span)) = running.next(), if !running.is_empty() => {
                 active.dec();
                 metrics.reconciled(profile.name, took, &outcome);
-                settle(&profile, &queue, key, outcome);
+                Span::in_scope(&span, || settle(&queue, key, outcome));
             }
             key = queue.next(), if begins && running.len() < profile.concurrency => {
                 let reconciler = Arc::clone(&reconciler);
                 active.inc();
                 reconciles += 1;
-                let id = format!("{reconciles:016x}");
-                let span = info_span!("reconcile", controller = profile.name, reconcileID = id);
+                let span = reconcile_span(&controller, &key, reconciles);
+                let told = span.clone();
                 running.push(async move {
                     let started = Instant::now();
                     let caught = AssertUnwindSafe(reconciler.reconcile(&key)).catch_unwind().await;
-                    (key, caught.unwrap_or(Err(ReconcileError::Panicked)), started.elapsed())
+                    let outcome = caught.unwrap_or(Err(ReconcileError::Panicked));
+                    (key, outcome, started.elapsed(), told)
                 }.instrument(span));
             }
         }
@@ -80,28 +85,23 @@ pub(crate) async fn run<R: Reconciler>(
 }
 
 /// The one place where the outcome of a reconcile becomes a delay.
-fn settle<K: Ord + Clone + Debug>(
-    profile: &Profile,
-    queue: &WorkQueue<K>,
-    key: K,
-    outcome: Result<Action, ReconcileError>,
-) {
+fn settle<K: Ord + Clone>(queue: &WorkQueue<K>, key: K, outcome: Result<Action, ReconcileError>) {
     let failure = match outcome {
         Ok(action) => return queue.done(key, action.delay()),
         Err(failure) => failure,
     };
     match failure.class() {
         ErrorClass::Retry => {
-            debug!(controller = profile.name, ?key, error = %failure, "reconcile will be tried again");
+            debug!(error = %failure, "reconcile will be tried again");
             queue.failed(key);
         }
         ErrorClass::Fault => {
-            error!(controller = profile.name, ?key, error = %failure, "reconciler error");
+            error!(error = %failure, "reconciler error");
             queue.failed(key);
         }
         ErrorClass::Gone => queue.done(key, None),
         ErrorClass::Terminal => {
-            error!(controller = profile.name, ?key, error = %failure, "terminal reconciler error");
+            error!(error = %failure, "terminal reconciler error");
             queue.done(key, None);
         }
     }

@@ -107,6 +107,7 @@ impl JournalEntry for StatusEntry {
                     families.transitions.get_or_create(&labels).inc();
                     if let Some((was, seconds)) = was.as_ref().and_then(|it| lasted(it, is)) {
                         let mut labels = of(was);
+                        labels.push(("to_status", is.status.clone()));
                         labels.extend(more.iter().cloned());
                         let histogram = families.transition_seconds.get_or_create(&labels);
                         histogram.observe(seconds);

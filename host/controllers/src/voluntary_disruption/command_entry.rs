@@ -10,6 +10,7 @@ use disruption::{Command, CommandCandidate};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt;
+use serde_json::{Value, json};
 use state::Snapshot;
 use state::ledger::{CommandRecord, CommandStep, DisruptionRound, NodeOutcome, OutcomeId, Record};
 use tracing::{info, warn};
@@ -17,6 +18,7 @@ use tracing::{info, warn};
 use self::counts::{count_decision, count_deletion};
 use crate::node_claim::unhealthy_disrupted;
 use crate::shell::journal::JournalEntry;
+use crate::shell::log_values::{AsJson, FirstFew};
 use crate::shell::metrics::Metrics;
 use crate::shell::recorder::Notice;
 use crate::shell::references;
@@ -80,6 +82,8 @@ impl<'a> JournalEntry for CommandEntry<'a> {
                     disrupted_node_count = command.candidates.len(),
                     replacement_node_count = command.replacements.len(),
                     pod_count = command.candidates.iter().map(|it| it.pods).sum::<u32>(),
+                    disrupted_nodes = %AsJson(disrupted_nodes(command)),
+                    replacement_nodes = %AsJson(replacement_nodes(command)),
                     "disrupting node(s)"
                 );
             }
@@ -253,6 +257,33 @@ impl Underway<'_> {
     fn references(&self, candidate: &CommandCandidate) -> [ObjectReference; 2] {
         references::node_and_claim(self.snapshot, &candidate.node, &candidate.claim)
     }
+}
+
+/// Nodes that go, as log lines have them.
+fn disrupted_nodes(command: &Command) -> Vec<Value> {
+    let nodes = command.candidates.iter().map(|it| {
+        json!({
+            "Node": {"name": it.node},
+            "NodeClaim": {"name": it.claim},
+            "instance-type": it.instance_type,
+            "capacity-type": it.capacity_type,
+        })
+    });
+    nodes.collect()
+}
+
+/// What comes for them; of one alone its types are named.
+fn replacement_nodes(command: &Command) -> Vec<Value> {
+    let is_alone = command.replacements.len() == 1;
+    let nodes = command.replacements.iter().map(|it| {
+        let mut node = json!({"capacity-type": it.best.capacity_type});
+        if is_alone {
+            let types = FirstFew(it.instance_types.iter()).to_string();
+            node["instance-types"] = Value::from(types);
+        }
+        node
+    });
+    nodes.collect()
 }
 
 fn class(rejection: &Rejection) -> &'static str {

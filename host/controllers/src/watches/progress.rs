@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use crate::rbac::DeniedRequest;
+
 /// A kind that nothing essential hangs on is waited for until its list failed so often.
 const PATIENCE: usize = 5;
 
@@ -76,10 +78,12 @@ impl WatchedKind {
 }
 
 /// Why a list failed, as far as waiting for it goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// The API server does not know the kind.
     NotServed,
+    /// A right is missing; somebody may grant it.
+    Denied(DeniedRequest),
     /// Anything else; it may pass.
     Passing,
 }
@@ -89,7 +93,8 @@ pub(crate) enum Failure {
 pub(crate) struct FirstLists {
     /// None before the watches have begun.
     awaited: Option<BTreeSet<WatchedKind>>,
-    failures: BTreeMap<WatchedKind, usize>,
+    /// How often the list of a kind failed, and why it did last.
+    failures: BTreeMap<WatchedKind, (usize, Failure)>,
 }
 
 impl FirstLists {
@@ -107,14 +112,13 @@ impl FirstLists {
 
     /// A list of the kind failed; it is tried again, whether it is waited for or not.
     pub(crate) fn failed(&mut self, kind: WatchedKind, failure: Failure) {
-        let failures = self.failures.entry(kind).or_default();
-        *failures += 1;
+        let is_not_served = failure == Failure::NotServed;
+        let failures = self.failures.get(&kind).map_or(0, |it| it.0) + 1;
+        self.failures.insert(kind, (failures, failure));
         let is_over = match kind.weight {
             Weight::Core => false,
-            Weight::Guarding => failure == Failure::NotServed,
-            Weight::Policy | Weight::Helpful => {
-                failure == Failure::NotServed || *failures >= PATIENCE
-            }
+            Weight::Guarding => is_not_served,
+            Weight::Policy | Weight::Helpful => is_not_served || failures >= PATIENCE,
         };
         if is_over {
             self.listed(kind);
@@ -130,6 +134,31 @@ impl FirstLists {
     pub(crate) fn awaited(&self) -> Vec<WatchedKind> {
         self.awaited.iter().flatten().copied().collect()
     }
+
+    /// What keeps them from being complete that somebody has to mend, and how, as sentences.
+    pub(crate) fn obstacles(&self) -> Vec<String> {
+        let mut not_served = Vec::new();
+        let mut denied = Vec::new();
+        for kind in self.awaited.iter().flatten() {
+            match self.failures.get(kind) {
+                Some((_, Failure::NotServed)) => not_served.push(kind.name),
+                Some((_, Failure::Denied(right))) => denied.push(format!(
+                    "{} cannot be watched, because the controller may not {right}: {}",
+                    kind.name,
+                    right.grant()
+                )),
+                Some((_, Failure::Passing)) | None => {}
+            }
+        }
+        let not_served = (!not_served.is_empty()).then(|| {
+            format!(
+                "the API server does not serve {}: `mortise crds | kubectl apply --server-side -f -` installs what is \
+                 missing",
+                not_served.join(", ")
+            )
+        });
+        not_served.into_iter().chain(denied).collect()
+    }
 }
 
 #[cfg(test)]
@@ -138,6 +167,57 @@ mod tests {
 
     const POD: WatchedKind = WatchedKind::core("Pod");
     const NODE: WatchedKind = WatchedKind::core("Node");
+
+    fn may_not_list_nodes() -> Failure {
+        let message = "nodes is forbidden: User \"u\" cannot list resource \"nodes\" in API group \"\" at the cluster scope";
+        Failure::Denied(DeniedRequest::parse(message).unwrap())
+    }
+
+    #[test]
+    fn what_somebody_has_to_mend_is_named_with_the_way_out() {
+        let (pool, class) = (
+            WatchedKind::core("NodePool"),
+            WatchedKind::core("EC2NodeClass"),
+        );
+        let overlay = WatchedKind::helpful("NodeOverlay");
+        let mut progress = FirstLists::default();
+        progress.begin([POD, NODE, pool, class, overlay]);
+        assert_eq!(progress.obstacles(), [""; 0]);
+        progress.failed(POD, Failure::Passing);
+        progress.failed(overlay, Failure::NotServed);
+        assert_eq!(
+            progress.obstacles(),
+            [""; 0],
+            "what passes, and what nobody waits for"
+        );
+        progress.failed(pool, Failure::NotServed);
+        progress.failed(class, Failure::NotServed);
+        progress.failed(NODE, may_not_list_nodes());
+        let obstacles = progress.obstacles();
+        let parts: [&[&str]; 2] = [
+            &[
+                "does not serve",
+                "EC2NodeClass",
+                "NodePool",
+                "`mortise crds | kubectl apply --server-side -f -`",
+            ],
+            &[
+                "Node cannot be watched",
+                "may not list nodes",
+                "helm upgrade",
+            ],
+        ];
+        assert_eq!(obstacles.len(), parts.len(), "{obstacles:?}");
+        for (obstacle, parts) in obstacles.iter().zip(parts) {
+            for part in parts {
+                assert!(obstacle.contains(part), "{part}: {obstacle}");
+            }
+        }
+        for kind in [pool, class, NODE] {
+            progress.listed(kind);
+        }
+        assert_eq!(progress.obstacles(), [""; 0], "mended");
+    }
 
     #[test]
     fn nothing_is_complete_before_it_begins() {
@@ -157,6 +237,7 @@ mod tests {
         let cases = [
             (POD, Failure::Passing, None),
             (WatchedKind::core("NodeClaim"), Failure::NotServed, None),
+            (NODE, may_not_list_nodes(), None),
             (
                 WatchedKind::guarding("VolumeAttachment"),
                 Failure::Passing,
@@ -187,7 +268,7 @@ mod tests {
             let mut progress = FirstLists::default();
             progress.begin([kind]);
             let given_up = (1..=2 * PATIENCE).find(|_| {
-                progress.failed(kind, failure);
+                progress.failed(kind, failure.clone());
                 progress.is_complete()
             });
             assert_eq!(given_up, expected, "{kind:?} {failure:?}");

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apis::ObjectKey;
+use apis::{ObjectKey, labels};
 
 use crate::shell::work_queue::{BackOff, QueueState, WorkQueue};
 
@@ -28,15 +28,25 @@ enum QueuePace {
 pub(crate) struct QueueProfile {
     /// Karpenter's name of the controller, as metrics and logs show it.
     pub(crate) name: &'static str,
+    /// Group and kind of the objects that its keys name, as log lines show them.
+    pub(crate) kind: (&'static str, &'static str),
     /// Keys at work: the fewest on one core and the most on sixty.
     pub(crate) at_work: RangeInclusive<usize>,
     back_off: BackOff,
     pace: QueuePace,
 }
 
-/// One row a controller: its queue, its name, the keys at work, the delays after failures, and its pace.
+const CLAIMS: (&str, &str) = (labels::GROUP, "NodeClaim");
+const POOLS: (&str, &str) = (labels::GROUP, "NodePool");
+const OVERLAYS: (&str, &str) = (labels::GROUP, "NodeOverlay");
+const CLASSES: (&str, &str) = (labels::AWS_GROUP, "EC2NodeClass");
+const BUFFERS: (&str, &str) = ("autoscaling.x-k8s.io", "CapacityBuffer");
+const NODES: (&str, &str) = ("", "Node");
+const PODS: (&str, &str) = ("", "Pod");
+
+/// One row a controller: its queue, its name, what its keys are, those at work, the delays after failures, and its pace.
 macro_rules! queues {
-    ($($queue:ident = $name:literal, $at_work:expr, $back_off:expr, $pace:ident;)*) => {
+    ($($queue:ident = $name:literal, $kind:ident, $at_work:expr, $back_off:expr, $pace:ident;)*) => {
         /// The queues that changes of the model are routed to.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum QueueName {
@@ -50,6 +60,7 @@ macro_rules! queues {
                 match self {
                     $(Self::$queue => QueueProfile {
                         name: $name,
+                        kind: $kind,
                         at_work: $at_work,
                         back_off: $back_off,
                         pace: QueuePace::$pace,
@@ -61,26 +72,26 @@ macro_rules! queues {
 }
 
 queues! {
-    Lifecycle = "nodeclaim.lifecycle", 1000..=5000, back_off(1000, 60), Work;
-    Reboots = "nodeclaim.reboot", 10..=10, BackOff::DEFAULT, Work;
-    ClaimDisruption = "nodeclaim.disruption", 10..=1000, BackOff::DEFAULT, Chore;
-    Expiration = "nodeclaim.expiration", 10..=1000, BackOff::DEFAULT, Chore;
-    Consistency = "nodeclaim.consistency", 10..=1000, BackOff::DEFAULT, Chore;
-    ClaimHydration = "nodeclaim.hydration", 1000..=5000, back_off(100, 60), Work;
-    NodeHydration = "node.hydration", 1000..=5000, back_off(100, 60), Work;
-    Tagging = "nodeclaim.tagging", 10..=1000, back_off(1000, 60), Work;
-    PodEvents = "nodeclaim.podevents", 10..=1000, BackOff::DEFAULT, Work;
-    NodeTermination = "node.termination", 100..=5000, back_off(100, 10), Work;
-    PoolHash = "nodepool.hash", 10..=1000, BackOff::DEFAULT, Work;
-    PoolReadiness = "nodepool.readiness", 10..=1000, BackOff::DEFAULT, Work;
-    PoolValidation = "nodepool.validation", 10..=1000, BackOff::DEFAULT, Work;
-    PoolCounter = "nodepool.counter", 10..=1000, BackOff::DEFAULT, Chore;
-    NodeClass = "nodeclass", 10..=10, back_off(1000, 60), Work;
-    NodeOverlays = "nodeoverlay.controller", 1..=1, back_off(100, 60), Work;
-    CapacityBuffers = "capacitybuffer", 10..=10, back_off(100, 60), Work;
-    PodTrigger = "provisioner.trigger.pod", 10..=1000, BackOff::DEFAULT, Chore;
-    NodeTrigger = "provisioner.trigger.node", 10..=1000, BackOff::DEFAULT, Chore;
-    StaticPools = "static.provisioning", 10..=1000, BackOff::DEFAULT, Chore;
+    Lifecycle = "nodeclaim.lifecycle", CLAIMS, 1000..=5000, back_off(1000, 60), Work;
+    Reboots = "nodeclaim.reboot", CLAIMS, 10..=10, BackOff::DEFAULT, Work;
+    ClaimDisruption = "nodeclaim.disruption", CLAIMS, 10..=1000, BackOff::DEFAULT, Chore;
+    Expiration = "nodeclaim.expiration", CLAIMS, 10..=1000, BackOff::DEFAULT, Chore;
+    Consistency = "nodeclaim.consistency", CLAIMS, 10..=1000, BackOff::DEFAULT, Chore;
+    ClaimHydration = "nodeclaim.hydration", CLAIMS, 1000..=5000, back_off(100, 60), Work;
+    NodeHydration = "node.hydration", NODES, 1000..=5000, back_off(100, 60), Work;
+    Tagging = "nodeclaim.tagging", CLAIMS, 10..=1000, back_off(1000, 60), Work;
+    PodEvents = "nodeclaim.podevents", CLAIMS, 10..=1000, BackOff::DEFAULT, Work;
+    NodeTermination = "node.termination", NODES, 100..=5000, back_off(100, 10), Work;
+    PoolHash = "nodepool.hash", POOLS, 10..=1000, BackOff::DEFAULT, Work;
+    PoolReadiness = "nodepool.readiness", POOLS, 10..=1000, BackOff::DEFAULT, Work;
+    PoolValidation = "nodepool.validation", POOLS, 10..=1000, BackOff::DEFAULT, Work;
+    PoolCounter = "nodepool.counter", POOLS, 10..=1000, BackOff::DEFAULT, Chore;
+    NodeClass = "nodeclass", CLASSES, 10..=10, back_off(1000, 60), Work;
+    NodeOverlays = "nodeoverlay.controller", OVERLAYS, 1..=1, back_off(100, 60), Work;
+    CapacityBuffers = "capacitybuffer", BUFFERS, 10..=10, back_off(100, 60), Work;
+    PodTrigger = "provisioner.trigger.pod", PODS, 10..=1000, BackOff::DEFAULT, Chore;
+    NodeTrigger = "provisioner.trigger.node", NODES, 10..=1000, BackOff::DEFAULT, Chore;
+    StaticPools = "static.provisioning", POOLS, 10..=1000, BackOff::DEFAULT, Chore;
 }
 
 const fn back_off(first_millis: u64, longest_seconds: u64) -> BackOff {

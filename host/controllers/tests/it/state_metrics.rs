@@ -272,6 +272,20 @@ async fn conditions_are_shown_counted_and_told() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn times_of_transitions_say_what_was_left_and_what_came() {
+    let world = with_a_pod().await;
+    let left = [
+        "type=\"Registered\"",
+        "status=\"Unknown\"",
+        "to_status=\"True\"",
+    ];
+    for prefix in ["operator_nodeclaim", "operator"] {
+        let name = format!("{prefix}_status_condition_transition_seconds_count");
+        assert_eq!(world.values(&name, &left), [1.0], "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn queues_loops_and_passes_are_measured() {
     let world = with_a_pod().await;
     let lifecycle = [

@@ -18,6 +18,7 @@ use kube::client::Body;
 use tokio::time::Instant;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
+use super::missing_rights::MissingRights;
 use super::rate::RateLimiter;
 use super::reads_only::ReadsOnly;
 use super::repeats::{RequestKind, pause};
@@ -39,6 +40,8 @@ pub(crate) struct Guard {
     pub(crate) metrics: ClientMetrics,
     /// Nothing but plain reads is sent.
     pub(crate) reads_only: Option<ReadsOnly>,
+    /// Where it is told that something may not be asked.
+    pub(crate) missing_rights: MissingRights,
 }
 
 impl Guard {
@@ -49,6 +52,7 @@ impl Guard {
             rate: None,
             metrics: ClientMetrics::default(),
             reads_only: None,
+            missing_rights: MissingRights::default(),
         }
     }
 
@@ -126,7 +130,7 @@ where
                 AskedFor::of(request.method(), request.uri()),
                 Instant::now(),
             );
-            let answer = attempt(inner.clone(), &guard.fence, kind, request).await;
+            let answer = attempt(inner.clone(), &guard, kind, request).await;
             let status = answer.as_ref().ok().map(|it| it.status().as_u16());
             guard.metrics.answered(&asked, status, started.elapsed());
             let answer = answer?;
@@ -149,7 +153,7 @@ where
 /// Sends the request once, as far as the fence lets it and for as long as an answer may take.
 async fn attempt<S, B>(
     service: S,
-    fence: &Fence,
+    guard: &Guard,
     kind: RequestKind,
     request: Request<Body>,
 ) -> Result<Response<AnswerBody>, BoxError>
@@ -158,9 +162,9 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    let mut exchange = pin!(exchange(service, kind, request));
+    let mut exchange = pin!(exchange(service, &guard.missing_rights, kind, request));
     let fenced = poll_fn(|context| {
-        if kind.is_change() && !fence.is_open() {
+        if kind.is_change() && !guard.fence.is_open() {
             return Poll::Ready(Err(Lapsed.into()));
         }
         exchange.as_mut().poll(context)
@@ -172,9 +176,10 @@ where
     })
 }
 
-/// One question and its answer: the beginning of a watch, all of anything else.
+/// One question and its answer: the beginning of a watch, all of anything else and of refusals.
 async fn exchange<S, B>(
     service: S,
+    missing_rights: &MissingRights,
     kind: RequestKind,
     request: Request<Body>,
 ) -> Result<Response<AnswerBody>, BoxError>
@@ -184,11 +189,12 @@ where
     B::Error: Into<BoxError>,
 {
     let answer = service.oneshot(request).await?;
-    if kind == RequestKind::Watch {
+    if kind == RequestKind::Watch && answer.status().is_success() {
         return Ok(answer.map(|body| body.map_err(Into::into).boxed_unsync()));
     }
     let (head, body) = answer.into_parts();
     let bytes = body.collect().await.map_err(Into::into)?.to_bytes();
+    missing_rights.look(head.status, &bytes);
     let whole = Full::new(bytes).map_err(|never| match never {});
     Ok(Response::from_parts(head, whole.boxed_unsync()))
 }

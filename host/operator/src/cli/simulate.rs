@@ -2,6 +2,7 @@
 
 use authoring::Output;
 use clap::Args;
+use clap::builder::BoolishValueParser;
 use controllers::{
     FeatureGates, MinValuesPolicy, Packing, PreferencePolicy, parse_scheduler_config,
 };
@@ -69,7 +70,7 @@ pub(crate) struct SimulateArguments {
     pub(crate) feature_gates: FeatureGates,
 
     /// Whether pods that claim devices are left out
-    #[arg(long, env = "IGNORE_DRA_REQUESTS", default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set)]
+    #[arg(long, env = "IGNORE_DRA_REQUESTS", default_value_t = true, num_args = 0..=1, default_missing_value = "true", value_parser = BoolishValueParser::new(), action = clap::ArgAction::Set)]
     pub(crate) ignore_dra_requests: bool,
 
     /// Configuration of the cluster's scheduler, in YAML or JSON: podTopologySpread.defaultConstraints

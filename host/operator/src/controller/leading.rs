@@ -13,6 +13,7 @@ use crate::stack::Stack;
 use anyhow::bail;
 use cloudprovider::Clock;
 use kube::api::Api;
+use prometheus_client::metrics::counter::Counter;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,6 +97,7 @@ pub(super) async fn election(
     arguments: &ControllerArguments,
     fence: &Fence,
     clock: Arc<dyn Clock>,
+    slow_renewals: Counter,
 ) -> anyhow::Result<Option<Election>> {
     let ProcessOptions {
         // Served, logged and bound elsewhere.
@@ -126,6 +128,7 @@ pub(super) async fn election(
         identity: identity(),
         clock,
         fence: fence.clone(),
+        slow_renewals,
     })))
 }
 

@@ -40,3 +40,20 @@ fn counters_summaries_and_bounds_are_as_prometheus_has_them() {
     assert!(told.starts_with("# HELP a Help.\n# TYPE a counter\na_total 1\n"));
     assert!(told.ends_with("# EOF\n"));
 }
+
+#[test]
+fn answers_are_gzipped_for_who_says_so() {
+    let cases = [
+        ("", false),
+        ("gzip", true),
+        ("GZIP", true),
+        ("deflate, gzip;q=0.5", true),
+        ("gzip;q=0", false),
+        ("gzip; q=0.0, br", false),
+        ("identity", false),
+        ("*", false),
+    ];
+    for (header, expected) in cases {
+        assert_eq!(accepts_gzip(header), expected, "{header}");
+    }
+}

@@ -18,6 +18,8 @@ struct State {
     version: u64,
     /// Requests get no answer.
     is_frozen: bool,
+    /// There is no namespace for the lease.
+    lacks_namespace: bool,
     /// Who held it at each write.
     holders: Vec<String>,
 }
@@ -45,6 +47,9 @@ impl Server {
         let method = request.method().clone();
         let body = request.into_body().collect_bytes().await.unwrap();
         let mut state = self.state();
+        if state.lacks_namespace {
+            return refusal(404);
+        }
         let given = serde_json::from_slice::<Value>(&body).ok();
         let version = |lease: &Value| lease["metadata"]["resourceVersion"].clone();
         let conflicts = match (&state.lease, &given) {
@@ -85,6 +90,7 @@ impl Server {
                 started: Instant::now(),
             }),
             fence: fence.clone(),
+            slow_renewals: Counter::default(),
         });
         (election, fence)
     }
@@ -215,15 +221,41 @@ async fn a_standby_whose_question_hangs_asks_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_namespace_that_is_missing_is_named_and_waited_for() {
+    let server = Server::default();
+    server.state().lacks_namespace = true;
+    let (election, _) = server.candidate("a", 0);
+    let error = election.try_hold().await.unwrap_err().to_string();
+    for part in [
+        "the namespace default of the lease",
+        "kubectl create namespace default",
+        "--leader-election-namespace",
+        "--system-namespace",
+    ] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    let taking = tokio::spawn(async move { election.acquire().await });
+    pass(30).await;
+    assert!(!taking.is_finished());
+    server.state().lacks_namespace = false;
+    let made_at = Instant::now();
+    taking.await.unwrap();
+    assert!(made_at.elapsed() <= RETRY_PERIOD);
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_edits_the_lease_does_not_end_the_leader() {
     let server = Server::default();
     let (election, fence) = server.candidate("a", 0);
-    let (_, leading) = lead(election).await;
+    let (election, leading) = lead(election).await;
+    let slow_renewals = || election.candidate.slow_renewals.get();
+    assert_eq!(slow_renewals(), 0);
     for _ in 0..5 {
         server.touch();
         pass(12).await;
         assert!(fence.is_open() && !leading.is_finished());
     }
+    assert_eq!(slow_renewals(), 5, "one for each edit");
     server.state().lease = None;
     pass(12).await;
     assert!(fence.is_open() && !leading.is_finished(), "it made another");

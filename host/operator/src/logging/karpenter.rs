@@ -14,11 +14,18 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// The commit that was built, where the build says so.
-const COMMIT: &str = match option_env!("MORTISE_COMMIT") {
-    Some(commit) => commit,
-    None => "",
-};
+use super::span_fields::parsed;
+use crate::build_info::COMMIT;
+
+/// The one key with a capital that is a text: several names.
+const NAMES_OF_PODS: &str = "Pods";
+/// Keys whose texts are JSON, which is put in as it is.
+const OBJECTS: [&str; 4] = [
+    "requests",
+    "allocatable",
+    "disrupted_nodes",
+    "replacement_nodes",
+];
 
 /// Formats one line.
 #[derive(Debug)]
@@ -49,19 +56,36 @@ where
         }
         line.insert("message".to_owned(), json!(told.message));
         line.insert("commit".to_owned(), json!(COMMIT));
-        // What is at work: its controller and the number of the reconcile.
+        // What is at work: its controller, its object and the number of the reconcile.
         for span in context.event_scope().into_iter().flatten() {
             let extensions = span.extensions();
             let written = extensions.get::<FormattedFields<N>>();
-            let fields = written.and_then(|it| serde_json::from_str::<Map<_, _>>(it).ok());
-            line.extend(fields.unwrap_or_default());
+            line.extend(written.map(|it| parsed(&it.fields)).unwrap_or_default());
         }
         for (key, value) in told.fields {
             line.insert(key, value);
         }
+        if let Some((kind, object)) = object_at_work(&line) {
+            line.entry(kind).or_insert(object);
+        }
         let line = serde_json::to_string(&line).map_err(|_| fmt::Error)?;
         writeln!(writer, "{line}")
     }
+}
+
+/// The object of a reconcile, which stands under its kind as well as by itself.
+fn object_at_work(line: &Map<String, Value>) -> Option<(String, Value)> {
+    let text = |key: &str| {
+        line.get(key)
+            .and_then(Value::as_str)
+            .filter(|it| !it.is_empty())
+    };
+    let (kind, name) = (text("controllerKind")?, text("name")?);
+    let object = match text("namespace") {
+        Some(namespace) => json!({"name": name, "namespace": namespace}),
+        None => json!({"name": name}),
+    };
+    Some((kind.to_owned(), object))
 }
 
 fn level(level: Level) -> &'static str {
@@ -95,9 +119,16 @@ impl LineFields {
             return;
         }
         // Kinds are written as they are; what they name is an object.
-        let is_kind = name.starts_with(|it: char| it.is_ascii_uppercase());
+        let is_kind = name.starts_with(|it: char| it.is_ascii_uppercase()) && name != NAMES_OF_PODS;
         let entry = match value {
             Value::String(text) if is_kind => (name.to_owned(), reference(&text)),
+            Value::String(text) if OBJECTS.contains(&name) => {
+                let object = serde_json::from_str(&text);
+                (
+                    name.replace('_', "-"),
+                    object.unwrap_or(Value::String(text)),
+                )
+            }
             value => (name.replace('_', "-"), value),
         };
         self.fields.push(entry);
@@ -142,9 +173,9 @@ mod tests {
     use std::io::Write;
     use std::sync::{Arc, Mutex, PoisonError};
 
-    use tracing_subscriber::fmt::format::JsonFields;
     use tracing_subscriber::layer::SubscriberExt as _;
 
+    use super::super::span_fields::SpanFields;
     use super::*;
 
     #[derive(Clone, Default)]
@@ -162,16 +193,30 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_line_is_flat_with_keys_as_karpenter_has_them() {
+    /// What is logged meanwhile, line by line, without the time.
+    fn logged(work: impl FnOnce()) -> Vec<Value> {
         let kept = Kept::default();
         let writer = kept.clone();
         let layer = tracing_subscriber::fmt::layer()
             .event_format(KarpenterLine)
-            .fmt_fields(JsonFields::new())
+            .fmt_fields(SpanFields)
             .with_writer(move || writer.clone());
         let subscriber = tracing_subscriber::registry().with(layer);
-        tracing::subscriber::with_default(subscriber, || {
+        tracing::subscriber::with_default(subscriber, work);
+        let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+        let lines = text.lines().map(|line| {
+            let mut line = serde_json::from_str::<Value>(line).unwrap();
+            let time = line.as_object_mut().unwrap().remove("time").unwrap();
+            let time = time.as_str().unwrap();
+            assert!(time.parse::<Timestamp>().is_ok(), "{time}");
+            line
+        });
+        lines.collect()
+    }
+
+    #[test]
+    fn a_line_is_flat_with_keys_as_karpenter_has_them() {
+        let lines = logged(|| {
             let name = "default-abc";
             let span = tracing::info_span!(
                 "reconcile",
@@ -182,23 +227,79 @@ mod tests {
             tracing::info!(NodeClaim = %name, Pod = "shop/web-1", provider_id = "aws:///a/i-1", pods = 3, "launched nodeclaim");
             tracing::warn!(error = "no answer", "trying again");
         });
-        let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
-        let mut lines = text
-            .lines()
-            .map(|it| serde_json::from_str::<Value>(it).unwrap());
-        let mut line = lines.next().unwrap();
-        let time = line.as_object_mut().unwrap().remove("time").unwrap();
-        assert!(
-            time.as_str().unwrap().parse::<Timestamp>().is_ok(),
-            "{time}"
-        );
         let wanted = json!({
             "level": "INFO", "logger": "controller", "commit": COMMIT, "message": "launched nodeclaim",
             "NodeClaim": {"name": "default-abc"}, "Pod": {"name": "web-1", "namespace": "shop"},
             "provider-id": "aws:///a/i-1", "pods": 3,
             "controller": "nodeclaim.lifecycle", "reconcileID": "1",
         });
-        assert_eq!(line, wanted);
-        assert_eq!(lines.next().unwrap()["level"], "ERROR");
+        assert_eq!(lines[0], wanted);
+        assert_eq!(lines[1]["level"], "ERROR");
+    }
+
+    #[test]
+    fn a_reconcile_names_its_object_and_values_are_what_karpenter_makes_them() {
+        let lines = logged(|| {
+            let controller = tracing::error_span!(
+                "controller",
+                controller = "nodeclaim.lifecycle",
+                controllerGroup = "karpenter.sh",
+                controllerKind = "NodeClaim"
+            );
+            let reconcile = tracing::error_span!(
+                parent: &controller,
+                "reconcile",
+                namespace = "",
+                name = "default-abc",
+                reconcileID = "7"
+            );
+            reconcile.in_scope(|| {
+                tracing::info!(
+                    allocatable = r#"{"cpu": "4"}"#,
+                    Pods = "shop/web-1, shop/web-2 and 3 other(s)",
+                    requests = "no JSON",
+                    "told"
+                );
+            });
+        });
+        let wanted = json!({
+            "level": "INFO", "logger": "controller", "commit": COMMIT, "message": "told",
+            "controller": "nodeclaim.lifecycle", "controllerGroup": "karpenter.sh", "controllerKind": "NodeClaim",
+            "namespace": "", "name": "default-abc", "reconcileID": "7", "NodeClaim": {"name": "default-abc"},
+            "allocatable": {"cpu": "4"}, "Pods": "shop/web-1, shop/web-2 and 3 other(s)", "requests": "no JSON",
+        });
+        assert_eq!(lines, [wanted]);
+    }
+
+    #[test]
+    fn each_round_of_a_loop_has_its_number() {
+        let lines = logged(|| {
+            let looping = tracing::error_span!(
+                "loop",
+                controller = "provisioner",
+                reconcileID = tracing::field::Empty
+            );
+            looping.in_scope(|| {
+                tracing::info!("before");
+                for round in ["1", "2"] {
+                    tracing::Span::current().record("reconcileID", round);
+                    tracing::info!("in it");
+                }
+            });
+        });
+        let told: Vec<_> = lines
+            .iter()
+            .map(|it| (&it["controller"], &it["reconcileID"]))
+            .collect();
+        let controller = json!("provisioner");
+        let (first, second) = (json!("1"), json!("2"));
+        assert_eq!(
+            told,
+            [
+                (&controller, &Value::Null),
+                (&controller, &first),
+                (&controller, &second)
+            ]
+        );
     }
 }

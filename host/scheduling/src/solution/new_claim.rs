@@ -65,7 +65,7 @@ impl TypeNames {
     }
 
     /// The names in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> + Clone {
         self.picks
             .iter()
             .map(|at| self.known[*at as usize].as_str())

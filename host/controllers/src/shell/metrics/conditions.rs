@@ -35,7 +35,7 @@ pub struct ConditionMetrics {
 pub(crate) struct OfKind {
     /// Labels: `type`, `status`, `reason`, and those of the kind.
     pub(crate) transitions: Family<Labels, Counter>,
-    /// Labels: `type`, `status`, and those of the kind.
+    /// Labels: `type`, `status` (the one that was left), `to_status`, and those of the kind.
     pub(crate) transition_seconds: Histograms,
     /// Labels: those of the kind.
     pub(crate) termination_seconds: Histograms,

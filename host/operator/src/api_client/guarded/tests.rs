@@ -64,6 +64,38 @@ async fn answer(does: Does) -> Result<Response<AnswerBody>, BoxError> {
 
 const PODS: &str = "/api/v1/pods";
 
+/// What was logged.
+#[derive(Clone, Default)]
+struct LoggedLines(Arc<Mutex<Vec<u8>>>);
+
+impl LoggedLines {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl std::io::Write for LoggedLines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Keeps what this thread logs for as long as the second part lives.
+fn log() -> (LoggedLines, tracing::subscriber::DefaultGuard) {
+    let lines = LoggedLines::default();
+    let kept = lines.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_writer(move || kept.clone())
+        .finish();
+    (lines, tracing::subscriber::set_default(subscriber))
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_server_that_falls_silent_is_given_up_after_a_minute() {
     let silent = format!("the API server did not answer within {} s", 60);
@@ -78,6 +110,32 @@ async fn a_server_that_falls_silent_is_given_up_after_a_minute() {
         &[Does::StopsHalfway],
     );
     assert_eq!(watch.await, ("200".to_owned(), 1, 0), "a watch began");
+}
+
+#[tokio::test]
+async fn a_refusal_is_told_and_handed_on_whole() {
+    const REFUSAL: &str = r#"{"kind": "Status", "code": 403, "message": "pods is forbidden: User \"u\" cannot watch resource \"pods\" in API group \"\" at the cluster scope"}"#;
+    let (lines, _subscriber) = log();
+    let server = service_fn(|_: Request<Body>| async {
+        let body = Full::new(Bytes::from_static(REFUSAL.as_bytes()));
+        let body: AnswerBody = body.map_err(|never| match never {}).boxed_unsync();
+        let refusal = Response::builder().status(StatusCode::FORBIDDEN);
+        Ok::<_, BoxError>(refusal.body(body)?)
+    });
+    let guarded = Guard::none().layer(server);
+    for uri in ["/api/v1/pods?watch=true", PODS] {
+        let request = Request::get(uri).body(Body::empty()).unwrap();
+        let answer = guarded.clone().oneshot(request).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{uri}");
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(body, REFUSAL, "{uri}");
+    }
+    let lines = lines.text();
+    assert_eq!(lines.matches("lacks a right").count(), 1, "{lines}");
+    assert!(
+        lines.contains("watch pods") && lines.contains("helm upgrade"),
+        "{lines}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -123,6 +181,7 @@ async fn without_the_lease_things_are_read_and_not_changed() {
         rate,
         metrics: ClientMetrics::default(),
         reads_only: None,
+        missing_rights: MissingRights::default(),
     }
     .layer(server);
     let ask = async |method: Method| {
