@@ -162,7 +162,7 @@ impl Repaired {
             pool: node.node_pool().unwrap_or_default().to_owned(),
             outcome: obstacle.outcome,
             about: about.to_owned(),
-            message: Some(obstacle.reason.clone()),
+            message: Some(obstacle.without_rule()),
         });
         self.findings.insert(name, obstacle);
     }

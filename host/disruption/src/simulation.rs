@@ -10,13 +10,15 @@ use jiff::Timestamp;
 use scheduling::pod::{Pod, PodKey};
 use scheduling::problem::{Options, Packing, Problem, ReservedMode};
 use scheduling::ranking::{PolicyUse, RankHook};
-use scheduling::solution::NewClaim;
+use scheduling::solution::{NewClaim, Solution};
 use scheduling::{Interrupt, Prepared, TableCache, solve_without};
 use state::Snapshot;
+use state::ledger::OutcomeId;
 use state::pod::PodLife;
 use state::provisioning::{self, PoolTypes};
 
 use crate::candidate::Candidate;
+use crate::obstacle::Obstacle;
 
 /// Runs simulations against one snapshot.
 pub struct Simulator<'a> {
@@ -68,15 +70,51 @@ pub struct Simulated {
     pub claims: Vec<NewClaim>,
     /// Existing nodes that would take pods over, with the pods.
     pub placements: Vec<(String, Vec<PodKey>)>,
-    /// The first pod that would lose its place, with the reason.
-    pub stranded: Option<(PodKey, String)>,
-    /// The first pod that would go to a node which is not initialized.
-    pub uninitialized: Option<(PodKey, String)>,
-    /// The solve was cut off; the rest means nothing.
-    pub is_interrupted: bool,
+    /// The first pod that would not be sound; `None` when all would.
+    pub unsound: Option<Unsound>,
+}
+
+/// What the removal would do to a pod that has its place today.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unsound {
+    /// Nobody knows: the solve was cut off, and the rest of the answer means nothing.
+    CutOff,
+    /// It would find no place.
+    Stranded {
+        /// The pod.
+        pod: PodKey,
+        /// Why, in the solver's words.
+        error: String,
+    },
+    /// It would go to a node that may never open.
+    Uninitialized {
+        /// The pod.
+        pod: PodKey,
+        /// Name of the node.
+        node: String,
+    },
 }
 
 impl Simulated {
+    /// Every pod that has a place today must have one afterwards, on a node that takes pods.
+    pub(crate) fn sound(&self) -> Result<(), Obstacle> {
+        let (outcome, reason) = match &self.unsound {
+            None => return Ok(()),
+            Some(Unsound::CutOff) => (
+                OutcomeId::NodeNotReached,
+                "the simulation was cut off".to_owned(),
+            ),
+            Some(Unsound::Stranded { pod, error }) => {
+                (OutcomeId::NodePodsDoNotFit, format!("pod {pod}: {error}"))
+            }
+            Some(Unsound::Uninitialized { pod, node }) => (
+                OutcomeId::NodeUninitializedDestination,
+                format!("pod {pod} would go to {node}"),
+            ),
+        };
+        Err(Obstacle::new(outcome, reason))
+    }
+
     /// Existing nodes that would take pods over.
     pub fn destinations(&self) -> Vec<String> {
         self.placements.iter().map(|it| it.0.clone()).collect()
@@ -163,33 +201,38 @@ impl<'a> Simulator<'a> {
         let problem = self.problem(removed, purpose);
         let removed_names: Vec<&str> = removed.iter().map(|it| it.node.name()).collect();
         let solution = solve_without(&problem, &self.prepared, &removed_names, self.interrupt);
-        let is_excused = |key: &PodKey| self.pending.contains(key);
-        let stranded = solution
-            .pod_errors
-            .iter()
-            .find(|(key, _)| !is_excused(key))
-            .map(|(key, error)| (key.clone(), error.to_string()));
-        let uninitialized = solution
-            .existing
-            .iter()
-            .filter(|(name, _)| {
-                self.snapshot
-                    .node(name)
-                    .is_some_and(|node| node.is_managed() && !node.is_initialized())
-            })
-            .find_map(|(name, pods)| {
-                let pod = pods
-                    .iter()
-                    .find(|key| !is_excused(key) && !self.moving.contains(*key))?;
-                Some((pod.clone(), name.clone()))
-            });
         Simulated {
+            unsound: self.unsound(&solution),
             claims: solution.claims,
             placements: solution.existing,
-            stranded,
-            uninitialized,
-            is_interrupted: solution.is_interrupted,
         }
+    }
+
+    fn unsound(&self, solution: &Solution) -> Option<Unsound> {
+        if solution.is_interrupted {
+            return Some(Unsound::CutOff);
+        }
+        let is_excused = |key: &PodKey| self.pending.contains(key);
+        let mut errors = solution.pod_errors.iter();
+        if let Some((pod, error)) = errors.find(|(key, _)| !is_excused(key)) {
+            return Some(Unsound::Stranded {
+                pod: pod.clone(),
+                error: error.to_string(),
+            });
+        }
+        let is_closed = |name: &str| {
+            let node = self.snapshot.node(name);
+            node.is_some_and(|it| it.is_managed() && !it.is_initialized())
+        };
+        let closed = solution.existing.iter().filter(|it| is_closed(&it.0));
+        closed.into_iter().find_map(|(node, pods)| {
+            let mut pods = pods.iter();
+            let pod = pods.find(|key| !is_excused(key) && !self.moving.contains(*key))?;
+            Some(Unsound::Uninitialized {
+                pod: pod.clone(),
+                node: node.clone(),
+            })
+        })
     }
 
     /// The cluster without each of the nodes in turn, on as many threads as the options allow. The answers are in the

@@ -18,6 +18,7 @@ use crate::emptiness;
 use crate::history::History;
 use crate::input::{DisruptionInput, PolicyHooks};
 use crate::method::Method;
+use crate::obstacle::Obstacle;
 use crate::scene::Scene;
 use crate::simulation::{Purpose, Simulator};
 
@@ -150,11 +151,10 @@ fn holds(
 ) -> Result<Vec<String>, Rejection> {
     let under = |purpose| {
         let simulated = simulator.without(removed, purpose);
-        let destinations = simulated.destinations();
-        if let Some((pod, error)) = simulated.stranded.or(simulated.uninitialized) {
-            return Err(Rejection::Scheduling(format!("pod {pod}: {error}")));
-        }
-        same_replacement(&command.replacements, &simulated.claims).map(|()| destinations)
+        let rejection = |it: Obstacle| Rejection::Scheduling(it.without_rule());
+        simulated.sound().map_err(rejection)?;
+        same_replacement(&command.replacements, &simulated.claims)?;
+        Ok(simulated.destinations())
     };
     match command.replacements.len() {
         0 => under(Purpose::Consolidation),
