@@ -38,9 +38,9 @@ impl Given<'_> {
 
 /// What is worked out once for all calls of a loop.
 #[derive(Debug, Clone)]
-pub struct PolicyRound {
+pub(crate) struct PolicyRound {
     /// The table; one row a candidate, in their order.
-    pub table: ConsolidationRound,
+    pub(crate) table: ConsolidationRound,
     symbols: Symbols,
 }
 

@@ -21,7 +21,7 @@ use crate::candidate::Candidate;
 use crate::obstacle::Obstacle;
 
 /// Runs simulations against one snapshot.
-pub struct Simulator<'a> {
+pub(crate) struct Simulator<'a> {
     snapshot: &'a Snapshot,
     base: Problem,
     /// The ranking policy's one answer of the loop, and what else all simulations share.
@@ -36,22 +36,22 @@ pub struct Simulator<'a> {
 
 /// What is simulated.
 #[derive(Clone, Copy)]
-pub struct SimulationInput<'a> {
+pub(crate) struct SimulationInput<'a> {
     /// The cluster.
-    pub snapshot: &'a Snapshot,
+    pub(crate) snapshot: &'a Snapshot,
     /// Pools that may open nodes.
-    pub pools: &'a [PoolTypes],
+    pub(crate) pools: &'a [PoolTypes],
     /// Options of simulations.
-    pub options: &'a Options,
+    pub(crate) options: &'a Options,
     /// Values offerings.
-    pub rank: &'a dyn RankHook,
+    pub(crate) rank: &'a dyn RankHook,
     /// Cuts simulations off.
-    pub interrupt: &'a Interrupt,
+    pub(crate) interrupt: &'a Interrupt,
 }
 
 /// What a simulation is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub(crate) enum Purpose {
     /// The nodes must go; what comes is bought as for pending pods.
     Renewal,
     /// As before, and no pod is left out for being held: the node goes whatever holds its pods.
@@ -65,18 +65,18 @@ pub enum Purpose {
 
 /// Outcome of one simulation.
 #[derive(Debug, Clone, Default)]
-pub struct Simulated {
+pub(crate) struct Simulated {
     /// Claims that would be opened.
-    pub claims: Vec<NewClaim>,
+    pub(crate) claims: Vec<NewClaim>,
     /// Existing nodes that would take pods over, with the pods.
-    pub placements: Vec<(String, Vec<PodKey>)>,
+    pub(crate) placements: Vec<(String, Vec<PodKey>)>,
     /// The first pod that would not be sound; `None` when all would.
-    pub unsound: Option<Unsound>,
+    pub(crate) unsound: Option<Unsound>,
 }
 
 /// What the removal would do to a pod that has its place today.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unsound {
+pub(crate) enum Unsound {
     /// Nobody knows: the solve was cut off, and the rest of the answer means nothing.
     CutOff,
     /// It would find no place.
@@ -116,14 +116,14 @@ impl Simulated {
     }
 
     /// Existing nodes that would take pods over.
-    pub fn destinations(&self) -> Vec<String> {
+    pub(crate) fn destinations(&self) -> Vec<String> {
         self.placements.iter().map(|it| it.0.clone()).collect()
     }
 }
 
 impl<'a> Simulator<'a> {
     /// Works out what all simulations share.
-    pub fn new(world: &SimulationInput<'a>, tables: &TableCache) -> Self {
+    pub(crate) fn new(world: &SimulationInput<'a>, tables: &TableCache) -> Self {
         let options = world.options.clone();
         let options = match options.reserved {
             ReservedMode::Off => options,
@@ -137,7 +137,7 @@ impl<'a> Simulator<'a> {
 
     /// As [`Self::new`], as if the reservation had one more slot, and as provisioning treats reservations: what
     /// the node would leave is all its pods may count on.
-    pub fn with_slot(world: &SimulationInput<'a>, reservation_id: &str) -> Self {
+    pub(crate) fn with_slot(world: &SimulationInput<'a>, reservation_id: &str) -> Self {
         let pools: Vec<PoolTypes> = { world.pools.iter() }
             .map(|it| it.with_slot(reservation_id))
             .collect();
@@ -187,17 +187,17 @@ impl<'a> Simulator<'a> {
     }
 
     /// The pools with what they may buy.
-    pub fn prepared(&self) -> &Prepared {
+    pub(crate) fn prepared(&self) -> &Prepared {
         &self.prepared
     }
 
     /// The ranking policies asked.
-    pub fn uses(&self) -> &[PolicyUse] {
+    pub(crate) fn uses(&self) -> &[PolicyUse] {
         self.prepared.uses()
     }
 
     /// The cluster without the removed nodes.
-    pub fn without(&self, removed: &[&Candidate], purpose: Purpose) -> Simulated {
+    pub(crate) fn without(&self, removed: &[&Candidate], purpose: Purpose) -> Simulated {
         let problem = self.problem(removed, purpose);
         let removed_names: Vec<&str> = removed.iter().map(|it| it.node.name()).collect();
         let solution = solve_without(&problem, &self.prepared, &removed_names, self.interrupt);
@@ -237,7 +237,7 @@ impl<'a> Simulator<'a> {
 
     /// The cluster without each of the nodes in turn, on as many threads as the options allow. The answers are in the
     /// order of the nodes, whatever thread was first.
-    pub fn without_each(&self, removed: &[&Candidate], purpose: Purpose) -> Vec<Simulated> {
+    pub(crate) fn without_each(&self, removed: &[&Candidate], purpose: Purpose) -> Vec<Simulated> {
         let all = |part: &[&Candidate]| -> Vec<Simulated> {
             let each = part.iter();
             each.map(|it| self.without(&[*it], purpose)).collect()
