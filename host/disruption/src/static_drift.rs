@@ -25,7 +25,7 @@ const METHOD: Method = Method::StaticDrift;
 const NODES_AT_ONCE: usize = 100;
 
 /// Whether a candidate is for this method.
-pub(crate) fn is_eligible(candidate: &Candidate) -> bool {
+fn is_eligible(candidate: &Candidate) -> bool {
     candidate.drifted_at().is_some() && candidate.node_pool.is_static()
 }
 
