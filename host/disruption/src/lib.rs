@@ -22,7 +22,7 @@ mod findings;
 pub mod history;
 mod input;
 mod memory;
-mod method;
+pub mod method;
 mod multi_node_consolidation;
 mod obstacle;
 mod preferred;
