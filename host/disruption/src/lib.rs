@@ -30,6 +30,7 @@ pub mod queue;
 mod renewal;
 pub mod repair;
 mod round;
+mod saturated;
 mod scan;
 mod scene;
 pub mod scored;

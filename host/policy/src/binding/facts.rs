@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use apis::labels::MAX_PREMIUM_ANNOTATION;
+use hooks::CapacityType;
 use hooks::binding::BindingSource;
 use hooks::disruption::Civil;
 use hooks::ranking::{OfferingTable, PremiumMax};
@@ -23,8 +24,6 @@ pub(super) const ANNOTATION_WORKLOAD_LABELS: &str = "mortise.dev/workload-labels
 /// A class of the Spot advisor is a share of instances interrupted in a month: below 5 %, 5 to 10, 10 to 15, 15 to 20,
 /// and above. Each counts by its middle; the last has none, and counts as if it were as wide as the others.
 const ADVISOR_CLASSES: [f64; 5] = [0.025, 0.075, 0.125, 0.175, 0.225];
-/// The code of spot in a table's column.
-const SPOT: u8 = 1;
 const ZONES_EXPECTED: &str =
     "names of time zones such as Europe/Berlin, one a line or with commas between them";
 const DAYS_EXPECTED: &str = "a name with a list of days for each calendar, a day being \
@@ -155,7 +154,7 @@ impl BindingFacts {
         let own = rows.enumerate().map(|(row, (known, capacity_type))| {
             let own = of(&table.instance_type, row).or_else(|| of(&table.family, row));
             match own {
-                Some(own) if *capacity_type == SPOT => own,
+                Some(own) if *capacity_type == CapacityType::Spot.code() => own,
                 Some(_) | None => *known,
             }
         });

@@ -333,22 +333,3 @@ impl CaseFaults {
 type Uses = Vec<PolicyUse>;
 
 const NEVER: u32 = hooks::ranking::NEVER_SECONDS;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum CapacityTypeName {
-    #[default]
-    OnDemand,
-    Spot,
-    Reserved,
-}
-
-impl CapacityTypeName {
-    fn code(self) -> u8 {
-        match self {
-            Self::OnDemand => 0,
-            Self::Spot => 1,
-            Self::Reserved => 2,
-        }
-    }
-}
