@@ -29,6 +29,7 @@ mod remembered;
 mod rule;
 mod schema;
 mod trying;
+mod typo;
 
 pub use ::hooks::binding::{
     AppliesTo, Authority, BindingSource, BindingState, BindingStatus, InCharge, Mode,

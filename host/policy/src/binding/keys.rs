@@ -6,7 +6,7 @@
 use hooks::binding::BindingSource;
 
 use super::error::BindingError;
-use crate::rule::words::distance;
+use crate::typo::{distance, near};
 
 /// Labels of a binding.
 pub const BINDING_LABELS: [&str; 1] = ["mortise.dev/policy"];
@@ -43,8 +43,6 @@ pub const BINDING_DATA: [&str; 13] = [
 pub const BINDING_BINARY_DATA: [&str; 3] = ["policy.wasm", "policy.wasm.gz", "policy.wasm.zst"];
 
 const DOMAIN: &str = "mortise.dev";
-/// Longer words that differ in so many letters are taken for one that was mistyped.
-const NEAR: usize = 2;
 
 /// A part of a ConfigMap that holds keys of bindings.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -133,8 +131,11 @@ fn fault(place: BindingPart, key: &str) -> String {
             )
         })
         .min();
+    // Fewer letters may be wrong where the place is wrong as well.
+    let is_meant =
+        |apart: usize, is_elsewhere: bool| apart <= near(&word, if is_elsewhere { 3 } else { 2 });
     match nearest {
-        Some((apart, is_elsewhere, known, path)) if apart <= near(&word, is_elsewhere) => {
+        Some((apart, is_elsewhere, known, path)) if is_meant(apart, is_elsewhere) => {
             if is_elsewhere {
                 format!("{head}; {known} goes into {path}")
             } else {
@@ -146,13 +147,6 @@ fn fault(place: BindingPart, key: &str) -> String {
             format!("{head}; take it out, or use one of {known}")
         }
     }
-}
-
-/// In how many letters a word may differ from the one that was meant; in fewer, where the place is wrong as well.
-fn near(word: &str, is_elsewhere: bool) -> usize {
-    let letters = word.chars().count();
-    let share = if is_elsewhere { 3 } else { 2 };
-    (letters / share).clamp(1, NEAR)
 }
 
 /// A key without its domain, in small letters and without dashes: those are what people get wrong.

@@ -9,12 +9,10 @@ use apis::selector::{LabelSelector, SelectorOperator};
 use hooks::binding::NodePoolLabels;
 
 use super::error::{BindingError, value};
-use crate::rule::words::distance;
+use crate::typo::{NEAR, distance};
 
 pub(super) const ANNOTATION_NODE_POOLS: &str = "mortise.dev/nodepools";
 pub(super) const ANNOTATION_SELECTOR: &str = "mortise.dev/nodepool-selector";
-/// Names that differ in so many letters are taken for one that was mistyped.
-const NEAR: usize = 2;
 
 /// Which NodePools a binding is for; by default all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

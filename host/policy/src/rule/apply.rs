@@ -16,9 +16,6 @@ use super::value::Value;
 use format::formatted;
 use texts::{changed, found, joined, split};
 
-/// What a list takes for each of its items.
-const ITEM_BYTES: usize = 32;
-
 /// Applies a function to operands whose types were settled before.
 pub(super) fn apply<'a>(
     function: Function,
