@@ -4,6 +4,8 @@
 //! Plain values; reading them is the host's. What a binding may say is in `policies/README.md`; Karpenter has no such
 //! thing.
 
+pub mod keys;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
