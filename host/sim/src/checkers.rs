@@ -21,9 +21,6 @@ const LEAK_GRACE: SignedDuration = SignedDuration::from_secs(150);
 /// How long an object that is being deleted may stay once nothing holds it any more.
 const END_GRACE: SignedDuration = SignedDuration::from_mins(10);
 
-/// The tag by which an instance names its NodeClaim.
-const CLAIM_TAG: &str = "karpenter.sh/nodeclaim";
-
 /// An invariant that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Violation {
@@ -154,7 +151,7 @@ fn double_launches(cluster: &SimulatedCluster) -> Vec<Violation> {
         .into_iter()
         .filter(|instance| instance.is_billed(now))
     {
-        if let Some(claim) = instance.tags.get(CLAIM_TAG) {
+        if let Some(claim) = instance.tags.get(labels::NODECLAIM_TAG) {
             by_claim.entry(claim.clone()).or_default().push(instance.id);
         }
     }
