@@ -28,7 +28,6 @@ use pod_block::pod_block;
 /// A node that may be disrupted.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// The node.
     pub node: Arc<StateNode>,
     /// Its NodePool.
     pub node_pool: Arc<NodePool>,

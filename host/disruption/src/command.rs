@@ -177,11 +177,8 @@ pub struct CommandCandidate {
     pub provider_id: String,
     /// NodePool.
     pub pool: String,
-    /// Instance type.
     pub instance_type: String,
-    /// Zone.
     pub zone: String,
-    /// Capacity type.
     pub capacity_type: String,
     /// What it costs.
     pub cost: Cost,

@@ -81,14 +81,12 @@ pub(crate) enum Unsound {
     CutOff,
     /// It would find no place.
     Stranded {
-        /// The pod.
         pod: PodKey,
         /// Why, in the solver's words.
         error: String,
     },
     /// It would go to a node that may never open.
     Uninitialized {
-        /// The pod.
         pod: PodKey,
         /// Name of the node.
         node: String,

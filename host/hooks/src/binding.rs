@@ -49,9 +49,7 @@ pub struct BindingSource {
     pub namespace: String,
     /// Name of the ConfigMap.
     pub name: String,
-    /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// Its annotations.
     pub annotations: BTreeMap<String, String>,
     /// Its text values.
     pub data: BTreeMap<String, String>,

@@ -33,12 +33,10 @@ pub enum Violation {
     DoubleLaunch {
         /// The claim's name.
         node_claim: String,
-        /// The instances.
         instances: Vec<String>,
     },
     /// I15: a NodeClaim went while its instance lived.
     AliveWithoutFinalizer {
-        /// The instance.
         instance: String,
         /// The node that was left.
         node: String,
@@ -51,15 +49,9 @@ pub enum Violation {
         detail: String,
     },
     /// I23: a node whose instance is gone.
-    NodeWithoutInstance {
-        /// The node.
-        node: String,
-    },
+    NodeWithoutInstance { node: String },
     /// A node holds pods beyond its allocatable.
-    Overcommitted {
-        /// The node.
-        node: String,
-    },
+    Overcommitted { node: String },
     /// I14: an object waits for its deletion when everything has settled, or for longer than it may take.
     StuckDeletion {
         /// Kind and name.

@@ -57,7 +57,6 @@ pub struct Cases(Vec<Case>);
 /// What became of one case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaseOutcome {
-    /// Its name.
     pub name: String,
     /// Where the answer differs from what was expected; none means that it passed.
     pub faults: Vec<String>,
