@@ -144,7 +144,7 @@ fn holds(
     removed: &[&Candidate],
     command: &Command,
 ) -> Result<Vec<String>, Rejection> {
-    let under = |purpose| {
+    let under = |purpose| -> Result<Vec<String>, Rejection> {
         let simulated = simulator.without(removed, purpose);
         let rejection = |it: Obstacle| Rejection::Scheduling(it.without_rule());
         simulated.sound().map_err(rejection)?;
