@@ -7,8 +7,7 @@ mod json;
 
 use std::ops::RangeInclusive;
 
-use crate::policy::{ConfigIssue, Policy};
-
+pub use crate::bindings::exports::mortise::policy::lifecycle::ConfigIssue;
 pub use json::Json;
 
 /// The configuration while it is read. Every getter names a key, so that keys nobody asked for can be
@@ -21,28 +20,24 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Configures a policy from JSON text (empty text: no settings). Gives the policy and warnings, or
-    /// the errors.
-    pub fn read<P: Policy>(config: &str) -> Result<(P, Vec<ConfigIssue>), Vec<ConfigIssue>> {
-        let mut settings = Self::parse(config)?;
-        let policy = P::configure(&mut settings);
+    /// Warnings of what nobody asked for, or the errors.
+    pub(crate) fn end(self) -> Result<Vec<ConfigIssue>, Vec<ConfigIssue>> {
         let Self {
             fields,
             known,
             errors,
-        } = settings;
+        } = self;
         if !errors.is_empty() {
             return Err(errors);
         }
-        let warnings = fields
-            .iter()
-            .filter(|(key, _)| !known.contains(&key.as_str()))
+        let unknown = { fields.iter() }.filter(|(key, _)| !known.contains(&key.as_str()));
+        Ok(unknown
             .map(|(key, _)| issue(key, unknown_key(&known)))
-            .collect();
-        Ok((policy, warnings))
+            .collect())
     }
 
-    fn parse(config: &str) -> Result<Self, Vec<ConfigIssue>> {
+    /// The settings of JSON text.
+    pub(crate) fn parse(config: &str) -> Result<Self, Vec<ConfigIssue>> {
         let fields = if config.trim().is_empty() {
             Vec::new()
         } else {
@@ -246,6 +241,7 @@ fn pointer(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Policy;
 
     #[derive(Debug)]
     struct Sample {

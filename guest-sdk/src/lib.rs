@@ -47,6 +47,7 @@ mod allocator;
 #[doc(hidden)]
 pub mod bindings;
 mod budgets;
+mod capacity_type;
 mod config;
 mod consolidation;
 mod export;
@@ -61,19 +62,19 @@ mod workloads;
 pub use budgets::{
     Activity, Allowance, Allowances, Allowed, BudgetPolicy, DeclaredBudget, Pool, Reason, Reasons,
 };
-pub use config::{Json, Settings, decimal, fixed};
+pub use capacity_type::CapacityType;
+pub use config::{ConfigIssue, Json, Settings, decimal, fixed};
 pub use consolidation::{
     ConsolidationCall, ConsolidationPolicy, ConsolidationPool, Decision, Move, MoveKind, Node,
     Nodes, PoolView, ProposedMove, Verdict, Verdicts,
 };
 pub use log::{Level, log};
 pub use policy::{
-    Civil, Column, ConfigIssue, Context, ExtraColumn, Field, NEVER, NO_SYM, Need, Policy,
-    PolicyError, Scalar,
+    Civil, Column, Context, ExtraColumn, Field, NEVER, NO_SYM, Need, Policy, PolicyError, Scalar,
 };
 pub use rank::{
-    CapacityType, Claim, Offering, Offerings, Operator, PodsSummary, RankCall, RankPolicy,
-    RankRound, Ranking, Rankings, Requirement, Stage,
+    Claim, Offering, Offerings, Operator, PodsSummary, RankCall, RankPolicy, RankRound, Ranking,
+    Rankings, Requirement, Stage,
 };
 pub use usage::{Usage, UsageRow, UsageView};
 pub use workloads::{Workload, Workloads, WorkloadsView};

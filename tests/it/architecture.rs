@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use tests::sources::rust_sources;
 use tests::workspace_root;
 
 /// The heading of the table of where to change what.
@@ -66,31 +67,12 @@ fn where_to_change_what_names_files_that_are_there() {
 fn prose_names_files_that_are_there() {
     let text = fs::read_to_string(workspace_root().join("ARCHITECTURE.md")).unwrap();
     let (prose, _) = text.split_once(TABLE).unwrap();
-    let sources = rust_files(&workspace_root());
+    let sources = rust_sources();
     let named: Vec<&str> = paths(prose).filter(|it| is_rust(it)).collect();
     assert!(named.len() > 15, "{named:?}");
-    let is_there = |path: &&&str| sources.iter().any(|it| it.ends_with(path));
+    let is_there = |path: &&&str| sources.iter().any(|(it, _)| it.ends_with(path));
     let dead: Vec<_> = named.iter().filter(|it| !is_there(it)).collect();
     assert!(dead.is_empty(), "{dead:?}");
-}
-
-fn rust_files(root: &Path) -> Vec<PathBuf> {
-    let mut open: Vec<PathBuf> = ["host", "guest-sdk", "policies", "tests"]
-        .iter()
-        .map(|it| root.join(it))
-        .collect();
-    let mut found = Vec::new();
-    while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            match path.is_dir() {
-                true if !path.ends_with("target") => open.push(path),
-                false if path.extension().is_some_and(|it| it == "rs") => found.push(path),
-                _ => {}
-            }
-        }
-    }
-    found
 }
 
 #[test]

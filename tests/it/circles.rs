@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use tests::workspace_root;
+use tests::sources::rust_sources;
 
 /// A module's names from the crate's root; the root has none.
 type Module = Vec<String>;
@@ -15,9 +14,8 @@ type Arrows = BTreeMap<Module, BTreeSet<Module>>;
 #[test]
 fn files_of_a_crate_import_each_other_in_no_loop() {
     let mut faults = String::new();
-    for source in source_folders() {
-        let arrows = arrows_of(&source);
-        for circle in circles(&arrows) {
+    for (source, files) in crates() {
+        for circle in circles(&arrows_between(files)) {
             let names: Vec<_> = circle.iter().map(|module| module.join("::")).collect();
             let _ = writeln!(faults, "{}: {}", source.display(), names.join(", "));
         }
@@ -59,41 +57,27 @@ fn module(name: &str) -> Module {
         .collect()
 }
 
-/// The `src` folders of the host's crates and the policies.
-fn source_folders() -> Vec<PathBuf> {
-    let root = workspace_root();
-    let mut folders = Vec::new();
-    for parent in ["host", "policies"] {
-        for entry in fs::read_dir(root.join(parent)).unwrap() {
-            folders.push(entry.unwrap().path().join("src"));
+/// The `src` folders of the host's crates, of the policies and of the SDK these stand on, with their files.
+fn crates() -> BTreeMap<PathBuf, BTreeMap<Module, String>> {
+    let mut crates = BTreeMap::<PathBuf, BTreeMap<Module, String>>::new();
+    for (path, text) in rust_sources() {
+        let depth = if path.starts_with("guest-sdk") { 2 } else { 3 };
+        let source: PathBuf = path.iter().take(depth).collect();
+        if source.ends_with("src") && !path.starts_with("tests") {
+            let module = module_of(path.strip_prefix(&source).unwrap());
+            crates.entry(source).or_default().insert(module, text);
         }
     }
-    folders.retain(|folder| folder.is_dir());
-    folders.sort();
-    folders
+    crates
 }
 
-fn arrows_of(source: &Path) -> Arrows {
-    let mut files = BTreeMap::new();
-    collect(source, &mut Vec::new(), &mut files);
-    arrows_between(files)
-}
-
-fn collect(folder: &Path, above: &mut Module, files: &mut BTreeMap<Module, String>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let mut name = above.clone();
-        if path.is_dir() {
-            name.push(stem.into_owned());
-            collect(&path, &mut name, files);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            if !["lib", "main", "mod"].contains(&stem.as_ref()) {
-                name.push(stem.into_owned());
-            }
-            files.insert(name, fs::read_to_string(&path).unwrap());
-        }
-    }
+/// The module that a file below `src` is.
+fn module_of(path: &Path) -> Module {
+    let path = path.with_extension("");
+    let names = path.iter().map(|it| it.to_string_lossy().into_owned());
+    let mut module: Module = names.collect();
+    module.pop_if(|it| ["lib", "main", "mod"].contains(&it.as_str()));
+    module
 }
 
 /// What is imported is looked for in the longest module of its path. A file is the face of the folder that bears its

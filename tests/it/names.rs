@@ -1,10 +1,12 @@
 //! A type's name means one thing in the whole host: whoever meets it in one crate knows it in every other.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use tests::sources::rust_sources;
 use tests::workspace_root;
 
 /// Names that several files may declare, each for itself: the stages of a controller, as STYLE.md has them. Who declares
@@ -61,23 +63,22 @@ mod tests {
 
 /// Type names with the files of the host that declare them, outside tests.
 fn declared() -> BTreeMap<String, BTreeSet<PathBuf>> {
-    let root = workspace_root();
-    let mut files = Vec::new();
-    for entry in fs::read_dir(root.join("host")).unwrap() {
-        collect(&entry.unwrap().path().join("src"), &mut files);
-    }
     let mut names = BTreeMap::<String, BTreeSet<PathBuf>>::new();
-    for file in files {
-        let text = fs::read_to_string(&file).unwrap();
-        let path = file.strip_prefix(&root).unwrap();
+    for (path, text) in rust_sources().into_iter().filter(|it| is_production(&it.0)) {
         for name in names_of(&text) {
-            names
-                .entry(name.to_owned())
-                .or_default()
-                .insert(path.to_owned());
+            let files = names.entry(name.to_owned()).or_default();
+            files.insert(path.clone());
         }
     }
     names
+}
+
+/// Whether a file is in the `src` of one of the host's crates, and of no tests.
+fn is_production(path: &Path) -> bool {
+    let is_tests = |it: &OsStr| it == "tests" || it == "tests.rs";
+    path.starts_with("host")
+        && path.iter().nth(2) == Some(OsStr::new("src"))
+        && !path.iter().any(is_tests)
 }
 
 /// The types that a file declares before its tests; those that an `impl` names are the trait's.
@@ -103,22 +104,4 @@ fn names_of(text: &str) -> impl Iterator<Item = &str> {
         let name = words.find(|it| !it.is_empty());
         name.filter(|_| declares)
     })
-}
-
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return;
-    };
-    for entry in entries {
-        let path = entry.unwrap().path();
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        if stem == "tests" {
-            continue;
-        }
-        if path.is_dir() {
-            collect(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
 }

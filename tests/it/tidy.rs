@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
+use tests::sources::rust_sources;
 use tests::workspace_root;
 
 const LINES_MAX: usize = 700;
@@ -23,9 +24,6 @@ const PURE: [&str; 8] = [
     "shadow",
     "disruption",
 ];
-
-/// Flat tables of facts may be long.
-const FLAT_TABLES: [&str; 3] = ["bindings.rs", "ladders.rs", "labels.rs"];
 
 #[test]
 fn arrows_between_crates_are_those_of_the_architecture() {
@@ -95,9 +93,8 @@ fn pure_crates_build_without_async_cloud_or_wasm() {
 fn files_are_of_readable_size() {
     let mut faults = String::new();
     for (path, source) in rust_sources() {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
         let lines = source.lines().count();
-        if lines > LINES_MAX && !FLAT_TABLES.contains(&name.as_ref()) {
+        if lines > LINES_MAX {
             let _ = writeln!(faults, "{}: {lines} lines", path.display());
         }
         for (number, line) in source.lines().enumerate() {
@@ -303,29 +300,4 @@ fn packages(metadata: &Value) -> impl Iterator<Item = &Value> {
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
-}
-
-/// Every Rust file of the project with its path below the root.
-fn rust_sources() -> Vec<(PathBuf, String)> {
-    let root = workspace_root();
-    let mut found = Vec::new();
-    for folder in ["host", "guest-sdk", "policies", "tests"] {
-        collect(&root, &root.join(folder), &mut found);
-    }
-    found.sort();
-    found
-}
-
-fn collect(root: &Path, folder: &Path, found: &mut Vec<(PathBuf, String)>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            if path.file_name().is_some_and(|name| name != "target") {
-                collect(root, &path, found);
-            }
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let source = fs::read_to_string(&path).unwrap();
-            found.push((path.strip_prefix(root).unwrap().to_owned(), source));
-        }
-    }
 }

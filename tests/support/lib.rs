@@ -3,6 +3,7 @@
 pub mod kubernetes;
 pub mod moto;
 pub mod served;
+pub mod sources;
 pub mod wire;
 
 use std::ffi::OsStr;

@@ -50,6 +50,7 @@ pub use delete_options::{DeleteOptions, Propagation};
 pub use direct::ApiServer;
 pub use eviction::EvictionOptions;
 pub use listener::{kubeconfig, serve};
+pub use names::SUFFIX_LETTERS;
 pub use object_key::NamespacedName;
 pub use patch::Patch;
 pub use request_info::RequestInfo;

@@ -7,7 +7,7 @@ pub(super) struct NameGenerator {
 }
 
 /// The letters Kubernetes draws suffixes from: no vowels, no look-alikes.
-const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+pub const SUFFIX_LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 impl NameGenerator {
     pub(super) fn new(seed: u64) -> Self {
@@ -44,7 +44,7 @@ impl NameGenerator {
         let mut suffix = String::with_capacity(5);
         for _ in 0..5 {
             let at = usize::try_from(bits % 27).unwrap_or_default();
-            suffix.push(char::from(LETTERS[at]));
+            suffix.push(char::from(SUFFIX_LETTERS[at]));
             bits /= 27;
         }
         suffix

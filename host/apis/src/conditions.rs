@@ -154,11 +154,6 @@ pub fn is_false(conditions: &[Condition], condition_type: &str) -> bool {
     has_status(conditions, condition_type, Status::False)
 }
 
-/// Whether the condition is there and Unknown.
-pub fn is_unknown(conditions: &[Condition], condition_type: &str) -> bool {
-    has_status(conditions, condition_type, Status::Unknown)
-}
-
 fn has_status(conditions: &[Condition], condition_type: &str, status: Status) -> bool {
     get(conditions, condition_type).is_some_and(|condition| condition.status == status.as_str())
 }

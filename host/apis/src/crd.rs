@@ -74,11 +74,6 @@ pub fn yaml(crd: &CustomResourceDefinition) -> Result<String, CrdError> {
     ))
 }
 
-/// All definitions as one stream of YAML documents.
-pub fn all_yaml() -> Result<String, CrdError> {
-    all().iter().map(yaml).collect()
-}
-
 /// Makes the derived schema structural and adds the rules.
 fn finish(
     mut crd: CustomResourceDefinition,

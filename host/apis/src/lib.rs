@@ -19,6 +19,7 @@ pub mod fnv;
 pub mod hash;
 pub mod labels;
 pub mod manifest;
+pub mod names;
 #[cfg(feature = "objects")]
 pub mod nodeclaim;
 #[cfg(feature = "objects")]

@@ -50,16 +50,6 @@ impl ParsedQuantity {
         saturate(div_away_from_zero(self.nanos, NANOS_PER_MILLI))
     }
 
-    /// In whole units, rounded away from zero.
-    pub fn units(self) -> i64 {
-        saturate(div_away_from_zero(self.nanos, NANOS_PER_UNIT))
-    }
-
-    /// The form it was written in.
-    pub const fn format(self) -> Format {
-        self.format
-    }
-
     /// Whether it is less than nothing.
     pub const fn is_negative(self) -> bool {
         self.nanos < 0

@@ -29,16 +29,6 @@ schema::words! {
     }
 }
 
-impl Operator {
-    /// Whether the operator compares with a bound.
-    pub const fn is_bound(self) -> bool {
-        match self {
-            Self::Gt | Self::Lt | Self::Gte | Self::Lte => true,
-            Self::In | Self::NotIn | Self::Exists | Self::DoesNotExist => false,
-        }
-    }
-}
-
 /// A requirement on a node label, and how many of its values must stay open until launch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

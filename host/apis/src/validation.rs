@@ -103,16 +103,6 @@ pub fn node_overlay(overlay: &NodeOverlay) -> Vec<Invalid> {
     report.0
 }
 
-/// Every fault of one requirement of a NodePool, NodeClaim or pod, its key normalised first.
-pub fn requirement(
-    field: &str,
-    requirement: &NodeSelectorRequirementWithMinValues,
-) -> Vec<Invalid> {
-    let mut report = FieldFaults(Vec::new());
-    check_requirement(field, requirement, &mut report);
-    report.0
-}
-
 /// Why a user may not set the label, if so.
 pub fn restriction(key: &str) -> Option<FieldFault> {
     if !labels::is_restricted(key) {

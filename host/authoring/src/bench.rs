@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
+use policy::binding_keys::POLICY_LABEL;
 use policy::{BUILTINS, BindingState, CallFailure, Limits, Measured, PolicyHost, PolicyKind};
 
 use super::arguments::BenchArguments;
@@ -75,7 +76,7 @@ fn bound(host: &PolicyHost, argument: &str, arguments: &BenchArguments) -> anyho
         micros(loaded)
     ));
     say(HEAD);
-    let label = source.labels.get(target::LABEL_KIND).map(String::as_str);
+    let label = source.labels.get(POLICY_LABEL).map(String::as_str);
     for kind in PolicyKind::ALL {
         if label == Some(kind.as_str()) || label == Some("full") {
             let key = source.key();

@@ -7,6 +7,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, bail};
 use policy::PolicyKind;
+use policy::binding_keys::POLICY_LABEL;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
@@ -207,7 +208,7 @@ fn world(folder: &Path) -> anyhow::Result<&'static str> {
     let labels = manifests
         .documents
         .first()
-        .map(|document| document.object["metadata"]["labels"][target::LABEL_KIND].clone());
+        .map(|document| document.object["metadata"]["labels"][POLICY_LABEL].clone());
     let label = labels.as_ref().and_then(serde_json::Value::as_str);
     Ok(match label {
         Some(label) if label == PolicyKind::Rank.as_str() => "rank-policy",

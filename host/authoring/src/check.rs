@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
+use policy::binding_keys::{AUTHORITY_ANNOTATION, POLICY_LABEL};
 use policy::{BindingSource, BindingState, Conformance, Inspection, PolicyHost, Setting};
 use serde_json::{Value, json};
 
@@ -63,11 +64,7 @@ fn check(host: &PolicyHost, source: &BindingSource, rounds: u32) -> CheckedPolic
     let status = host.apply(source);
     let mut checked = CheckedPolicy {
         name: source.name.clone(),
-        kind: source
-            .labels
-            .get(target::LABEL_KIND)
-            .cloned()
-            .unwrap_or_default(),
+        kind: source.labels.get(POLICY_LABEL).cloned().unwrap_or_default(),
         digest: status.digest.clone(),
         size: component.map(|bytes| Size {
             bytes: bytes.len(),
@@ -129,7 +126,7 @@ fn age_of_folder(argument: &str) -> Option<String> {
 
 /// What the policy says of itself, and what it needs beside the binding.
 fn message(source: &BindingSource, says: &str) -> String {
-    let authority = source.annotations.get("mortise.dev/authority");
+    let authority = source.annotations.get(AUTHORITY_ANNOTATION);
     if authority.is_some_and(|it| it.trim() == "replace") {
         return format!("{says}; a controller binds it with --allow-policy-authority-replace only");
     }

@@ -7,6 +7,11 @@ use std::fs;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use policy::binding_keys::{
+    AUTHORITY_ANNOTATION, CONFIG_FROM_KEY, CONFIG_KEY, MODE_ANNOTATION,
+    NODE_POOL_SELECTOR_ANNOTATION, NODE_POOLS_ANNOTATION, ON_FAILURE_ANNOTATION, ORDER_ANNOTATION,
+    PARTS_ANNOTATION, POLICY_LABEL, SHA256_KEY,
+};
 use policy::{BindingSource, BindingState, OtherConfigMap, PolicyHost};
 use sha2::{Digest, Sha256};
 
@@ -64,7 +69,7 @@ fn change(source: &mut BindingSource, arguments: &PackArguments) -> anyhow::Resu
     } = arguments;
     if let Some(kind) = kind {
         let kind = policy::PolicyKind::from(*kind).as_str().to_owned();
-        source.labels.insert(target::LABEL_KIND.to_owned(), kind);
+        source.labels.insert(POLICY_LABEL.to_owned(), kind);
     }
     if let Some(name) = name {
         source.name.clone_from(name);
@@ -74,36 +79,34 @@ fn change(source: &mut BindingSource, arguments: &PackArguments) -> anyhow::Resu
     }
     let order = order.map(|order| order.to_string());
     for (key, value) in [
-        ("mode", mode),
-        ("nodepools", nodepools),
-        ("nodepool-selector", nodepool_selector),
-        ("order", &order),
-        ("on-failure", on_failure),
-        ("authority", authority),
+        (MODE_ANNOTATION, mode),
+        (NODE_POOLS_ANNOTATION, nodepools),
+        (NODE_POOL_SELECTOR_ANNOTATION, nodepool_selector),
+        (ORDER_ANNOTATION, &order),
+        (ON_FAILURE_ANNOTATION, on_failure),
+        (AUTHORITY_ANNOTATION, authority),
     ] {
         if let Some(value) = value {
-            source
-                .annotations
-                .insert(format!("mortise.dev/{key}"), value.clone());
+            source.annotations.insert(key.to_owned(), value.clone());
         }
     }
     if let Some(file) = config {
         let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
-        source.data.insert("config".to_owned(), text);
-        source.data.remove("config-from");
+        source.data.insert(CONFIG_KEY.to_owned(), text);
+        source.data.remove(CONFIG_FROM_KEY);
     }
     if let Some(from) = config_from {
         source
             .data
-            .insert("config-from".to_owned(), from.to_owned());
-        source.data.remove("config");
+            .insert(CONFIG_FROM_KEY.to_owned(), from.to_owned());
+        source.data.remove(CONFIG_KEY);
     }
     Ok(())
 }
 
 /// Compresses the component; gives the parts that do not fit in.
 fn pack(source: &mut BindingSource) -> anyhow::Result<Vec<BindingSource>> {
-    let is_split = source.annotations.contains_key(target::ANNOTATION_PARTS);
+    let is_split = source.annotations.contains_key(PARTS_ANNOTATION);
     if source.binary_data.is_empty() && !is_split {
         return Ok(Vec::new());
     }
@@ -116,9 +119,9 @@ fn pack(source: &mut BindingSource) -> anyhow::Result<Vec<BindingSource>> {
     for byte in Sha256::digest(&component) {
         write!(digits, "{byte:02x}")?;
     }
-    source.annotations.remove(target::ANNOTATION_PARTS);
+    source.annotations.remove(PARTS_ANNOTATION);
     source.binary_data.clear();
-    source.data.insert("sha256".to_owned(), digits.clone());
+    source.data.insert(SHA256_KEY.to_owned(), digits.clone());
     let texts = source.data.iter().map(|(key, text)| key.len() + text.len());
     if packed.len() + texts.sum::<usize>() <= CONFIG_MAP_BYTES_MAX {
         source.binary_data.insert(KEY.to_owned(), packed);
@@ -139,7 +142,7 @@ fn pack(source: &mut BindingSource) -> anyhow::Result<Vec<BindingSource>> {
     let names: Vec<&str> = parts.iter().map(|it| it.name.as_str()).collect();
     source
         .annotations
-        .insert(target::ANNOTATION_PARTS.to_owned(), names.join(","));
+        .insert(PARTS_ANNOTATION.to_owned(), names.join(","));
     for part in &parts {
         let other = OtherConfigMap {
             data: BTreeMap::new(),
@@ -158,7 +161,7 @@ fn part_of(name: &str) -> BTreeMap<String, String> {
 }
 
 fn refuse_what_a_cluster_would(host: &PolicyHost, source: &BindingSource) -> anyhow::Result<()> {
-    let from = source.data.get("config-from").map(|it| it.trim());
+    let from = source.data.get(CONFIG_FROM_KEY).map(|it| it.trim());
     let elsewhere = from
         .map(|it| it.split('/').next().unwrap_or_default())
         .filter(|name| !source.others.contains_key(*name));

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
+use policy::binding_keys::MODE_ANNOTATION;
 use policy::{
     AllowedNodes, BindingState, JudgedMove, LaidOut, LaidOutResult, ObjectKey, OrderedNode,
     PolicyHost, PolicyKind, RankedClaim, RecordedLine, RecordedQuestion,
@@ -65,7 +66,7 @@ pub(super) fn run(
     let host = unhurried_host()?;
     let mut source = target::source(&host, &arguments.policy, arguments.kind.map(Into::into))?;
     // Whatever share of the cluster it is for: all of it is asked.
-    source.annotations.remove("mortise.dev/mode");
+    source.annotations.remove(MODE_ANNOTATION);
     let status = host.apply(&source);
     if status.state != BindingState::Ready {
         bail!(

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use policy::BindingSource;
+use policy::binding_keys::{POLICY_LABEL, STATUS_ANNOTATION};
 use serde_json::{Value, json};
 
 use super::{exit_code, program, say};
@@ -12,10 +13,7 @@ use crate::Output;
 use crate::cluster::{ClusterAccess, StatusArguments};
 use crate::config_map::of_config_map;
 use crate::manifests::Manifests;
-use crate::target::LABEL_KIND;
 
-/// Written by the controller.
-const STATUS_ANNOTATION: &str = "mortise.dev/status";
 const KUBECTL: &str = "kubectl get configmaps -A -l mortise.dev/policy -o json";
 /// What the controller has not looked at yet.
 const UNSEEN: &str = "Unseen";
@@ -55,7 +53,7 @@ fn of_files(arguments: &StatusArguments) -> anyhow::Result<Vec<BindingSource>> {
     let config_maps = config_maps.filter(|it| it.object["kind"] == "ConfigMap");
     let mut sources: Vec<BindingSource> =
         config_maps.map(of_config_map).collect::<Result<_, _>>()?;
-    sources.retain(|it| it.labels.contains_key(LABEL_KIND));
+    sources.retain(|it| it.labels.contains_key(POLICY_LABEL));
     Ok(sources)
 }
 
@@ -90,7 +88,7 @@ fn row(source: &BindingSource) -> Value {
     json!({
         "namespace": source.namespace,
         "name": source.name,
-        "kind": source.labels.get(LABEL_KIND),
+        "kind": source.labels.get(POLICY_LABEL),
         "mode": in_charge("mode", "mode", json!("enforce")),
         "order": in_charge("order", "order", json!(0)),
         "onFailure": in_charge("onFailure", "on-failure", json!("default")),

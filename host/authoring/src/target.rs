@@ -5,15 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use policy::binding_keys::{BUILTIN_KEY, PARTS_ANNOTATION, POLICY_LABEL};
 use policy::{BUILTINS, BindingSource, OtherConfigMap, PolicyHost, PolicyKind};
 
 use super::program;
 use crate::config_map::of_config_map;
 use crate::manifests::Manifests;
 
-pub(super) const LABEL_KIND: &str = "mortise.dev/policy";
-/// Names the ConfigMaps with the chunks of a component.
-pub(super) const ANNOTATION_PARTS: &str = "mortise.dev/parts";
 /// Manifest of a folder.
 pub(super) const MANIFEST: &str = "policy.yaml";
 /// Component of a folder.
@@ -94,7 +92,7 @@ fn of_builtin(name: &str, kind: Option<PolicyKind>) -> anyhow::Result<BindingSou
         );
     };
     let mut source = named(name, kind.unwrap_or(builtin.kind).as_str());
-    source.data.insert("builtin".to_owned(), name.to_owned());
+    source.data.insert(BUILTIN_KEY.to_owned(), name.to_owned());
     Ok(source)
 }
 
@@ -102,7 +100,7 @@ fn named(name: &str, label: &str) -> BindingSource {
     BindingSource {
         namespace: crate::SYSTEM_NAMESPACE.to_owned(),
         name: name.to_owned(),
-        labels: [(LABEL_KIND.to_owned(), label.to_owned())].into(),
+        labels: [(POLICY_LABEL.to_owned(), label.to_owned())].into(),
         ..BindingSource::default()
     }
 }
@@ -127,7 +125,7 @@ fn of_component(
             .map_or("rank", |found| label_of(&found.kinds));
         source
             .labels
-            .insert(LABEL_KIND.to_owned(), label.to_owned());
+            .insert(POLICY_LABEL.to_owned(), label.to_owned());
     }
     Ok(source)
 }
@@ -165,7 +163,7 @@ fn of_manifests(path: &Path) -> anyhow::Result<Vec<BindingSource>> {
     if all.is_empty() {
         bail!("{} holds no ConfigMap", path.display());
     }
-    let is_labelled = all.iter().any(|it| it.labels.contains_key(LABEL_KIND));
+    let is_labelled = all.iter().any(|it| it.labels.contains_key(POLICY_LABEL));
     // Without a label there is no telling them apart; what is missing is said when they are bound.
     let sources = if is_labelled { policies_of(&all) } else { all };
     let sources = sources.into_iter();
@@ -176,7 +174,7 @@ fn of_manifests(path: &Path) -> anyhow::Result<Vec<BindingSource>> {
 
 /// The policies among ConfigMaps, each with those of the others that it names.
 pub fn policies_of(all: &[BindingSource]) -> Vec<BindingSource> {
-    let is_policy = |it: &&BindingSource| it.labels.contains_key(LABEL_KIND);
+    let is_policy = |it: &&BindingSource| it.labels.contains_key(POLICY_LABEL);
     let mut policies: Vec<BindingSource> = all.iter().filter(is_policy).cloned().collect();
     for policy in &mut policies {
         let names = policy::references(policy);
@@ -200,7 +198,7 @@ fn with_component_beside(mut source: BindingSource, path: &Path) -> anyhow::Resu
         .iter()
         .any(|key| source.data.contains_key(*key))
         || !source.binary_data.is_empty()
-        || source.annotations.contains_key(ANNOTATION_PARTS);
+        || source.annotations.contains_key(PARTS_ANNOTATION);
     let component = path.with_file_name(COMPONENT);
     if !names_one {
         if !component.exists() {

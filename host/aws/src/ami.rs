@@ -37,17 +37,17 @@ const SSM_CUSTOM_TTL: SignedDuration = SignedDuration::from_mins(5);
 
 /// An image and the types it is for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ResolvedAmi {
+pub(crate) struct ResolvedAmi {
     /// Such as `ami-0123`.
-    pub id: String,
+    pub(crate) id: String,
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// Whether its maker advises against it.
-    pub is_deprecated: bool,
+    pub(crate) is_deprecated: bool,
     /// As EC2 writes it; the texts sort like the times.
-    pub creation_date: String,
+    pub(crate) creation_date: String,
     /// What an instance type must be.
-    pub requirements: Requirements,
+    pub(crate) requirements: Requirements,
 }
 
 /// Images to ask EC2 for.
@@ -62,7 +62,7 @@ struct DescribeImageQuery {
 }
 
 /// Finds images.
-pub struct AmiProvider {
+pub(crate) struct AmiProvider {
     ec2: Arc<dyn Ec2Api>,
     ssm: Arc<dyn SsmApi>,
     parameters: TtlCache<String, String>,
@@ -73,7 +73,7 @@ pub struct AmiProvider {
 
 impl AmiProvider {
     /// Believes a listing for `refresh_interval`.
-    pub fn new(
+    pub(crate) fn new(
         ec2: Arc<dyn Ec2Api>,
         ssm: Arc<dyn SsmApi>,
         refresh_interval: SignedDuration,
@@ -88,7 +88,7 @@ impl AmiProvider {
     }
 
     /// The images a class selects, the newest first.
-    pub async fn list(
+    pub(crate) async fn list(
         &self,
         node_class: &Ec2NodeClass,
         options: &AwsOptions,

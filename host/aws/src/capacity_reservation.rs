@@ -40,7 +40,7 @@ struct Slots {
 }
 
 /// Finds reservations and counts their slots.
-pub struct CapacityReservationProvider {
+pub(crate) struct CapacityReservationProvider {
     ec2: Arc<dyn Ec2Api>,
     cache: TtlCache<String, Vec<CapacityReservation>>,
     slots: Mutex<Slots>,
@@ -48,7 +48,7 @@ pub struct CapacityReservationProvider {
 
 impl CapacityReservationProvider {
     /// With no reservation known.
-    pub fn new(ec2: Arc<dyn Ec2Api>) -> Self {
+    pub(crate) fn new(ec2: Arc<dyn Ec2Api>) -> Self {
         Self {
             ec2,
             cache: TtlCache::new(DEFAULT_TTL),
@@ -57,7 +57,7 @@ impl CapacityReservationProvider {
     }
 
     /// The active reservations a class selects, by id.
-    pub async fn list(
+    pub(crate) async fn list(
         &self,
         node_class: &Ec2NodeClass,
         now: Timestamp,

@@ -28,7 +28,7 @@ const PROTECTED: SignedDuration = SignedDuration::from_hours(1);
 const PROFILE_TTL: SignedDuration = SignedDuration::from_mins(15);
 
 /// Makes, finds and deletes instance profiles.
-pub struct InstanceProfileProvider {
+pub(crate) struct InstanceProfileProvider {
     iam: Arc<dyn IamApi>,
     /// Role of a profile (empty if none) by profile name.
     profiles: TtlCache<String, String>,
@@ -39,7 +39,7 @@ pub struct InstanceProfileProvider {
 
 impl InstanceProfileProvider {
     /// With empty caches.
-    pub fn new(iam: Arc<dyn IamApi>) -> Self {
+    pub(crate) fn new(iam: Arc<dyn IamApi>) -> Self {
         Self {
             iam,
             profiles: TtlCache::new(PROFILE_TTL),
@@ -49,7 +49,7 @@ impl InstanceProfileProvider {
     }
 
     /// Name of the profile that instances of the class get.
-    pub async fn resolve(
+    pub(crate) async fn resolve(
         &self,
         node_class: &Ec2NodeClass,
         options: &AwsOptions,
@@ -102,7 +102,7 @@ impl InstanceProfileProvider {
     }
 
     /// Deletes every profile made for the class.
-    pub async fn release(
+    pub(crate) async fn release(
         &self,
         node_class: &Ec2NodeClass,
         options: &AwsOptions,
@@ -114,7 +114,7 @@ impl InstanceProfileProvider {
     }
 
     /// Deletes every profile made for the cluster that is neither in use nor was lately.
-    pub async fn release_unused(
+    pub(crate) async fn release_unused(
         &self,
         in_use: &BTreeSet<String>,
         options: &AwsOptions,

@@ -4,15 +4,19 @@
 //! objects are handed in, and the time of day comes from the injected clock. Answers to the provider packages
 //! of Karpenter's AWS repository.
 
+mod ami;
 mod ami_family;
 mod batcher;
 mod cache;
+mod capacity_reservation;
 mod cluster;
 mod drift;
 mod error;
 #[cfg(test)]
 mod fake;
 mod hash;
+mod instance_profile;
+mod instance_status;
 mod interruption;
 mod interruption_history;
 mod kubelet;
@@ -23,28 +27,24 @@ mod offering;
 mod options;
 mod pages;
 mod permissions;
+mod pricing;
 mod provider;
 mod repair;
+mod security_group;
 mod seed;
+mod subnet;
 mod tags;
 #[cfg(test)]
 mod tests;
+mod unavailable_offerings;
 
 pub mod account;
-pub mod ami;
-pub mod capacity_reservation;
 pub mod instance;
-pub mod instance_profile;
-mod instance_status;
 pub mod instance_type;
 pub mod launch_template;
 pub mod placement_group;
-pub mod pricing;
 pub mod sdk;
 pub mod seam;
-pub mod security_group;
-pub mod subnet;
-pub mod unavailable_offerings;
 
 pub use cluster::{DescribedCluster, describe_cluster};
 pub use interruption::SqsInterruptionQueue;

@@ -289,7 +289,7 @@ fn currency(region: &str) -> &'static str {
 }
 
 /// Region whose Pricing endpoint answers for `region`; the service runs in few of them.
-pub fn pricing_endpoint_region(region: &str) -> &'static str {
+pub(crate) fn pricing_endpoint_region(region: &str) -> &'static str {
     match region.split('-').next().unwrap_or_default() {
         "ap" => "ap-south-1",
         "cn" => "cn-northwest-1",

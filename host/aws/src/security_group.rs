@@ -21,14 +21,14 @@ use crate::tags::{filter, tag_filters};
 const PAGE: i32 = 500;
 
 /// Finds security groups.
-pub struct SecurityGroupProvider {
+pub(crate) struct SecurityGroupProvider {
     ec2: Arc<dyn Ec2Api>,
     cache: TtlCache<String, Vec<SecurityGroup>>,
 }
 
 impl SecurityGroupProvider {
     /// With an empty cache.
-    pub fn new(ec2: Arc<dyn Ec2Api>) -> Self {
+    pub(crate) fn new(ec2: Arc<dyn Ec2Api>) -> Self {
         Self {
             ec2,
             cache: TtlCache::new(DEFAULT_TTL),
@@ -36,7 +36,7 @@ impl SecurityGroupProvider {
     }
 
     /// The groups a class selects, by id.
-    pub async fn list(
+    pub(crate) async fn list(
         &self,
         node_class: &Ec2NodeClass,
         now: Timestamp,

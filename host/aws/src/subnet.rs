@@ -23,15 +23,15 @@ const PAGE: i32 = 500;
 
 /// What EC2 tells of a subnet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SubnetInfo {
+pub(crate) struct SubnetInfo {
     /// Such as `subnet-0a1b`.
-    pub id: String,
+    pub(crate) id: String,
     /// Zone name.
-    pub zone: String,
+    pub(crate) zone: String,
     /// Zone id.
-    pub zone_id: Option<String>,
+    pub(crate) zone_id: Option<String>,
     /// Free addresses when asked.
-    pub free_addresses: i64,
+    pub(crate) free_addresses: i64,
 }
 
 #[derive(Debug, Default)]
@@ -71,7 +71,7 @@ impl ZonalSubnets {
 }
 
 /// Finds subnets and keeps count of their addresses.
-pub struct SubnetProvider {
+pub(crate) struct SubnetProvider {
     ec2: Arc<dyn Ec2Api>,
     cache: TtlCache<String, Arc<[SubnetInfo]>>,
     addresses: Mutex<Addresses>,
@@ -79,7 +79,7 @@ pub struct SubnetProvider {
 
 impl SubnetProvider {
     /// Believes a listing for `refresh_interval`.
-    pub fn new(ec2: Arc<dyn Ec2Api>, refresh_interval: SignedDuration) -> Self {
+    pub(crate) fn new(ec2: Arc<dyn Ec2Api>, refresh_interval: SignedDuration) -> Self {
         Self {
             ec2,
             cache: TtlCache::new(refresh_interval),
@@ -88,7 +88,7 @@ impl SubnetProvider {
     }
 
     /// The subnets a class selects, the emptiest first.
-    pub async fn list(
+    pub(crate) async fn list(
         &self,
         node_class: &Ec2NodeClass,
         now: Timestamp,

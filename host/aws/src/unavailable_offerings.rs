@@ -29,11 +29,11 @@ struct UnavailableKey {
 
 /// What has been refused of one offering within the window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct IceHistory {
+pub(crate) struct IceHistory {
     /// How often.
-    pub count: u32,
+    pub(crate) count: u32,
     /// Seconds since the latest, in whole minutes so that a cache of it stays fresh for one.
-    pub age_seconds: Option<u32>,
+    pub(crate) age_seconds: Option<u32>,
 }
 
 /// What a cached list depends on.

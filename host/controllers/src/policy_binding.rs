@@ -33,12 +33,10 @@ use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::runtime::{Action, Reconciler};
 use crate::shell::sync::lock;
 
+pub use hooks::binding::keys::POLICY_LABEL;
 pub(crate) use objects::{PolicyFact, PolicyObjects};
 pub use source::source_of;
 pub use status::STATUS_ANNOTATION;
-
-/// Label of a binding; its value is the kind of policy.
-pub const POLICY_LABEL: &str = "mortise.dev/policy";
 
 /// How long a deleted policy goes on deciding: whoever replaces a ConfigMap deletes it for a moment.
 const GRACE: SignedDuration = SignedDuration::from_secs(60);

@@ -15,7 +15,7 @@ use crate::command::Cost;
 use crate::simulation::SimulationInput;
 
 /// Effective cost an hour of a node, by what it is.
-pub type EffectiveCosts = BTreeMap<UsageKey, f64>;
+pub(crate) type EffectiveCosts = BTreeMap<UsageKey, f64>;
 
 /// What candidates cost.
 pub(crate) struct Costs {

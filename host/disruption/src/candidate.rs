@@ -19,6 +19,7 @@ use state::pod::PodLife;
 use state::{Snapshot, StateNode};
 
 use crate::method::DisruptionClass;
+use crate::saturated::saturated;
 use list_price::price_of;
 pub use list_price::{TypesByPool, list_price};
 pub use pod_block::PodBlock;
@@ -27,7 +28,6 @@ use pod_block::pod_block;
 /// A node that may be disrupted.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// The node.
     pub node: Arc<StateNode>,
     /// Its NodePool.
     pub node_pool: Arc<NodePool>,
@@ -231,7 +231,7 @@ impl Candidate {
         let evictions: f64 = bound.pods().map(|pod| pod.eviction_cost()).sum();
         let mut blocks = bound.pods().filter_map(|pod| pod_block(snapshot, pod, now));
         let pod_block = blocks.next();
-        let blocked_pods = u32::from(pod_block.is_some()) + count(blocks.count());
+        let blocked_pods = u32::from(pod_block.is_some()) + saturated(blocks.count());
         Some(Self {
             node_pool: Arc::clone(snapshot.node_pool(pool)?),
             instance_type,
@@ -242,7 +242,7 @@ impl Candidate {
             blocked_pods,
             pod_block,
             requests: bound.requests().clone(),
-            pods: count(bound.len()),
+            pods: saturated(bound.len()),
             node: Arc::clone(node),
         })
     }
@@ -326,8 +326,4 @@ pub(crate) fn lifetime_remaining(node: &StateNode, now: Timestamp) -> f64 {
         }
         (Some(_) | None, _) => 1.0,
     }
-}
-
-fn count(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
 }

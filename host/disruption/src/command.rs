@@ -9,6 +9,7 @@ use scheduling::solution::NewClaim;
 use crate::candidate::Candidate;
 use crate::hooks::Verdict;
 use crate::method::Method;
+use crate::saturated::saturated;
 
 /// How the nodes of a command go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -176,11 +177,8 @@ pub struct CommandCandidate {
     pub provider_id: String,
     /// NodePool.
     pub pool: String,
-    /// Instance type.
     pub instance_type: String,
-    /// Zone.
     pub zone: String,
-    /// Capacity type.
     pub capacity_type: String,
     /// What it costs.
     pub cost: Cost,
@@ -250,7 +248,7 @@ impl CommandCandidate {
             zone: it.zone().to_owned(),
             capacity_type: it.capacity_type().to_owned(),
             cost,
-            pods: u32::try_from(it.reschedulable.len()).unwrap_or(u32::MAX),
+            pods: saturated(it.reschedulable.len()),
         }
     }
 }

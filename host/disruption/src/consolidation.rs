@@ -55,7 +55,12 @@ pub(crate) fn candidates<'s>(
     let ordered = scan.ordered(&eligible);
     let kept = match method {
         Method::SingleNodeConsolidation => scan.each_within(&ordered, method),
-        _ => scan.within(&ordered, method),
+        Method::MultiNodeConsolidation
+        | Method::Repair
+        | Method::Emptiness
+        | Method::StaticDrift
+        | Method::Drift
+        | Method::Expiry => scan.within(&ordered, method),
     };
     let tried = self::claims(&kept);
     if known.is_some_and(|it| tried.is_subset(&it.tried)) {

@@ -8,6 +8,8 @@ use scheduling::Interrupt;
 use state::ledger::NodeOutcome;
 
 use crate::budgets;
+use crate::decision::Decision;
+use crate::input::{DisruptionInput, PolicyHooks};
 use crate::method::Method;
 use crate::repair::{self, Repaired};
 use crate::scan::Scan;
@@ -15,10 +17,6 @@ use crate::scene::Scene;
 use crate::{
     drift, emptiness, expiry, multi_node_consolidation, single_node_consolidation, static_drift,
 };
-
-pub use crate::decision::Decision;
-pub use crate::input::{DisruptionInput, PolicyHooks};
-pub use crate::memory::{Memory, NothingFound};
 
 impl Decision {
     /// What repair found of a node stands, whatever other methods said of it.

@@ -11,6 +11,7 @@ use crate::candidate::Blocked;
 use crate::command::Command;
 use crate::memory::Memory;
 use crate::method::Method;
+use crate::saturated::saturated;
 use crate::scored::ScoredMove;
 
 /// How long an idle loop waits.
@@ -51,7 +52,7 @@ impl Decision {
             decision_id: self.decision_id.clone(),
             nodes: self.outcomes.clone(),
             policies: self.uses.clone(),
-            commands: u32::try_from(self.commands.len()).unwrap_or(u32::MAX),
+            commands: saturated(self.commands.len()),
             interrupted: self.is_interrupted,
         }
     }

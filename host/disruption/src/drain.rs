@@ -50,7 +50,6 @@ pub struct PodRef {
 /// A pod that has to go to meet the deadline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForcedDelete {
-    /// The pod.
     pub pod: PodRef,
     /// What is left for it, at least one second.
     pub grace_period_seconds: i64,

@@ -12,7 +12,7 @@ use crate::scan::Scan;
 const METHOD: Method = Method::Drift;
 
 /// Whether a candidate is for this method.
-pub(crate) fn is_eligible(candidate: &Candidate) -> bool {
+fn is_eligible(candidate: &Candidate) -> bool {
     candidate.drifted_at().is_some() && !candidate.node_pool.is_static()
 }
 

@@ -9,6 +9,7 @@ use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
 use crate::command::{Approved, Command, Cost, Execution, Proposal};
+use crate::consolidation::eligibility::eligibility_when_empty;
 use crate::method::Method;
 use crate::obstacle::Obstacle;
 use crate::scan::Scan;
@@ -20,20 +21,7 @@ pub(crate) fn eligibility(candidate: &Candidate) -> Result<bool, Obstacle> {
     if !candidate.is_empty() {
         return Ok(false);
     }
-    let disruption = &candidate.node_pool.spec.disruption;
-    if candidate.node_pool.is_static() {
-        return Err(Obstacle::new(OutcomeId::NodeStaticPool, ""));
-    }
-    if disruption.consolidate_after.is_never() {
-        return Err(Obstacle::new(OutcomeId::NodeConsolidationNever, ""));
-    }
-    if !candidate.is_consolidatable() {
-        return Err(Obstacle::new(
-            OutcomeId::NodeNotConsolidatable,
-            disruption.consolidate_after.raw(),
-        ));
-    }
-    Ok(true)
+    eligibility_when_empty(candidate).map(|()| true)
 }
 
 /// All empty nodes within the budgets, in one command.

@@ -216,12 +216,14 @@ fn placements(
         interrupt: &never,
     };
     let simulator = Simulator::new(&world, &tables);
-    let purpose = match (command.method, command.replacements.len()) {
-        (Method::Repair | Method::StaticDrift | Method::Drift | Method::Expiry, _) => {
-            Purpose::Renewal
+    let purpose = match command.method {
+        Method::Repair | Method::StaticDrift | Method::Drift | Method::Expiry => Purpose::Renewal,
+        Method::Emptiness | Method::MultiNodeConsolidation | Method::SingleNodeConsolidation => {
+            match command.replacements.len() {
+                0 | 1 => Purpose::Consolidation,
+                _ => Purpose::Repacking,
+            }
         }
-        (_, 0 | 1) => Purpose::Consolidation,
-        (_, _) => Purpose::Repacking,
     };
     let simulated = simulator.without(removed, purpose);
     let taken = simulated.placements.into_iter();

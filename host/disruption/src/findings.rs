@@ -94,11 +94,12 @@ pub(crate) fn blocked_outcome(blocked: &Blocked) -> NodeOutcome {
 }
 
 /// What is told as `DisruptionBlocked` of a drifted node that could go but for what should come in its place: its pods
-/// find none, or its pool of replicas may have no node more.
+/// find none or one on a node that is not open, or its pool of replicas may have no node more.
 pub(crate) fn blocked_drift(candidate: &Candidate, obstacle: &Obstacle) -> Option<Blocked> {
     let is_reported = matches!(
         obstacle.outcome,
         OutcomeId::NodePodsDoNotFit
+            | OutcomeId::NodeUninitializedDestination
             | OutcomeId::NodeStaticAtLimit
             | OutcomeId::NodeReservationsFull
     );

@@ -27,6 +27,15 @@ pub enum Method {
     SingleNodeConsolidation,
 }
 
+/// A method whose commands wait and are checked again before they start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ValidatedMethod {
+    /// Nodes that hold nothing worth moving.
+    Emptiness,
+    /// Of several nodes or of one.
+    Consolidation,
+}
+
 /// Whether pods that block disruption exclude their node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DisruptionClass {
@@ -64,13 +73,11 @@ impl Method {
 
     /// The budget it draws on.
     pub fn budget_reason(self) -> BudgetReason {
-        match self {
-            Self::Repair => BudgetReason::Unhealthy,
-            Self::Emptiness => BudgetReason::Empty,
-            Self::StaticDrift | Self::Drift | Self::Expiry => BudgetReason::Drifted,
-            Self::MultiNodeConsolidation | Self::SingleNodeConsolidation => {
-                BudgetReason::Underutilized
-            }
+        match self.reason() {
+            DisruptionReason::Unhealthy => BudgetReason::Unhealthy,
+            DisruptionReason::Empty => BudgetReason::Empty,
+            DisruptionReason::Drifted => BudgetReason::Drifted,
+            DisruptionReason::Underutilized => BudgetReason::Underutilized,
         }
     }
 
@@ -120,9 +127,17 @@ impl Method {
 
     /// Whether its commands wait and are checked again before they start.
     pub fn needs_validation(self) -> bool {
+        self.validated().is_some()
+    }
+
+    /// How its commands are checked again; none where they start at once.
+    pub(crate) fn validated(self) -> Option<ValidatedMethod> {
         match self {
-            Self::Emptiness | Self::MultiNodeConsolidation | Self::SingleNodeConsolidation => true,
-            Self::Repair | Self::StaticDrift | Self::Drift | Self::Expiry => false,
+            Self::Emptiness => Some(ValidatedMethod::Emptiness),
+            Self::MultiNodeConsolidation | Self::SingleNodeConsolidation => {
+                Some(ValidatedMethod::Consolidation)
+            }
+            Self::Repair | Self::StaticDrift | Self::Drift | Self::Expiry => None,
         }
     }
 }

@@ -18,4 +18,13 @@ impl Obstacle {
             reason: reason.into(),
         }
     }
+
+    /// The reason for those who are not told the rule beside it.
+    pub(crate) fn without_rule(&self) -> String {
+        let reason = &self.reason;
+        if self.outcome == OutcomeId::NodeUninitializedDestination {
+            return format!("{reason}, which is not initialized");
+        }
+        reason.clone()
+    }
 }

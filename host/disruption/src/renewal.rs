@@ -150,21 +150,8 @@ fn placed(
     candidate: &Candidate,
     purpose: Purpose,
 ) -> Result<Simulated, Obstacle> {
-    let mut simulated = simulator.without(&[candidate], purpose);
-    if simulated.is_interrupted {
-        return Err(Obstacle::new(
-            OutcomeId::NodeNotReached,
-            "the simulation was cut off",
-        ));
-    }
-    let lost = simulated.stranded.take();
-    if let Some((pod, error)) = lost.or_else(|| simulated.uninitialized.take()) {
-        return Err(Obstacle::new(
-            OutcomeId::NodePodsDoNotFit,
-            format!("pod {pod}: {error}"),
-        ));
-    }
-    Ok(simulated)
+    let simulated = simulator.without(&[candidate], purpose);
+    simulated.sound().map(|()| simulated)
 }
 
 /// The reservation whose slot a node holds.

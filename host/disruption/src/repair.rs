@@ -22,6 +22,7 @@ use crate::input::DisruptionInput;
 use crate::method::{DisruptionClass, Method};
 use crate::obstacle::Obstacle;
 use crate::renewal::{self, Renewal};
+use crate::saturated::saturated;
 use crate::scene::Scene;
 use crate::simulation::Purpose;
 use crate::static_drift::{self, NodeCounts};
@@ -55,7 +56,7 @@ struct RepairCandidate {
 pub(crate) fn look(scene: &Scene<'_>, policies: &RepairPolicies) -> Repaired {
     let mut repaired = Repaired::default();
     let mut candidates = candidates(&scene.input, policies, &mut repaired);
-    repaired.eligible = u32::try_from(candidates.len()).unwrap_or(u32::MAX);
+    repaired.eligible = saturated(candidates.len());
     candidates.sort_by(|a, b| {
         let (one, other) = (&a.candidate, &b.candidate);
         let by_urgency = b.diagnosis.score.total_cmp(&a.diagnosis.score);
@@ -162,7 +163,7 @@ impl Repaired {
             pool: node.node_pool().unwrap_or_default().to_owned(),
             outcome: obstacle.outcome,
             about: about.to_owned(),
-            message: Some(obstacle.reason.clone()),
+            message: Some(obstacle.without_rule()),
         });
         self.findings.insert(name, obstacle);
     }

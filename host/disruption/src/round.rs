@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use apis::labels;
+use hooks::CapacityType;
 use jiff::Timestamp;
 use scheduling::ranking::{Symbols, WorkloadContext, accelerators, push_workloads};
 
@@ -17,6 +17,7 @@ use crate::hooks::{
 };
 use crate::input::DisruptionInput;
 use crate::method::Method;
+use crate::saturated::saturated;
 
 /// What the table is made of.
 pub(crate) struct Given<'v> {
@@ -38,9 +39,9 @@ impl Given<'_> {
 
 /// What is worked out once for all calls of a loop.
 #[derive(Debug, Clone)]
-pub struct PolicyRound {
+pub(crate) struct PolicyRound {
     /// The table; one row a candidate, in their order.
-    pub table: ConsolidationRound,
+    pub(crate) table: ConsolidationRound,
     symbols: Symbols,
 }
 
@@ -106,7 +107,7 @@ impl PolicyRound {
     /// A proposal as policies see it.
     pub(crate) fn describe(&self, proposal: &Proposal<'_>, given: &Given<'_>) -> Move {
         let (removed, snapshot) = (&proposal.candidates, given.input.snapshot);
-        let rows = removed.iter().map(|it| small(given.row(it)));
+        let rows = removed.iter().map(|it| saturated(given.row(it)));
         let pods = || removed.iter().flat_map(|it| &it.reschedulable);
         let best = proposal.replacements.first().map(|it| &it.best);
         Move {
@@ -116,17 +117,18 @@ impl PolicyRound {
             cost_after: proposal.after.price_per_hour,
             effective_before: proposal.before.effective_per_hour,
             effective_after: proposal.after.effective_per_hour,
-            pods_moved: small(pods().count()),
-            singletons_moved: small(pods().filter(|pod| snapshot.replicas(pod) <= 1).count()),
+            pods_moved: saturated(pods().count()),
+            singletons_moved: saturated(pods().filter(|pod| snapshot.replicas(pod) <= 1).count()),
             max_priority: pods()
                 .map(|pod| pod.shape.priority)
                 .max()
                 .unwrap_or_default(),
-            new_nodes: small(proposal.replacements.len()),
+            new_nodes: saturated(proposal.replacements.len()),
             replacement_type: self.symbol(best.map(|it| it.instance_type.as_str())),
             replacement_zone: self.symbol(best.map(|it| it.zone.as_str())),
-            replacement_capacity_type: best
-                .map_or(NO_CAPACITY_TYPE, |it| capacity_type_code(&it.capacity_type)),
+            replacement_capacity_type: best.map_or(NO_CAPACITY_TYPE, |it| {
+                CapacityType::parse(&it.capacity_type).code()
+            }),
             labels: self.common_labels(removed),
         }
     }
@@ -171,14 +173,6 @@ fn kind(proposal: &Proposal<'_>) -> MoveKind {
     }
 }
 
-fn capacity_type_code(capacity_type: &str) -> u8 {
-    match capacity_type {
-        labels::CAPACITY_TYPE_SPOT => 1,
-        labels::CAPACITY_TYPE_RESERVED => 2,
-        _ => 0,
-    }
-}
-
 /// A candidate and what it costs.
 struct PricedCandidate<'s> {
     candidate: &'s Candidate,
@@ -197,7 +191,7 @@ fn push_row(
     let age = created.map_or(0, |at| now.duration_since(at).as_secs());
     let left = claim
         .and_then(|it| it.expire_after)
-        .map_or(NEVER_SECONDS, |life| seconds(life.as_seconds() - age));
+        .map_or(NEVER_SECONDS, |life| saturated(life.as_seconds() - age));
     let allocatable = candidate.node.allocatable();
     nodes.name.push(symbols.intern(candidate.name()));
     nodes.nodepool.push(symbols.intern(candidate.pool()));
@@ -207,7 +201,7 @@ fn push_row(
     nodes.zone.push(symbols.intern(candidate.zone()));
     nodes
         .capacity_type
-        .push(capacity_type_code(candidate.capacity_type()));
+        .push(CapacityType::parse(candidate.capacity_type()).code());
     nodes.price.push(cost.price_per_hour);
     nodes.effective_price.push(cost.effective_per_hour);
     let policy = candidate.node_pool.spec.disruption.consolidation_policy;
@@ -218,25 +212,25 @@ fn push_row(
     nodes
         .last_pod_event
         .push(pods_since.map_or(NEVER_SECONDS, |at| {
-            seconds(now.duration_since(at).as_secs())
+            saturated(now.duration_since(at).as_secs())
         }));
     let drift_reason = claim.map_or("", |it| it.drift_reason.as_str());
     nodes.drift_reason.push(symbols.intern(drift_reason));
-    nodes.age.push(seconds(age));
+    nodes.age.push(saturated(age));
     nodes.time_to_expiry.push(left);
     nodes.pods.push(candidate.pods);
     nodes.blocked_pods.push(candidate.blocked_pods);
     nodes.disruption_cost.push(candidate.reschedule_cost);
-    nodes.cpu_milli.push(seconds(allocatable.cpu_millis()));
+    nodes.cpu_milli.push(saturated(allocatable.cpu_millis()));
     nodes
         .cpu_requested_milli
-        .push(seconds(candidate.requests.cpu_millis()));
+        .push(saturated(candidate.requests.cpu_millis()));
     nodes
         .memory_mib
-        .push(seconds(allocatable.memory_bytes() >> 20));
+        .push(saturated(allocatable.memory_bytes() >> 20));
     nodes
         .memory_requested_mib
-        .push(seconds(candidate.requests.memory_bytes() >> 20));
+        .push(saturated(candidate.requests.memory_bytes() >> 20));
     nodes.gpus.push(accelerators(&allocatable));
     nodes.gpus_requested.push(accelerators(&candidate.requests));
 }
@@ -281,12 +275,4 @@ fn pool_views(given: &Given<'_>, costs: &Costs, symbols: &mut Symbols) -> Vec<Po
         view.disruption_cost += disruption;
     }
     views.into_values().collect()
-}
-
-fn seconds(number: i64) -> u32 {
-    u32::try_from(number.max(0)).unwrap_or(u32::MAX)
-}
-
-fn small(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -16,6 +16,7 @@ use crate::memory::Memory;
 use crate::method::Method;
 use crate::obstacle::Obstacle;
 use crate::preferred::Deferred;
+use crate::saturated::saturated;
 use crate::scene::Scene;
 use crate::scored::{self, ScoredMove};
 
@@ -75,8 +76,7 @@ impl<'s, 'a> Scan<'s, 'a> {
 
     /// So many nodes are eligible for the method.
     pub(crate) fn count(&mut self, method: Method, eligible: usize) {
-        let eligible = u32::try_from(eligible).unwrap_or(u32::MAX);
-        self.eligible.insert(method, eligible);
+        self.eligible.insert(method, saturated(eligible));
     }
 
     /// Leaves out nodes with a pod that blocks the method.

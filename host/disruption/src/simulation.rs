@@ -10,16 +10,18 @@ use jiff::Timestamp;
 use scheduling::pod::{Pod, PodKey};
 use scheduling::problem::{Options, Packing, Problem, ReservedMode};
 use scheduling::ranking::{PolicyUse, RankHook};
-use scheduling::solution::NewClaim;
+use scheduling::solution::{NewClaim, Solution};
 use scheduling::{Interrupt, Prepared, TableCache, solve_without};
 use state::Snapshot;
+use state::ledger::OutcomeId;
 use state::pod::PodLife;
 use state::provisioning::{self, PoolTypes};
 
 use crate::candidate::Candidate;
+use crate::obstacle::Obstacle;
 
 /// Runs simulations against one snapshot.
-pub struct Simulator<'a> {
+pub(crate) struct Simulator<'a> {
     snapshot: &'a Snapshot,
     base: Problem,
     /// The ranking policy's one answer of the loop, and what else all simulations share.
@@ -34,22 +36,22 @@ pub struct Simulator<'a> {
 
 /// What is simulated.
 #[derive(Clone, Copy)]
-pub struct SimulationInput<'a> {
+pub(crate) struct SimulationInput<'a> {
     /// The cluster.
-    pub snapshot: &'a Snapshot,
+    pub(crate) snapshot: &'a Snapshot,
     /// Pools that may open nodes.
-    pub pools: &'a [PoolTypes],
+    pub(crate) pools: &'a [PoolTypes],
     /// Options of simulations.
-    pub options: &'a Options,
+    pub(crate) options: &'a Options,
     /// Values offerings.
-    pub rank: &'a dyn RankHook,
+    pub(crate) rank: &'a dyn RankHook,
     /// Cuts simulations off.
-    pub interrupt: &'a Interrupt,
+    pub(crate) interrupt: &'a Interrupt,
 }
 
 /// What a simulation is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub(crate) enum Purpose {
     /// The nodes must go; what comes is bought as for pending pods.
     Renewal,
     /// As before, and no pod is left out for being held: the node goes whatever holds its pods.
@@ -63,29 +65,63 @@ pub enum Purpose {
 
 /// Outcome of one simulation.
 #[derive(Debug, Clone, Default)]
-pub struct Simulated {
+pub(crate) struct Simulated {
     /// Claims that would be opened.
-    pub claims: Vec<NewClaim>,
+    pub(crate) claims: Vec<NewClaim>,
     /// Existing nodes that would take pods over, with the pods.
-    pub placements: Vec<(String, Vec<PodKey>)>,
-    /// The first pod that would lose its place, with the reason.
-    pub stranded: Option<(PodKey, String)>,
-    /// The first pod that would go to a node which is not initialized.
-    pub uninitialized: Option<(PodKey, String)>,
-    /// The solve was cut off; the rest means nothing.
-    pub is_interrupted: bool,
+    pub(crate) placements: Vec<(String, Vec<PodKey>)>,
+    /// The first pod that would not be sound; `None` when all would.
+    pub(crate) unsound: Option<Unsound>,
+}
+
+/// What the removal would do to a pod that has its place today.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Unsound {
+    /// Nobody knows: the solve was cut off, and the rest of the answer means nothing.
+    CutOff,
+    /// It would find no place.
+    Stranded {
+        pod: PodKey,
+        /// Why, in the solver's words.
+        error: String,
+    },
+    /// It would go to a node that may never open.
+    Uninitialized {
+        pod: PodKey,
+        /// Name of the node.
+        node: String,
+    },
 }
 
 impl Simulated {
+    /// Every pod that has a place today must have one afterwards, on a node that takes pods.
+    pub(crate) fn sound(&self) -> Result<(), Obstacle> {
+        let (outcome, reason) = match &self.unsound {
+            None => return Ok(()),
+            Some(Unsound::CutOff) => (
+                OutcomeId::NodeNotReached,
+                "the simulation was cut off".to_owned(),
+            ),
+            Some(Unsound::Stranded { pod, error }) => {
+                (OutcomeId::NodePodsDoNotFit, format!("pod {pod}: {error}"))
+            }
+            Some(Unsound::Uninitialized { pod, node }) => (
+                OutcomeId::NodeUninitializedDestination,
+                format!("pod {pod} would go to {node}"),
+            ),
+        };
+        Err(Obstacle::new(outcome, reason))
+    }
+
     /// Existing nodes that would take pods over.
-    pub fn destinations(&self) -> Vec<String> {
+    pub(crate) fn destinations(&self) -> Vec<String> {
         self.placements.iter().map(|it| it.0.clone()).collect()
     }
 }
 
 impl<'a> Simulator<'a> {
     /// Works out what all simulations share.
-    pub fn new(world: &SimulationInput<'a>, tables: &TableCache) -> Self {
+    pub(crate) fn new(world: &SimulationInput<'a>, tables: &TableCache) -> Self {
         let options = world.options.clone();
         let options = match options.reserved {
             ReservedMode::Off => options,
@@ -99,7 +135,7 @@ impl<'a> Simulator<'a> {
 
     /// As [`Self::new`], as if the reservation had one more slot, and as provisioning treats reservations: what
     /// the node would leave is all its pods may count on.
-    pub fn with_slot(world: &SimulationInput<'a>, reservation_id: &str) -> Self {
+    pub(crate) fn with_slot(world: &SimulationInput<'a>, reservation_id: &str) -> Self {
         let pools: Vec<PoolTypes> = { world.pools.iter() }
             .map(|it| it.with_slot(reservation_id))
             .collect();
@@ -149,52 +185,57 @@ impl<'a> Simulator<'a> {
     }
 
     /// The pools with what they may buy.
-    pub fn prepared(&self) -> &Prepared {
+    pub(crate) fn prepared(&self) -> &Prepared {
         &self.prepared
     }
 
     /// The ranking policies asked.
-    pub fn uses(&self) -> &[PolicyUse] {
+    pub(crate) fn uses(&self) -> &[PolicyUse] {
         self.prepared.uses()
     }
 
     /// The cluster without the removed nodes.
-    pub fn without(&self, removed: &[&Candidate], purpose: Purpose) -> Simulated {
+    pub(crate) fn without(&self, removed: &[&Candidate], purpose: Purpose) -> Simulated {
         let problem = self.problem(removed, purpose);
         let removed_names: Vec<&str> = removed.iter().map(|it| it.node.name()).collect();
         let solution = solve_without(&problem, &self.prepared, &removed_names, self.interrupt);
-        let is_excused = |key: &PodKey| self.pending.contains(key);
-        let stranded = solution
-            .pod_errors
-            .iter()
-            .find(|(key, _)| !is_excused(key))
-            .map(|(key, error)| (key.clone(), error.to_string()));
-        let uninitialized = solution
-            .existing
-            .iter()
-            .filter(|(name, _)| {
-                self.snapshot
-                    .node(name)
-                    .is_some_and(|node| node.is_managed() && !node.is_initialized())
-            })
-            .find_map(|(name, pods)| {
-                let pod = pods
-                    .iter()
-                    .find(|key| !is_excused(key) && !self.moving.contains(*key))?;
-                Some((pod.clone(), name.clone()))
-            });
         Simulated {
+            unsound: self.unsound(&solution),
             claims: solution.claims,
             placements: solution.existing,
-            stranded,
-            uninitialized,
-            is_interrupted: solution.is_interrupted,
         }
+    }
+
+    fn unsound(&self, solution: &Solution) -> Option<Unsound> {
+        if solution.is_interrupted {
+            return Some(Unsound::CutOff);
+        }
+        let is_excused = |key: &PodKey| self.pending.contains(key);
+        let mut errors = solution.pod_errors.iter();
+        if let Some((pod, error)) = errors.find(|(key, _)| !is_excused(key)) {
+            return Some(Unsound::Stranded {
+                pod: pod.clone(),
+                error: error.to_string(),
+            });
+        }
+        let is_closed = |name: &str| {
+            let node = self.snapshot.node(name);
+            node.is_some_and(|it| it.is_managed() && !it.is_initialized())
+        };
+        let closed = solution.existing.iter().filter(|it| is_closed(&it.0));
+        closed.into_iter().find_map(|(node, pods)| {
+            let mut pods = pods.iter();
+            let pod = pods.find(|key| !is_excused(key) && !self.moving.contains(*key))?;
+            Some(Unsound::Uninitialized {
+                pod: pod.clone(),
+                node: node.clone(),
+            })
+        })
     }
 
     /// The cluster without each of the nodes in turn, on as many threads as the options allow. The answers are in the
     /// order of the nodes, whatever thread was first.
-    pub fn without_each(&self, removed: &[&Candidate], purpose: Purpose) -> Vec<Simulated> {
+    pub(crate) fn without_each(&self, removed: &[&Candidate], purpose: Purpose) -> Vec<Simulated> {
         let all = |part: &[&Candidate]| -> Vec<Simulated> {
             let each = part.iter();
             each.map(|it| self.without(&[*it], purpose)).collect()

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use apis::NodePool;
+use apis::conditions::Conditioned as _;
 use apis::labels;
 use apis::resources::Resources;
 use scheduling::instance_type::InstanceType;
@@ -25,7 +26,7 @@ const METHOD: Method = Method::StaticDrift;
 const NODES_AT_ONCE: usize = 100;
 
 /// Whether a candidate is for this method.
-pub(crate) fn is_eligible(candidate: &Candidate) -> bool {
+fn is_eligible(candidate: &Candidate) -> bool {
     candidate.drifted_at().is_some() && candidate.node_pool.is_static()
 }
 
@@ -135,10 +136,6 @@ impl NodeCounts {
                 active += 1;
             }
         }
-        let ready = pool
-            .status
-            .as_ref()
-            .and_then(|it| apis::conditions::get(&it.conditions, "Ready"));
         Self {
             replicas: replicas(pool),
             active,
@@ -146,8 +143,7 @@ impl NodeCounts {
             deleting,
             headroom: node_limit(pool).saturating_sub(active + pending + deleting),
             is_headroom_taken: false,
-            is_refilled: pool.metadata.deletion_timestamp.is_none()
-                && ready.is_some_and(|it| it.status == "True"),
+            is_refilled: pool.metadata.deletion_timestamp.is_none() && pool.is_ready(),
         }
     }
 

@@ -3,6 +3,8 @@
 //! No budget holds here and nothing is simulated: the user said how many there are to be. Answers to Karpenter's
 //! `pkg/controllers/static/deprovisioning`.
 
+use std::cmp::Ordering;
+
 use apis::labels;
 use jiff::Timestamp;
 use state::Snapshot;
@@ -11,7 +13,7 @@ use state::pod::PodLife;
 use crate::candidate::lifetime_remaining;
 
 /// How much it would hurt to lose a node, least first.
-#[derive(Debug, PartialEq, PartialOrd)]
+#[derive(Debug)]
 struct Pain {
     /// It has an instance.
     is_launched: bool,
@@ -22,16 +24,21 @@ struct Pain {
     disruption_cost: f64,
 }
 
+impl Pain {
+    fn compare(&self, other: &Self) -> Ordering {
+        let yes_or_no = |it: &Self| (it.is_launched, it.is_used, it.is_protected);
+        let by_cost = || self.disruption_cost.total_cmp(&other.disruption_cost);
+        yes_or_no(self).cmp(&yes_or_no(other)).then_with(by_cost)
+    }
+}
+
 /// So many of the claims as are to go, those first that hurt least.
 pub fn pick(snapshot: &Snapshot, claims: &[String], count: usize, now: Timestamp) -> Vec<String> {
     let mut all: Vec<(Pain, &String)> = claims
         .iter()
         .map(|claim| (pain(snapshot, claim, now), claim))
         .collect();
-    all.sort_by(|a, b| {
-        let by_pain = a.0.partial_cmp(&b.0).unwrap_or(std::cmp::Ordering::Equal);
-        by_pain.then_with(|| a.1.cmp(b.1))
-    });
+    all.sort_by(|a, b| a.0.compare(&b.0).then_with(|| a.1.cmp(b.1)));
     let picked = all.into_iter().take(count);
     picked.map(|(_, claim)| claim.clone()).collect()
 }

@@ -17,7 +17,8 @@ use crate::consolidation::eligibility::eligibility;
 use crate::emptiness;
 use crate::history::History;
 use crate::input::{DisruptionInput, PolicyHooks};
-use crate::method::Method;
+use crate::method::ValidatedMethod;
+use crate::obstacle::Obstacle;
 use crate::scene::Scene;
 use crate::simulation::{Purpose, Simulator};
 
@@ -115,11 +116,11 @@ fn check(
     mut command: Command,
     dropped: &mut Vec<(CommandCandidate, Rejection)>,
 ) -> Result<Command, Rejection> {
-    if !command.method.needs_validation() {
+    let Some(method) = command.method.validated() else {
         return Ok(command);
-    }
+    };
     let scene = Scene::new(input, hooks, interrupt, &input.memory.targets);
-    let kept = survivors(&scene, &command, dropped)?;
+    let kept = survivors(&scene, &command, method, dropped)?;
     if !dropped.is_empty() {
         let claims: BTreeSet<&str> = kept.iter().map(|it| it.claim()).collect();
         command
@@ -127,18 +128,13 @@ fn check(
             .retain(|it| claims.contains(it.claim.as_str()));
         command.before = command.candidates.iter().map(|it| it.cost).sum();
     }
-    match command.method {
-        Method::Emptiness => Ok(command),
-        Method::MultiNodeConsolidation
-        | Method::SingleNodeConsolidation
-        | Method::Repair
-        | Method::StaticDrift
-        | Method::Drift
-        | Method::Expiry => {
+    match method {
+        ValidatedMethod::Emptiness => {}
+        ValidatedMethod::Consolidation => {
             command.destinations = holds(scene.simulator(), &kept, &command)?;
-            Ok(command)
         }
     }
+    Ok(command)
 }
 
 /// Where the pods would go now, if the command still holds. One new node may have been found either way, as the
@@ -148,13 +144,12 @@ fn holds(
     removed: &[&Candidate],
     command: &Command,
 ) -> Result<Vec<String>, Rejection> {
-    let under = |purpose| {
+    let under = |purpose| -> Result<Vec<String>, Rejection> {
         let simulated = simulator.without(removed, purpose);
-        let destinations = simulated.destinations();
-        if let Some((pod, error)) = simulated.stranded.or(simulated.uninitialized) {
-            return Err(Rejection::Scheduling(format!("pod {pod}: {error}")));
-        }
-        same_replacement(&command.replacements, &simulated.claims).map(|()| destinations)
+        let rejection = |it: Obstacle| Rejection::Scheduling(it.without_rule());
+        simulated.sound().map_err(rejection)?;
+        same_replacement(&command.replacements, &simulated.claims)?;
+        Ok(simulated.destinations())
     };
     match command.replacements.len() {
         0 => under(Purpose::Consolidation),
@@ -167,24 +162,26 @@ fn holds(
 fn survivors<'s>(
     scene: &'s Scene<'_>,
     command: &Command,
+    method: ValidatedMethod,
     dropped: &mut Vec<(CommandCandidate, Rejection)>,
 ) -> Result<Vec<&'s Candidate>, Rejection> {
-    let (method, goes_on) = (command.method, goes_on_without_some(command));
+    let (class, reason) = (command.method.class(), command.method.budget_reason());
+    let goes_on = goes_on_without_some(method, command);
     let mut budgets = scene.budgets.clone();
     let mut kept = Vec::new();
     for wanted in &command.candidates {
         let mut candidates = scene.candidates.iter();
         let candidate = candidates.find(|it| it.claim() == wanted.claim);
         let rejection = match candidate {
-            Some(it) if is_still_eligible(it, method, scene) => {
-                if budgets.take(&wanted.pool, method.budget_reason()) {
+            Some(it) if it.block(class).is_none() && is_still_eligible(it, method, scene) => {
+                if budgets.take(&wanted.pool, reason) {
                     kept.push(it);
                     continue;
                 }
                 Rejection::Budget(format!(
                     "{}: {}",
                     wanted.node,
-                    budgets.why(&wanted.pool, method.budget_reason())
+                    budgets.why(&wanted.pool, reason)
                 ))
             }
             Some(_) => Rejection::Churn(format!("{} is no longer eligible", wanted.node)),
@@ -212,31 +209,21 @@ fn survivors<'s>(
 
 /// Whether what is left of a command without some of its nodes is worth as much a node: where nothing comes in their
 /// place, a node that stays takes nothing from the others.
-fn goes_on_without_some(command: &Command) -> bool {
-    match command.method {
-        Method::Emptiness => true,
-        Method::MultiNodeConsolidation | Method::SingleNodeConsolidation => {
-            command.replacements.is_empty()
-        }
-        Method::Repair | Method::StaticDrift | Method::Drift | Method::Expiry => false,
+fn goes_on_without_some(method: ValidatedMethod, command: &Command) -> bool {
+    match method {
+        ValidatedMethod::Emptiness => true,
+        ValidatedMethod::Consolidation => command.replacements.is_empty(),
     }
 }
 
-fn is_still_eligible(candidate: &Candidate, method: Method, scene: &Scene<'_>) -> bool {
-    candidate.block(method.class()).is_none()
-        && match method {
-            Method::Emptiness => {
-                emptiness::eligibility(candidate) == Ok(true)
-                    && !scene.buffer_nodes().contains(candidate.name())
-            }
-            Method::Repair => true,
-            Method::StaticDrift => crate::static_drift::is_eligible(candidate),
-            Method::Drift => crate::drift::is_eligible(candidate),
-            Method::Expiry => candidate.expires_at().is_some(),
-            Method::MultiNodeConsolidation | Method::SingleNodeConsolidation => {
-                !candidate.is_empty() && eligibility(candidate).is_ok()
-            }
+fn is_still_eligible(candidate: &Candidate, method: ValidatedMethod, scene: &Scene<'_>) -> bool {
+    match method {
+        ValidatedMethod::Emptiness => {
+            emptiness::eligibility(candidate) == Ok(true)
+                && !scene.buffer_nodes().contains(candidate.name())
         }
+        ValidatedMethod::Consolidation => !candidate.is_empty() && eligibility(candidate).is_ok(),
+    }
 }
 
 /// A delete still needs nothing; replacements are still as many, each one that may become all that was decided.

@@ -4,6 +4,8 @@
 //! Plain values; reading them is the host's. What a binding may say is in `policies/README.md`; Karpenter has no such
 //! thing.
 
+pub mod keys;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -47,9 +49,7 @@ pub struct BindingSource {
     pub namespace: String,
     /// Name of the ConfigMap.
     pub name: String,
-    /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// Its annotations.
     pub annotations: BTreeMap<String, String>,
     /// Its text values.
     pub data: BTreeMap<String, String>,

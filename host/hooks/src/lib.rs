@@ -6,5 +6,8 @@
 //! Kubernetes or how a policy is run.
 
 pub mod binding;
+mod capacity_type;
 pub mod disruption;
 pub mod ranking;
+
+pub use capacity_type::CapacityType;

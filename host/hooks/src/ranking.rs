@@ -79,9 +79,7 @@ pub struct ClaimView {
     pub stage: RankStage,
     /// Rows that may be bought; empty means all.
     pub candidates: Vec<u32>,
-    /// Requirements.
     pub requirements: Vec<ClaimRequirement>,
-    /// The pods.
     pub pods: PodsSummary,
     /// Labels of the template, as pairs of symbols.
     pub labels: Vec<(u32, u32)>,
@@ -115,7 +113,6 @@ pub enum ClaimOperator {
 pub struct ClaimRequirement {
     /// Symbol of the key.
     pub key: u32,
-    /// Operator.
     pub operator: ClaimOperator,
     /// Symbols of the values.
     pub values: Vec<u32>,

@@ -199,7 +199,7 @@ fn cluster_name(arguments: &ControllerArguments, is_simulated: bool) -> anyhow::
     let given = &arguments.options.cloud.aws.cluster_name;
     match (given.is_empty(), is_simulated) {
         (false, _) => Ok(given.clone()),
-        (true, true) => Ok("mortise-demo".to_owned()),
+        (true, true) => Ok(sim::ec2::DEMO_NAME.to_owned()),
         (true, false) => bail!(
             "--cluster-name (or CLUSTER_NAME) is not set; instances are told apart by it, so it is required on AWS"
         ),

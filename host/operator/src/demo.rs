@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use aws::SqsInterruptionQueue;
 use controllers::Settings;
-use sim::ec2::{Ec2Config, SimulatedQueue};
+use sim::ec2::{DEMO_NAME, Ec2Config, SimulatedQueue};
 use sim::{SimulatedWorld, Time, WorldConfig};
 
 use crate::cli::{DemoArguments, Output, Speed, Until};
@@ -41,8 +41,6 @@ use rotation::Rotation;
 use stages::{DemoRun, Stages};
 use summary::Summary;
 
-/// Name of the simulated cluster; `${CLUSTER_NAME}` in manifests stands for it.
-const CLUSTER_NAME: &str = "mortise-demo";
 /// Where the demo's policies are bound.
 pub(crate) use authoring::SYSTEM_NAMESPACE;
 
@@ -112,7 +110,7 @@ async fn demonstrate(arguments: &DemoArguments, plan: &DemoPlan) -> anyhow::Resu
         kubernetes_minor: arguments.kubernetes_version,
         pods_per_second: arguments.pods_per_second,
         ec2: Ec2Config {
-            cluster_name: CLUSTER_NAME.to_owned(),
+            cluster_name: DEMO_NAME.to_owned(),
             ..Ec2Config::default()
         },
     });
@@ -164,7 +162,7 @@ async fn demonstrate(arguments: &DemoArguments, plan: &DemoPlan) -> anyhow::Resu
 
 /// Manifests of an option; anything wrong with them is told before the world begins.
 fn read(option: &str, file: &PathBuf) -> anyhow::Result<Manifests> {
-    let manifests = Manifests::read(std::slice::from_ref(file), &variables(CLUSTER_NAME));
+    let manifests = Manifests::read(std::slice::from_ref(file), &variables(DEMO_NAME));
     match manifests.faults.first() {
         Some(fault) => bail!("{option}: {fault}"),
         None => Ok(manifests),
@@ -217,7 +215,7 @@ async fn serve(
 
 /// Applies the demo's capacity and the workloads asked for; answers what could not be applied.
 async fn prepare(arguments: &DemoArguments, client: &kube::Client) -> anyhow::Result<Vec<String>> {
-    let variables = variables(CLUSTER_NAME);
+    let variables = variables(DEMO_NAME);
     let mut given = Manifests::read(&arguments.files, &variables);
     if let Some(pods) = arguments.pods {
         given.push_objects("--pods", generated::deployments(pods, arguments.seed));
@@ -259,9 +257,9 @@ fn start_controller(
     client: kube::Client,
 ) -> anyhow::Result<Stack> {
     let (ec2, clock) = (world.ec2(), world.clock());
-    let queue = SimulatedQueue::new(CLUSTER_NAME, ec2, clock);
-    let provider = crate::stack::simulated_provider(ec2, CLUSTER_NAME, Arc::new(clock));
-    let notices = SqsInterruptionQueue::new(Arc::new(queue), CLUSTER_NAME, Arc::clone(&provider));
+    let queue = SimulatedQueue::new(DEMO_NAME, ec2, clock);
+    let provider = crate::stack::simulated_provider(ec2, DEMO_NAME, Arc::new(clock));
+    let notices = SqsInterruptionQueue::new(Arc::new(queue), DEMO_NAME, Arc::clone(&provider));
     let stack = Stack::new(StackConfig {
         client,
         provider,
@@ -286,7 +284,7 @@ fn start_controller(
 fn settings(arguments: &DemoArguments) -> Settings {
     Settings {
         policy_namespace: SYSTEM_NAMESPACE.to_owned(),
-        cluster_name: CLUSTER_NAME.to_owned(),
+        cluster_name: DEMO_NAME.to_owned(),
         seed: arguments.seed,
         kubernetes_minor: arguments.kubernetes_version,
         nominate_planned_pods: arguments.nominate_planned_pods,

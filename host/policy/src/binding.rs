@@ -11,6 +11,11 @@ mod node_pools;
 mod other_config_map;
 
 use apis::ObjectKey;
+use hooks::binding::keys::{
+    APPLIES_TO_KEY, AUTHORITY_ANNOTATION, BUILTIN_KEY, EXCLUDE_KEY, MESSAGE_KEY, MODE_ANNOTATION,
+    MODULE_KEY, NODE_POOL_SELECTOR_ANNOTATION, NODE_POOLS_ANNOTATION, ON_FAILURE_ANNOTATION,
+    ORDER_ANNOTATION, POLICY_LABEL, RULE_KEY, SHA256_KEY, VARIABLES_KEY,
+};
 use hooks::binding::{Authority, BindingSource, Mode, OnFailure};
 
 use crate::builtin::{self, BUILTINS};
@@ -23,14 +28,7 @@ pub use facts::BindingFacts;
 pub use keys::{BINDING_ANNOTATIONS, BINDING_BINARY_DATA, BINDING_DATA, BINDING_LABELS};
 pub use node_pools::NodePools;
 pub(crate) use node_pools::Scope;
-use node_pools::{ANNOTATION_NODE_POOLS, ANNOTATION_SELECTOR};
 use other_config_map::is_name;
-
-const LABEL_KIND: &str = "mortise.dev/policy";
-const ANNOTATION_MODE: &str = "mortise.dev/mode";
-const ANNOTATION_ORDER: &str = "mortise.dev/order";
-const ANNOTATION_ON_FAILURE: &str = "mortise.dev/on-failure";
-const ANNOTATION_AUTHORITY: &str = "mortise.dev/authority";
 
 /// Where the component comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,21 +73,21 @@ impl Binding {
     pub fn parse(source: &BindingSource, bytes_max: usize) -> Result<Self, BindingError> {
         keys::refuse_unknown(source)?;
         let annotation = |key: &str| source.annotations.get(key).map(|value| value.trim());
-        let label = source.labels.get(LABEL_KIND).map_or("", String::as_str);
+        let label = source.labels.get(POLICY_LABEL).map_or("", String::as_str);
         let kinds = kinds(label)?;
         Ok(Self {
             key: source.key(),
-            mode: mode(annotation(ANNOTATION_MODE))?,
+            mode: mode(annotation(MODE_ANNOTATION))?,
             node_pools: NodePools::parse(
-                annotation(ANNOTATION_NODE_POOLS),
-                annotation(ANNOTATION_SELECTOR),
+                annotation(NODE_POOLS_ANNOTATION),
+                annotation(NODE_POOL_SELECTOR_ANNOTATION),
             )?,
-            order: order(annotation(ANNOTATION_ORDER))?,
-            on_failure: on_failure(annotation(ANNOTATION_ON_FAILURE), &kinds)?,
-            authority: authority(annotation(ANNOTATION_AUTHORITY), &kinds)?,
+            order: order(annotation(ORDER_ANNOTATION))?,
+            on_failure: on_failure(annotation(ON_FAILURE_ANNOTATION), &kinds)?,
+            authority: authority(annotation(AUTHORITY_ANNOTATION), &kinds)?,
             source: policy_source(source, bytes_max)?,
             config: config::config(source)?,
-            sha256: sha256(source.data.get("sha256").map_or("", String::as_str))?,
+            sha256: sha256(source.data.get(SHA256_KEY).map_or("", String::as_str))?,
             facts: BindingFacts::read(source)?,
             kinds,
         })
@@ -113,7 +111,7 @@ fn kinds(label: &str) -> Result<Vec<PolicyKind>, BindingError> {
         "budgets" => Ok(vec![PolicyKind::Budgets]),
         "full" => Ok(PolicyKind::ALL.to_vec()),
         other => Err(value(
-            LABEL_KIND,
+            POLICY_LABEL,
             other,
             "rank, consolidation, budgets or full",
         )),
@@ -125,14 +123,14 @@ fn mode(text: Option<&str>) -> Result<Mode, BindingError> {
         None => Ok(Mode::Enforce),
         Some(text) => text
             .parse()
-            .map_err(|_| value(ANNOTATION_MODE, text, "enforce, shadow, canary:10% or off")),
+            .map_err(|_| value(MODE_ANNOTATION, text, "enforce, shadow, canary:10% or off")),
     }
 }
 
 fn order(text: Option<&str>) -> Result<i32, BindingError> {
     let Some(text) = text else { return Ok(0) };
     text.parse()
-        .map_err(|_| value(ANNOTATION_ORDER, text, "a whole number"))
+        .map_err(|_| value(ORDER_ANNOTATION, text, "a whole number"))
 }
 
 fn on_failure(text: Option<&str>, kinds: &[PolicyKind]) -> Result<OnFailure, BindingError> {
@@ -140,12 +138,12 @@ fn on_failure(text: Option<&str>, kinds: &[PolicyKind]) -> Result<OnFailure, Bin
         None | Some("default") => Ok(OnFailure::Default),
         // A launch cannot be held back for want of an opinion: pods wait for it.
         Some("hold") if kinds == [PolicyKind::Rank] => Err(BindingError::NoEffect {
-            key: ANNOTATION_ON_FAILURE,
+            key: ON_FAILURE_ANNOTATION,
             found: "hold",
             kind: "rank, where the default decides after a failure",
         }),
         Some("hold") => Ok(OnFailure::Hold),
-        Some(other) => Err(value(ANNOTATION_ON_FAILURE, other, "default or hold")),
+        Some(other) => Err(value(ON_FAILURE_ANNOTATION, other, "default or hold")),
     }
 }
 
@@ -155,13 +153,13 @@ fn authority(text: Option<&str>, kinds: &[PolicyKind]) -> Result<Authority, Bind
         Some("replace") => match kinds {
             [PolicyKind::Budgets] | [_, _, ..] => Ok(Authority::Replace),
             [PolicyKind::Rank | PolicyKind::Consolidation] | [] => Err(BindingError::NoEffect {
-                key: ANNOTATION_AUTHORITY,
+                key: AUTHORITY_ANNOTATION,
                 found: "replace",
                 kind: kinds.first().map_or("", |kind| kind.as_str()),
             }),
         },
         Some(other) => Err(value(
-            ANNOTATION_AUTHORITY,
+            AUTHORITY_ANNOTATION,
             other,
             "lower or replace, or leave it out",
         )),
@@ -178,30 +176,30 @@ fn policy_source(source: &BindingSource, bytes_max: usize) -> Result<PolicySourc
             .filter(|text| !text.is_empty())
     };
     let rule = RuleSource {
-        rule: text("rule").unwrap_or_default().to_owned(),
-        exclude: text("exclude").unwrap_or_default().to_owned(),
-        variables: text("variables").unwrap_or_default().to_owned(),
-        message: text("message").unwrap_or_default().to_owned(),
-        applies_to: text("applies-to").unwrap_or_default().to_owned(),
+        rule: text(RULE_KEY).unwrap_or_default().to_owned(),
+        exclude: text(EXCLUDE_KEY).unwrap_or_default().to_owned(),
+        variables: text(VARIABLES_KEY).unwrap_or_default().to_owned(),
+        message: text(MESSAGE_KEY).unwrap_or_default().to_owned(),
+        applies_to: text(APPLIES_TO_KEY).unwrap_or_default().to_owned(),
     };
-    let mut named: Vec<&'static str> = ["builtin", "module"]
+    let mut named: Vec<&'static str> = [BUILTIN_KEY, MODULE_KEY]
         .into_iter()
         .filter(|key| text(key).is_some())
         .collect();
     if rule != RuleSource::default() {
-        named.insert(0, "rule");
+        named.insert(0, RULE_KEY);
     }
     let packed = module::packed(source)?;
     named.extend(packed.iter().map(module::Packed::key));
     match named.as_slice() {
         [] => Err(BindingError::NoPolicy),
-        ["rule"] => Ok(PolicySource::Rule(rule)),
-        ["module"] => {
-            let reference = text("module").unwrap_or_default();
+        [RULE_KEY] => Ok(PolicySource::Rule(rule)),
+        [MODULE_KEY] => {
+            let reference = text(MODULE_KEY).unwrap_or_default();
             Err(BindingError::Registry(reference.to_owned()))
         }
-        ["builtin"] => {
-            let name = text("builtin").unwrap_or_default();
+        [BUILTIN_KEY] => {
+            let name = text(BUILTIN_KEY).unwrap_or_default();
             builtin::find(name)
                 .map(|it| PolicySource::Builtin(it.name))
                 .ok_or_else(|| {
@@ -214,7 +212,7 @@ fn policy_source(source: &BindingSource, bytes_max: usize) -> Result<PolicySourc
                 })
         }
         [_] => match packed.first() {
-            Some(packed) if packed.is_split && text("sha256").is_none() => {
+            Some(packed) if packed.is_split && text(SHA256_KEY).is_none() => {
                 Err(BindingError::Unsigned)
             }
             Some(packed) => packed.unpack(bytes_max).map(PolicySource::Module),
@@ -254,7 +252,7 @@ mod tests {
         BindingSource {
             namespace: "mortise".to_owned(),
             name: "it".to_owned(),
-            labels: map(&[(LABEL_KIND, label)]),
+            labels: map(&[(POLICY_LABEL, label)]),
             annotations: map(annotations),
             data: map(data),
             ..BindingSource::default()
@@ -266,9 +264,9 @@ mod tests {
         let source = source(
             "rank",
             &[
-                (ANNOTATION_MODE, "canary:10%"),
-                (ANNOTATION_NODE_POOLS, "web, batch"),
-                (ANNOTATION_ORDER, "10"),
+                (MODE_ANNOTATION, "canary:10%"),
+                (NODE_POOLS_ANNOTATION, "web, batch"),
+                (ORDER_ANNOTATION, "10"),
             ],
             &[("builtin", "prefer-arm64"), ("config", "discount: 0.3\n")],
         );

@@ -29,7 +29,9 @@ mod remembered;
 mod rule;
 mod schema;
 mod trying;
+mod typo;
 
+pub use ::hooks::binding::keys as binding_keys;
 pub use ::hooks::binding::{
     AppliesTo, Authority, BindingSource, BindingState, BindingStatus, InCharge, Mode,
     NodePoolLabels, OnFailure, OtherConfigMap, PolicyRegistry,

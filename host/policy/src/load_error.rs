@@ -20,7 +20,6 @@ pub enum LoadError {
         /// Of the bytes.
         found: String,
     },
-    /// Too large.
     #[error("the component has {bytes} bytes and may have {bytes_max}; build it for size")]
     TooLarge {
         /// Of the component.

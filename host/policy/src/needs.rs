@@ -47,7 +47,6 @@ pub enum NeedError {
     /// A word that means nothing.
     #[error("needs {word:?}, which means nothing here; a policy may need {known}")]
     Unknown {
-        /// The word.
         word: String,
         /// What may stand there.
         known: String,
@@ -57,7 +56,6 @@ pub enum NeedError {
         "needs {word:?}, which this cloud does not tell; {way_out} (a policy may need {known})"
     )]
     NotProvided {
-        /// The word.
         word: &'static str,
         /// What to do about it.
         way_out: &'static str,

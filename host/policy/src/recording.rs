@@ -35,7 +35,6 @@ pub trait CallRecorder: Send + Sync {
 pub enum RecordedLine {
     /// A policy that the calls after it name.
     Policy(RecordedPolicy),
-    /// A call.
     Call(Box<RecordedCall>),
 }
 
@@ -96,28 +95,19 @@ pub struct RecordedCall {
 pub enum RecordedQuestion {
     /// Of a ranking policy; the claims of the round are those that it was asked about.
     Rank {
-        /// The round.
         round: RankRound,
         /// Where the chain had come to.
         prior: Vec<f64>,
     },
     /// In which order to try nodes.
-    Order {
-        /// The round.
-        round: ConsolidationRound,
-    },
+    Order { round: ConsolidationRound },
     /// What to make of moves.
     Judge {
-        /// The round.
         round: ConsolidationRound,
-        /// The moves.
         moves: Vec<Move>,
     },
     /// How many nodes may be disrupted.
-    Allow {
-        /// The round.
-        round: BudgetRound,
-    },
+    Allow { round: BudgetRound },
 }
 
 impl RecordedQuestion {

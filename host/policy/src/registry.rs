@@ -45,7 +45,6 @@ impl RegistryEntry {
 pub struct Swaps {
     /// Put in charge.
     pub accepted: u64,
-    /// Refused.
     pub refused: u64,
     /// The longest that a round waited to be told who decides.
     pub longest_wait: Duration,

@@ -49,7 +49,6 @@ pub struct PoolExplanation {
 /// A rule and what it left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FunnelStep {
-    /// The rule.
     pub rule: String,
     /// Who made it: the pod, the pool, or both.
     pub from: &'static str,

@@ -23,7 +23,6 @@ pub enum FileError {
     /// A key that a problem file does not have.
     #[error("unknown key {key:?}, expected one of {}", expected.join(", "))]
     UnknownKey {
-        /// The key.
         key: String,
         /// The keys there are.
         expected: Vec<&'static str>,

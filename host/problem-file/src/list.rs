@@ -17,7 +17,6 @@ pub enum List {
     NodeOverlays,
     /// NodeClaims.
     NodeClaims,
-    /// Nodes.
     Nodes,
     /// DaemonSets.
     DaemonSets,
@@ -29,11 +28,9 @@ pub enum List {
     StorageClasses,
     /// CSINodes.
     CsiNodes,
-    /// Namespaces.
     Namespaces,
     /// PodDisruptionBudgets.
     PodDisruptionBudgets,
-    /// Services.
     Services,
     /// Deployments; their pods are given apart.
     Deployments,

@@ -76,9 +76,7 @@ pub struct ClaimReport {
     pub instance_type: String,
     /// Its price.
     pub price_per_hour: f64,
-    /// Its zone.
     pub zone: String,
-    /// Its capacity type.
     pub capacity_type: String,
     /// How many types it may become.
     pub instance_type_options: usize,
@@ -136,7 +134,6 @@ impl Serialize for ReportedNames<'_> {
 /// Pods that go to a node that exists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExistingReport {
-    /// The node.
     pub node: String,
     /// Namespace and name of the pods.
     pub pods: Vec<String>,

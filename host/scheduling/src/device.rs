@@ -33,7 +33,6 @@ pub enum Attribute {
     Int(i64),
     /// A truth.
     Bool(bool),
-    /// A text.
     Text(String),
     /// A semantic version.
     Version(String),
@@ -42,7 +41,6 @@ pub enum Attribute {
 /// A device that a driver offers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Device {
-    /// Driver.
     pub driver: String,
     /// Pool of the driver.
     pub pool: String,
@@ -85,7 +83,6 @@ pub struct Alternative {
 /// A device that a request may be given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceCandidate {
-    /// The device.
     pub device: DeviceIndex,
     /// What that takes of [`Devices::counters`].
     pub takes: Vec<(usize, i64)>,
@@ -96,7 +93,6 @@ pub struct DeviceCandidate {
 /// A request of a claim: the first alternative that can be had counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceRequest {
-    /// Name.
     pub name: String,
     /// In order of preference.
     pub alternatives: Vec<Alternative>,
@@ -116,9 +112,7 @@ pub struct MatchAttribute {
 pub struct DeviceClaim {
     /// Namespace and name.
     pub key: PodKey,
-    /// Requests.
     pub requests: Vec<DeviceRequest>,
-    /// Constraints.
     pub constraints: Vec<MatchAttribute>,
 }
 

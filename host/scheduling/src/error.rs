@@ -30,10 +30,7 @@ pub enum PodError {
     Devices(String),
     /// Only reserved capacity would do, and it is spoken for in this pass.
     #[error("waiting for reserved capacity in nodepool \"{pool}\"")]
-    ReservedCapacityPending {
-        /// The pool.
-        pool: String,
-    },
+    ReservedCapacityPending { pool: String },
     /// Time ran out before its turn.
     #[error("scheduling was interrupted before this pod was tried")]
     Interrupted,
@@ -43,9 +40,7 @@ pub enum PodError {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("incompatible with nodepool \"{pool}\", {cause}{}", nearest(.nearest_miss.as_ref()))]
 pub struct PoolFailure {
-    /// The pool.
     pub pool: String,
-    /// Why.
     pub cause: PoolCause,
     /// The smallest single change that would have helped, when one would.
     pub nearest_miss: Option<NearestMiss>,
@@ -57,11 +52,9 @@ pub enum PoolCause {
     /// A taint is not tolerated.
     #[error("did not tolerate taint (taint={key}{}:{effect})", equals(.value))]
     Taint {
-        /// Key.
         key: String,
-        /// Value.
+        /// Empty where the taint has none.
         value: String,
-        /// Effect.
         effect: String,
     },
     /// The pool's labels and requirements rule the pod out.
@@ -70,7 +63,7 @@ pub enum PoolCause {
     /// The pool has used up a limit.
     #[error("all available instance types exceed limits for nodepool (limit on {resource})")]
     Limit {
-        /// The resource.
+        /// As in the pool's `spec.limits`.
         resource: String,
     },
     /// The pool has used up its number of nodes.
@@ -82,7 +75,6 @@ pub enum PoolCause {
     /// Spreading, affinity or anti-affinity leaves no domain.
     #[error("unsatisfiable topology constraint for {kind}, key={key} (counts = {counts})")]
     Topology {
-        /// Which kind.
         kind: TopologyKind,
         /// Node label.
         key: String,
@@ -91,10 +83,7 @@ pub enum PoolCause {
     },
     /// DaemonSets of the pool hold a host port.
     #[error("host port {port} is taken by a daemonset")]
-    HostPort {
-        /// The port.
-        port: i32,
-    },
+    HostPort { port: i32 },
     /// Not enough distinct values are left.
     #[error(
         "minValues requirement is not met for label(s) (label(s)={key}, needed {needed}, have {have})"
@@ -118,9 +107,7 @@ pub enum PoolCause {
 /// Kind of topology constraint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TopologyKind {
-    /// Spread.
     Spread,
-    /// Affinity.
     Affinity,
     /// Anti-affinity, inverse anti-affinity included.
     AntiAffinity,
@@ -196,11 +183,9 @@ pub enum NearestMiss {
     /// Tolerating a taint.
     #[error("it would fit if it tolerated {key}{}:{effect}", equals(.value))]
     Tolerate {
-        /// Key.
         key: String,
-        /// Value.
+        /// Empty where the taint has none.
         value: String,
-        /// Effect.
         effect: String,
     },
     /// Dropping a requirement.
@@ -219,7 +204,7 @@ pub enum NearestMiss {
     /// Raising a limit.
     #[error("it would fit if the limit on {resource} were {short} higher")]
     RaiseLimit {
-        /// The resource.
+        /// As in the pool's `spec.limits`.
         resource: String,
         /// By how much, as a quantity.
         short: String,
@@ -229,9 +214,7 @@ pub enum NearestMiss {
     Unavailable {
         /// The type.
         instance_type: String,
-        /// The zone.
         zone: String,
-        /// The capacity type.
         capacity_type: String,
     },
 }

@@ -21,13 +21,10 @@ pub struct ExistingNode {
     pub pool: Option<String>,
     /// Name of the claim, for managed nodes.
     pub node_claim: Option<String>,
-    /// Labels.
     pub labels: BTreeMap<String, String>,
     /// Taints that count now.
     pub taints: Vec<Taint>,
-    /// Capacity.
     pub capacity: Resources,
-    /// Allocatable.
     pub allocatable: Resources,
     /// Bound pods that are not terminal, DaemonSet pods included.
     pub pods: Vec<Arc<Pod>>,

@@ -42,7 +42,6 @@ pub struct Overhead {
 pub struct OfferingKey {
     /// Name of the type.
     pub instance_type: String,
-    /// Zone.
     pub zone: String,
     /// `spot`, `on-demand` or `reserved`.
     pub capacity_type: String,

@@ -6,39 +6,13 @@
 use std::collections::BTreeMap;
 
 use apis::labels;
+use hooks::CapacityType;
 
 use crate::instance_type::Offering;
 use crate::requirements::Requirements;
 
 /// Markets looked at one by one before the search by words.
 const NEAR_MAX: usize = 32;
-
-/// How an offering is sold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum CapacityType {
-    OnDemand,
-    Spot,
-    Reserved,
-}
-
-impl CapacityType {
-    /// Unknown words count as on-demand.
-    pub(crate) fn parse(word: &str) -> Self {
-        match word {
-            labels::CAPACITY_TYPE_SPOT => Self::Spot,
-            labels::CAPACITY_TYPE_RESERVED => Self::Reserved,
-            _ => Self::OnDemand,
-        }
-    }
-
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::OnDemand => labels::CAPACITY_TYPE_ON_DEMAND,
-            Self::Spot => labels::CAPACITY_TYPE_SPOT,
-            Self::Reserved => labels::CAPACITY_TYPE_RESERVED,
-        }
-    }
-}
 
 /// What offerings of equal requirements have in common.
 #[derive(Debug, Clone)]

@@ -30,7 +30,6 @@ pub enum PodPhase {
     /// Not running yet.
     #[default]
     Pending,
-    /// Running.
     Running,
     /// Ended well.
     Succeeded,
@@ -45,9 +44,9 @@ pub enum PodPhase {
 pub struct Pod {
     /// Namespace and name.
     pub key: PodKey,
-    /// UID.
+    /// `metadata.uid`; empty in a pod that is no object yet.
     pub uid: String,
-    /// Creation time.
+    /// None in a pod that is no object yet.
     pub created_at: Option<Timestamp>,
     /// `metadata.resourceVersion` when it was seen first, 0 before it is there: the scheduler queues pods in about this order.
     pub first_version: u64,
@@ -63,7 +62,7 @@ pub struct Pod {
     pub node_name: Option<String>,
     /// Node it waits for, not bound to it yet.
     pub nomination: Option<Nomination>,
-    /// Phase.
+    /// `status.phase`; pending while nothing is said.
     pub phase: PodPhase,
     /// When it was or will be deleted.
     pub deletion_timestamp: Option<Timestamp>,
@@ -80,7 +79,7 @@ pub struct Pod {
 /// What `status.nominatedNodeName` says, and whose word it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nomination {
-    /// The node.
+    /// Its name; never empty.
     pub node: String,
     /// Whether the plan put it there, and not the scheduler, which preempts others for it.
     pub is_of_plan: bool,
@@ -106,29 +105,23 @@ pub struct PodShape {
     pub labels: BTreeMap<String, String>,
     /// Annotations that matter: `karpenter.sh/*` and the deletion cost.
     pub annotations: BTreeMap<String, String>,
-    /// Node selector.
     pub node_selector: BTreeMap<String, String>,
     /// Required node affinity: alternatives, each a conjunction.
     pub required_node_affinity: Vec<Vec<Requirement>>,
-    /// Preferred node affinity.
     pub preferred_node_affinity: Vec<Weighted<Vec<Requirement>>>,
     /// Required pod affinity.
     pub pod_affinity: Vec<AffinityTerm>,
-    /// Preferred pod affinity.
     pub preferred_pod_affinity: Vec<Weighted<AffinityTerm>>,
     /// Required pod anti-affinity.
     pub pod_anti_affinity: Vec<AffinityTerm>,
-    /// Preferred pod anti-affinity.
     pub preferred_pod_anti_affinity: Vec<Weighted<AffinityTerm>>,
     /// Topology spread constraints.
     pub topology_spread: Vec<TopologySpread>,
-    /// Tolerations.
     pub tolerations: Vec<Toleration>,
     /// Host ports of its containers.
     pub host_ports: Vec<HostPort>,
-    /// Priority.
+    /// `spec.priority`; 0 where the API server set none.
     pub priority: i32,
-    /// Priority class name.
     pub priority_class_name: Option<String>,
     /// Controlling owner.
     pub owner: Option<Owner>,
@@ -143,7 +136,6 @@ pub struct PodShape {
 /// A value with a weight between 1 and 100.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Weighted<T> {
-    /// Weight.
     pub weight: i32,
     /// What is preferred.
     pub value: T,
@@ -188,7 +180,7 @@ pub struct Toleration {
     pub key: String,
     /// `Exists`, `Equal` (default), `Lt` or `Gt`.
     pub operator: String,
-    /// Value.
+    /// What `Equal`, `Lt` and `Gt` compare with.
     pub value: String,
     /// Effect; empty tolerates every effect.
     pub effect: String,
@@ -199,7 +191,6 @@ pub struct Toleration {
 pub struct HostPort {
     /// Address; unspecified is `0.0.0.0`.
     pub ip: String,
-    /// Port.
     pub port: i32,
     /// `TCP`, `UDP` or `SCTP`.
     pub protocol: String,
@@ -222,9 +213,7 @@ pub struct Owner {
     pub api_version: String,
     /// Such as `ReplicaSet`.
     pub kind: String,
-    /// Name.
     pub name: String,
-    /// UID.
     pub uid: String,
 }
 

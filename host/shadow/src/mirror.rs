@@ -6,6 +6,7 @@
 //! by one. Pods that run to an end, end after as long as they do in the cluster.
 
 mod known;
+mod leaving;
 mod loners;
 mod missing;
 mod updates;
@@ -126,7 +127,18 @@ impl Mirror {
                     is_bare(&object) || own.contains(id)
                 }
                 ReadKind::CsiNodes => self.nodes.contains(&key_of(&object).name),
-                _ => true,
+                ReadKind::PriorityClasses
+                | ReadKind::StorageClasses
+                | ReadKind::PersistentVolumes
+                | ReadKind::PersistentVolumeClaims
+                | ReadKind::PodDisruptionBudgets
+                | ReadKind::NodePools
+                | ReadKind::NodeOverlays
+                | ReadKind::ReplicaSets
+                | ReadKind::StatefulSets
+                | ReadKind::DaemonSets
+                | ReadKind::Jobs
+                | ReadKind::Pods => true,
             };
             if is_there {
                 writes.extend(self.namespaces.of(&object));
@@ -182,7 +194,10 @@ impl Mirror {
             ReadKind::NodeClaims | ReadKind::CsiNodes => Vec::new(),
             ReadKind::Nodes if !is_bare(&change.object) => Vec::new(),
             ReadKind::Pods => self.pod(change, now),
-            kind if kind.is_workload() => {
+            ReadKind::ReplicaSets
+            | ReadKind::StatefulSets
+            | ReadKind::DaemonSets
+            | ReadKind::Jobs => {
                 let key = key_of(&change.object);
                 let is_open = self.runs.is_open(&key);
                 self.workloads
@@ -190,7 +205,16 @@ impl Mirror {
                     .into_iter()
                     .collect()
             }
-            _ => self.mirrored(change).into_iter().collect(),
+            ReadKind::Namespaces
+            | ReadKind::PriorityClasses
+            | ReadKind::StorageClasses
+            | ReadKind::PersistentVolumes
+            | ReadKind::PersistentVolumeClaims
+            | ReadKind::PodDisruptionBudgets
+            | ReadKind::Ec2NodeClasses
+            | ReadKind::NodePools
+            | ReadKind::NodeOverlays
+            | ReadKind::Nodes => self.mirrored(change).into_iter().collect(),
         }
     }
 
@@ -233,29 +257,27 @@ impl Mirror {
     }
 
     fn pod(&mut self, change: ObjectChange, now: Timestamp) -> Vec<MirrorWrite> {
-        let ObjectChange {
-            object, is_gone, ..
-        } = change;
-        let key = key_of(&object);
-        let is_owned = self.workloads.has(owner_uid(&object));
+        let (object, is_gone) = (&change.object, change.is_gone);
+        let key = key_of(object);
+        let is_owned = self.workloads.has(owner_uid(object));
         let mut writes: Vec<MirrorWrite> = Vec::new();
         if is_owned && !is_gone {
-            writes.extend(self.workloads.pod(&object));
+            writes.extend(self.workloads.pod(object));
         }
-        let runs_to_an_end = !is_owned || owner_kind(&object) == "Job";
-        if runs_to_an_end && is_finished(&object) && self.ended.insert(key.clone()) {
-            let group = match owner_kind(&object) {
-                "Job" if is_owned => job_of(&object),
+        let runs_to_an_end = !is_owned || owner_kind(object) == "Job";
+        if runs_to_an_end && is_finished(object) && self.ended.insert(key.clone()) {
+            let group = match owner_kind(object) {
+                "Job" if is_owned => job_of(object),
                 _ => key.clone(),
             };
-            self.runs.add(group, run(&object, now));
+            self.runs.add(group, run(object, now));
         }
         if is_gone {
             self.ended.remove(&key);
         }
         if !is_owned {
             let is_open = self.runs.is_open(&key);
-            writes.extend(self.loners.change(object, is_gone, is_open, &self.nodes));
+            writes.extend(self.loners.change(change, is_open, &self.nodes));
         }
         writes
     }

@@ -28,7 +28,7 @@ use scheduling::instance_type::InstanceType;
 use serde_json::json;
 use sim::SimulatedClock;
 use sim::catalogue::Catalogue;
-use sim::ec2::{CapacityReservationSpec, Ec2Config, SimulatedEc2};
+use sim::ec2::{CapacityReservationSpec, DEMO_NAME, Ec2Config, SimulatedEc2};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use tokio::runtime::Runtime;
 
@@ -36,7 +36,6 @@ use tokio::runtime::Runtime;
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const ZONES: [&str; 4] = ["us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d"];
-const CLUSTER_NAME: &str = "mortise-demo";
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -64,7 +63,7 @@ impl Rig {
     async fn new() -> Self {
         let config = Ec2Config {
             zones: ZONES.map(str::to_owned).to_vec(),
-            cluster_name: CLUSTER_NAME.to_owned(),
+            cluster_name: DEMO_NAME.to_owned(),
             latency: false,
             capacity_reservations: reservations(),
             ..Ec2Config::default()
@@ -151,7 +150,7 @@ impl Rig {
 fn provider(ec2: &SimulatedEc2) -> AwsProvider {
     let options = AwsOptions {
         disable_dry_run: true,
-        ..ec2.provider_options(CLUSTER_NAME)
+        ..ec2.provider_options(DEMO_NAME)
     };
     let apis = AwsApis::of(Arc::new(ec2.clone()));
     AwsProvider::new(options, &apis, Arc::new(SimulatedClock::virtual_time()))
@@ -178,7 +177,7 @@ fn reservations() -> Vec<CapacityReservationSpec> {
 }
 
 fn class() -> Ec2NodeClass {
-    let discovered = json!([{"tags": {"karpenter.sh/discovery": CLUSTER_NAME}}]);
+    let discovered = json!([{"tags": {"karpenter.sh/discovery": DEMO_NAME}}]);
     let class = json!({
         "apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "default", "uid": "1", "resourceVersion": "1"},
         "spec": {

@@ -21,9 +21,6 @@ const LEAK_GRACE: SignedDuration = SignedDuration::from_secs(150);
 /// How long an object that is being deleted may stay once nothing holds it any more.
 const END_GRACE: SignedDuration = SignedDuration::from_mins(10);
 
-/// The tag by which an instance names its NodeClaim.
-const CLAIM_TAG: &str = "karpenter.sh/nodeclaim";
-
 /// An invariant that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Violation {
@@ -36,12 +33,10 @@ pub enum Violation {
     DoubleLaunch {
         /// The claim's name.
         node_claim: String,
-        /// The instances.
         instances: Vec<String>,
     },
     /// I15: a NodeClaim went while its instance lived.
     AliveWithoutFinalizer {
-        /// The instance.
         instance: String,
         /// The node that was left.
         node: String,
@@ -54,15 +49,9 @@ pub enum Violation {
         detail: String,
     },
     /// I23: a node whose instance is gone.
-    NodeWithoutInstance {
-        /// The node.
-        node: String,
-    },
+    NodeWithoutInstance { node: String },
     /// A node holds pods beyond its allocatable.
-    Overcommitted {
-        /// The node.
-        node: String,
-    },
+    Overcommitted { node: String },
     /// I14: an object waits for its deletion when everything has settled, or for longer than it may take.
     StuckDeletion {
         /// Kind and name.
@@ -154,7 +143,7 @@ fn double_launches(cluster: &SimulatedCluster) -> Vec<Violation> {
         .into_iter()
         .filter(|instance| instance.is_billed(now))
     {
-        if let Some(claim) = instance.tags.get(CLAIM_TAG) {
+        if let Some(claim) = instance.tags.get(labels::NODECLAIM_TAG) {
             by_claim.entry(claim.clone()).or_default().push(instance.id);
         }
     }

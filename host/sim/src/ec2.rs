@@ -39,7 +39,7 @@ use crate::random::{SplitMix64, hash};
 
 pub use bootstrap::KubeletSettings;
 pub use capacity::{CapacityReservationSpec, PlacementGroupSpec};
-pub use config::{Ec2Config, Ec2Faults};
+pub use config::{DEMO_NAME, Ec2Config, Ec2Faults};
 pub use gate::Gate;
 pub use instance::{
     InstanceEvent, InstanceState, PurchaseOption, SimulatedInstance, StatusCheck, TerminationReason,

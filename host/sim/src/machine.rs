@@ -6,6 +6,7 @@
 mod taint_eviction;
 
 use apis::labels;
+use apis::names::EBS_DRIVER;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -195,7 +196,7 @@ impl SimulatedCluster {
         let csi_node = json!({
             "metadata": { "name": name, "ownerReferences": owner },
             "spec": { "drivers": [{
-                "name": "ebs.csi.aws.com", "nodeID": id,
+                "name": EBS_DRIVER, "nodeID": id,
                 "topologyKeys": ["kubernetes.io/os", "topology.kubernetes.io/zone"],
                 "allocatable": { "count": EBS_VOLUMES_MAX },
             }]},

@@ -2,6 +2,8 @@
 //!
 //! Everything random in the simulated world comes from here; nothing here reads the machine.
 
+use apis::fnv::{OFFSET_BASIS, fnv_1a};
+
 /// The splitmix64 generator.
 #[derive(Debug, Clone)]
 pub struct SplitMix64 {
@@ -37,12 +39,9 @@ impl SplitMix64 {
 /// of questions.
 pub fn hash(seed: u64, words: &[&str]) -> u64 {
     // FNV-1a over the words, each closed by a byte that cannot occur in one, then mixed.
-    let mut state = 0xCBF2_9CE4_8422_2325_u64 ^ mix(seed);
-    for word in words {
-        for byte in word.bytes().chain([0xFF]) {
-            state = (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3);
-        }
-    }
+    let state = words.iter().fold(OFFSET_BASIS ^ mix(seed), |state, word| {
+        fnv_1a(state, word.bytes().chain([0xFF]))
+    });
     mix(state)
 }
 

@@ -1,5 +1,6 @@
 //! Conditions and events as the controllers of Kubernetes write them.
 
+use apis::names::DEFAULT_SCHEDULER;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -61,7 +62,7 @@ impl SimulatedEvent {
 
     fn component(self) -> &'static str {
         match self {
-            Self::FailedScheduling => "default-scheduler",
+            Self::FailedScheduling => DEFAULT_SCHEDULER,
             Self::FailedCreate | Self::RegisteredNode | Self::UnparseableSchedule => "simulator",
         }
     }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use apis::names::EBS_DRIVER;
 use k8s_openapi::api::core::v1::{NodeSelector, NodeSelectorRequirement, NodeSelectorTerm};
 use serde_json::{Value, json};
 
@@ -313,7 +314,7 @@ pub(crate) fn gp3() -> Value {
     let annotations = BTreeMap::from([("storageclass.kubernetes.io/is-default-class", "true")]);
     json!({
         "metadata": { "name": "gp3", "annotations": annotations },
-        "provisioner": "ebs.csi.aws.com",
+        "provisioner": EBS_DRIVER,
         "parameters": { "type": "gp3" },
         "reclaimPolicy": "Delete",
         "allowVolumeExpansion": true,

@@ -15,7 +15,7 @@ mod stateful_set;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use crate::api_server::{DeleteOptions, NamespacedName, Resource};
+use crate::api_server::{DeleteOptions, NamespacedName, Resource, SUFFIX_LETTERS};
 use crate::cluster::SimulatedCluster;
 use crate::cluster::object_meta::uid;
 use crate::cluster::pod::PodRecord;
@@ -142,10 +142,9 @@ fn owner_reference(owner: &Value) -> Value {
 
 /// The hash of a pod template, in the letters that Kubernetes uses for names.
 fn template_hash(template: &Value) -> String {
-    const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
     let mut bits = hash(0, &[&template.to_string()]);
     let letter = |_| {
-        let letter = LETTERS[usize::try_from(bits % 27).unwrap_or_default()];
+        let letter = SUFFIX_LETTERS[usize::try_from(bits % 27).unwrap_or_default()];
         bits /= 27;
         char::from(letter)
     };

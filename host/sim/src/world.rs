@@ -338,7 +338,20 @@ impl SimulatedCluster {
     fn has_effect(&self, timer: &Timer) -> bool {
         match timer {
             Timer::NodeLost(id) | Timer::NodeGone(id) => self.node_of(id).is_some(),
-            _ => true,
+            Timer::Register(_)
+            | Timer::Ready(_)
+            | Timer::Rebooted(_)
+            | Timer::PodStarts(..)
+            | Timer::PodCompletes(..)
+            | Timer::PodStops(..)
+            | Timer::TaintsAgain(_)
+            | Timer::CollectPods(_)
+            | Timer::CronJob(_)
+            | Timer::JobExpires(_)
+            | Timer::Again(..)
+            | Timer::Wake
+            | Timer::Heartbeat
+            | Timer::Ec2 => true,
         }
     }
 }

@@ -38,12 +38,7 @@ pub enum Unresolved {
     ScalableRefNotFound(String, String),
     /// The workload is of a kind without replicas.
     #[error("scalableRef of kind \"{kind}\" in group \"{group}\" is not supported")]
-    Kind {
-        /// Kind.
-        kind: String,
-        /// Group.
-        group: String,
-    },
+    Kind { kind: String, group: String },
     /// The buffer names neither.
     #[error("neither podTemplateRef nor scalableRef is set")]
     Nothing,

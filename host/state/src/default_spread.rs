@@ -143,7 +143,6 @@ pub enum InvalidConfig {
     Constraint {
         /// Which constraint.
         index: usize,
-        /// Which field.
         field: &'static str,
         /// What is wrong.
         message: String,

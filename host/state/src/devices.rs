@@ -31,7 +31,6 @@ pub enum DeviceKind {
 /// An object of the group.
 #[derive(Debug, Clone)]
 pub struct DeviceObject {
-    /// Kind.
     pub kind: DeviceKind,
     /// Namespace and name.
     pub key: PodKey,

@@ -16,21 +16,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 /// A Node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeFacts {
-    /// Name.
     pub name: String,
-    /// UID.
     pub uid: String,
     /// `spec.providerID`, empty without one.
     pub provider_id: String,
-    /// Labels.
     pub labels: BTreeMap<String, String>,
     /// Annotations of Karpenter's and of this project.
     pub annotations: BTreeMap<String, String>,
-    /// Taints.
     pub taints: Vec<v1::Taint>,
-    /// Capacity.
     pub capacity: Resources,
-    /// Allocatable.
     pub allocatable: Resources,
     /// Condition Ready is True.
     pub is_ready: bool,
@@ -60,15 +54,12 @@ pub struct NodeConditionFacts {
 /// A NodeClaim.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClaimFacts {
-    /// Name.
     pub name: String,
-    /// UID.
     pub uid: String,
     /// `status.providerID`, empty before launch.
     pub provider_id: String,
     /// `status.nodeName`, empty before registration.
     pub node_name: String,
-    /// Labels.
     pub labels: BTreeMap<String, String>,
     /// Annotations of Karpenter's and of this project.
     pub annotations: BTreeMap<String, String>,
@@ -126,7 +117,6 @@ pub struct ClaimConditions {
 /// An EC2NodeClass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeClassFacts {
-    /// Name.
     pub name: String,
     /// Condition Ready is True.
     pub is_ready: bool,

@@ -122,21 +122,9 @@ impl Ledger {
             })
     }
 
-    /// Records ever written.
-    pub fn sequence(&self) -> u64 {
-        self.sequence
-    }
-
     /// Everything kept, oldest first.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = &LedgerEntry> {
         self.entries.iter()
-    }
-
-    /// Entries written after a sequence number, oldest first.
-    pub fn since(&self, sequence: u64) -> impl DoubleEndedIterator<Item = &LedgerEntry> {
-        self.entries
-            .iter()
-            .filter(move |entry| entry.sequence > sequence)
     }
 
     /// Entries that say something about a subject, oldest first.

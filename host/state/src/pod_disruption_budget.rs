@@ -12,9 +12,7 @@ use scheduling::pod::{LabelSelector, Pod};
 /// A tracked PodDisruptionBudget.
 #[derive(Debug, Clone)]
 pub struct Pdb {
-    /// Namespace.
     pub namespace: String,
-    /// Name.
     pub name: String,
     selector: Option<LabelSelector>,
     /// `status.disruptionsAllowed`.

@@ -33,11 +33,9 @@ pub enum WorkloadKind {
 /// A workload as the API has it.
 #[derive(Debug, Clone)]
 pub struct Workload {
-    /// Kind.
     pub kind: WorkloadKind,
     /// Namespace and name.
     pub key: PodKey,
-    /// UID.
     pub uid: String,
     /// Generation of the object.
     pub generation: Option<i64>,

@@ -26,16 +26,6 @@ schema::words! {
     }
 }
 
-impl AmiFamily {
-    /// Whether nodes run Windows.
-    pub const fn is_windows(self) -> bool {
-        match self {
-            Self::Windows2019 | Self::Windows2022 | Self::Windows2025 => true,
-            Self::Al2 | Self::Al2023 | Self::Bottlerocket | Self::Custom => false,
-        }
-    }
-}
-
 /// Family and version of images that AWS publishes, such as `al2023@latest`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alias {

@@ -5,12 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use apis::names::EBS_DRIVER;
 use aws_sdk_ec2::types::{AttachmentLimitType, DiskInfo, EbsInfo, InstanceTypeInfo};
 
 use super::shape::ClassShape;
-
-/// Name of the driver of EBS volumes.
-const EBS_DRIVER: &str = "ebs.csi.aws.com";
 
 /// Volumes that pods may have by CSI driver.
 pub(super) fn attachment_limits(

@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::shell::recorder::EventType;
 
-/// Where the state of a binding is shown, as JSON.
-pub const STATUS_ANNOTATION: &str = "mortise.dev/status";
+pub use hooks::binding::keys::STATUS_ANNOTATION;
 
 /// Counters are shown anew after this long.
 const COUNTED_EVERY: SignedDuration = SignedDuration::from_mins(5);

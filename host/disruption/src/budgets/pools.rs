@@ -13,6 +13,7 @@ use super::declared;
 use crate::candidate::{TypesByPool, list_price};
 use crate::history::History;
 use crate::hooks::{BudgetPool, BudgetReason, NEVER_SECONDS, PoolActivity};
+use crate::saturated::saturated;
 
 /// What budgets are worked out of.
 #[derive(Clone, Copy)]
@@ -66,8 +67,7 @@ struct PoolCount {
 /// The pools that have nodes, as budget policies see them.
 pub fn pools(world: &BudgetWorld<'_>) -> Vec<BudgetPool> {
     let pending = world.snapshot.pods();
-    let pending = pending.filter(|pod| pod.is_provisionable()).count();
-    let pending = u32::try_from(pending).unwrap_or(u32::MAX);
+    let pending = saturated(pending.filter(|pod| pod.is_provisionable()).count());
     let prices = prices(world);
     counts(world.snapshot)
         .into_iter()
@@ -165,5 +165,5 @@ fn disrupting(snapshot: &Snapshot, history: &History, pool: &str, reason: Budget
         .filter(|node| node.node_pool() == Some(pool) && node.is_marked_for_deletion())
         .filter(|node| node.claim_name().and_then(|it| history.reason(it)) == Some(reason))
         .count();
-    u32::try_from(count).unwrap_or(u32::MAX)
+    saturated(count)
 }

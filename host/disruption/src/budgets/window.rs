@@ -8,6 +8,8 @@ use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 use jiff::{Timestamp, Zoned, tz::TimeZone};
 
+use crate::saturated::saturated;
+
 /// Why the schedule of a budget cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBudget {
@@ -64,7 +66,7 @@ pub(super) fn window(budget: &Budget, now: Timestamp) -> Result<BudgetWindow, In
     let seconds = change.duration_since(now).as_secs().max(1);
     Ok(BudgetWindow {
         is_open,
-        next_change_seconds: u32::try_from(seconds).unwrap_or(u32::MAX),
+        next_change_seconds: saturated(seconds),
     })
 }
 

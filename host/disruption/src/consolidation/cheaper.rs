@@ -10,7 +10,7 @@ use scheduling::requirements::{Operator, Requirement};
 use scheduling::solution::NewClaim;
 use state::ledger::OutcomeId;
 
-use super::price::{Types, truncate};
+use super::price::Types;
 use super::removal::Removal;
 use crate::method::Method;
 use crate::obstacle::Obstacle;
@@ -63,7 +63,8 @@ fn cheapen(claim: &mut NewClaim, it: Removal<'_, '_, '_>, types: &Types) -> Resu
                 format!("{cheaper} cheaper instance types, {SPOT_TO_SPOT_TYPES_MIN} needed"),
             ));
         }
-        truncate(claim, SPOT_TO_SPOT_TYPES_MIN.max(needed));
+        let kept = SPOT_TO_SPOT_TYPES_MIN.max(needed);
+        claim.instance_types.truncate(kept);
     }
     // The other would be launched when the preferred one has no capacity, and might cost more than what goes.
     if types.may_be_spot_or_on_demand(claim) && pin_to_preferred(claim, types) {

@@ -8,11 +8,8 @@ use crate::obstacle::Obstacle;
 
 /// Why a candidate is no matter for consolidation, apart from being empty.
 pub(crate) fn eligibility(candidate: &Candidate) -> Result<(), Obstacle> {
-    let disruption = &candidate.node_pool.spec.disruption;
     let blocked = |outcome, reason: &str| Err(Obstacle::new(outcome, reason));
-    if candidate.node_pool.is_static() {
-        return blocked(OutcomeId::NodeStaticPool, "");
-    }
+    not_static(candidate)?;
     if candidate.instance_type.is_none() {
         return blocked(OutcomeId::NodeTypeUnknown, candidate.instance_type_name());
     }
@@ -22,10 +19,8 @@ pub(crate) fn eligibility(candidate: &Candidate) -> Result<(), Obstacle> {
     if candidate.zone().is_empty() {
         return blocked(OutcomeId::NodeWithoutZone, "");
     }
-    if disruption.consolidate_after.is_never() {
-        return blocked(OutcomeId::NodeConsolidationNever, "");
-    }
-    match disruption.consolidation_policy {
+    sometimes(candidate)?;
+    match candidate.node_pool.spec.disruption.consolidation_policy {
         ConsolidationPolicy::WhenEmpty if !candidate.is_empty() => {
             return blocked(OutcomeId::NodePolicyWhenEmpty, "");
         }
@@ -33,11 +28,35 @@ pub(crate) fn eligibility(candidate: &Candidate) -> Result<(), Obstacle> {
         | ConsolidationPolicy::WhenEmptyOrUnderutilized
         | ConsolidationPolicy::Balanced => {}
     }
-    if !candidate.is_consolidatable() {
-        return blocked(
-            OutcomeId::NodeNotConsolidatable,
-            disruption.consolidate_after.raw(),
-        );
+    at_rest(candidate)
+}
+
+/// Why a candidate may not even go when nothing runs on it.
+pub(crate) fn eligibility_when_empty(candidate: &Candidate) -> Result<(), Obstacle> {
+    not_static(candidate)?;
+    sometimes(candidate)?;
+    at_rest(candidate)
+}
+
+fn not_static(candidate: &Candidate) -> Result<(), Obstacle> {
+    if candidate.node_pool.is_static() {
+        return Err(Obstacle::new(OutcomeId::NodeStaticPool, ""));
     }
     Ok(())
+}
+
+fn sometimes(candidate: &Candidate) -> Result<(), Obstacle> {
+    let after = &candidate.node_pool.spec.disruption.consolidate_after;
+    if after.is_never() {
+        return Err(Obstacle::new(OutcomeId::NodeConsolidationNever, ""));
+    }
+    Ok(())
+}
+
+fn at_rest(candidate: &Candidate) -> Result<(), Obstacle> {
+    if candidate.is_consolidatable() {
+        return Ok(());
+    }
+    let after = candidate.node_pool.spec.disruption.consolidate_after.raw();
+    Err(Obstacle::new(OutcomeId::NodeNotConsolidatable, after))
 }

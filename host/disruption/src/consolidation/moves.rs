@@ -5,7 +5,7 @@
 use apis::resources::Resources;
 use state::ledger::OutcomeId;
 
-use super::removal::{Removal, sound};
+use super::removal::Removal;
 use super::savings::most_after;
 use super::{cheaper, several};
 use crate::candidate::Candidate;
@@ -71,7 +71,7 @@ impl<'s> Removal<'_, 's, '_> {
         simulated: Simulated,
         replacements: Replacements,
     ) -> Result<Proposal<'s>, Obstacle> {
-        sound(&simulated)?;
+        simulated.sound()?;
         let mut needed = Resources::new();
         for claim in &simulated.claims {
             needed.add_assign(&claim.requests);

@@ -315,8 +315,3 @@ fn preference(offering: &Offering) -> usize {
     let position = LAUNCH_ORDER.iter().position(|it| *it == capacity_type);
     position.unwrap_or(LAUNCH_ORDER.len())
 }
-
-/// Keeps the best so many types.
-pub(crate) fn truncate(claim: &mut NewClaim, keep: usize) {
-    claim.instance_types.truncate(keep);
-}

@@ -11,7 +11,7 @@ use state::ledger::OutcomeId;
 
 use super::cheaper::pin_to_preferred;
 use super::price::Types;
-use super::removal::{Removal, sound};
+use super::removal::Removal;
 use super::savings::{SAVINGS_SHARE_PER_NODE, most_after};
 use crate::candidate::Candidate;
 use crate::command::{Cost, Proposal};
@@ -25,7 +25,7 @@ const NODES_MAX: usize = 50;
 pub(super) fn compute<'s>(it: Removal<'_, 's, '_>) -> Result<Proposal<'s>, Obstacle> {
     let what_if = it.scene.what_if();
     let simulated = { what_if.simulator }.without(it.removed, Purpose::Repacking);
-    sound(&simulated)?;
+    simulated.sound()?;
     let destinations = simulated.destinations();
     let mut claims = simulated.claims;
     let no_cheaper = || Obstacle::new(OutcomeId::NodeNoCheaperReplacement, "");

@@ -57,11 +57,8 @@ pub struct ReportedCommand {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedNode {
-    /// Instance type.
     pub instance_type: String,
-    /// Zone.
     pub zone: String,
-    /// Capacity type.
     pub capacity_type: String,
     /// USD an hour.
     pub price_per_hour: f64,

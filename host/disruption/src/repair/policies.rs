@@ -21,7 +21,6 @@ pub enum PolicyFault {
     /// There is none.
     #[error("the provider names no repair policy")]
     Empty,
-    /// No condition.
     #[error("repair policy {0}: the condition type is empty")]
     NoCondition(usize),
     /// No such status.
@@ -39,7 +38,6 @@ pub enum PolicyFault {
     /// Not exactly one policy without a reason.
     #[error("{0} repair policies have no reason; exactly one must be the fallback")]
     Fallbacks(usize),
-    /// The fallback reboots.
     #[error("the fallback repair policy must replace the node")]
     FallbackReboots,
 }

@@ -57,9 +57,7 @@ pub struct OfferingTable {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExtraColumn {
-    /// Name.
     pub name: String,
-    /// Values.
     pub values: ExtraValues,
 }
 

@@ -9,10 +9,10 @@ use kube::api::{
 };
 use kube::discovery::{Discovery, Scope};
 use serde_json::{Value, json};
+use sim::ec2::DEMO_NAME;
 
 use authoring::manifests::{Document, ManifestPlace};
 
-const FIELD_MANAGER: &str = "mortise-demo";
 const UNKNOWN_KIND: &str = ": no kind `";
 /// How the API server begins the list of fields that a kind does not have.
 const UNKNOWN_FIELDS: &str = "strict decoding error";
@@ -168,7 +168,7 @@ async fn apply_one(
     };
     let params = PatchParams {
         field_validation: Some(validation),
-        ..PatchParams::apply(FIELD_MANAGER).force()
+        ..PatchParams::apply(DEMO_NAME).force()
     };
     match api.patch(&name, &params, &Patch::Apply(object)).await {
         Ok(_) => None,

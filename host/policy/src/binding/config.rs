@@ -1,6 +1,7 @@
 //! The configuration that a binding gives to its policy: its own, or what another ConfigMap holds.
 
 use hooks::binding::BindingSource;
+use hooks::binding::keys::{CONFIG_FROM_KEY, CONFIG_KEY};
 use serde_json::Value;
 
 use super::error::{BindingError, value};
@@ -10,7 +11,7 @@ pub(super) const KEY_FROM: &str = "data.config-from";
 
 /// The ConfigMap that `config-from` names, and its key if one is meant.
 pub(super) fn reference(source: &BindingSource) -> Option<(&str, Option<&str>)> {
-    let text = source.data.get("config-from")?.trim();
+    let text = source.data.get(CONFIG_FROM_KEY)?.trim();
     Some(match text.split_once('/') {
         Some((name, key)) => (name, Some(key)),
         None => (text, None),
@@ -19,7 +20,7 @@ pub(super) fn reference(source: &BindingSource) -> Option<(&str, Option<&str>)> 
 
 /// The configuration as JSON; empty when there is none.
 pub(super) fn config(source: &BindingSource) -> Result<String, BindingError> {
-    let own = source.data.get("config").map_or("", String::as_str);
+    let own = source.data.get(CONFIG_KEY).map_or("", String::as_str);
     let Some((name, key)) = reference(source) else {
         return json("data.config", own);
     };
@@ -29,7 +30,7 @@ pub(super) fn config(source: &BindingSource) -> Result<String, BindingError> {
     if !is_name(name) || key.is_some_and(str::is_empty) {
         return Err(value(
             KEY_FROM,
-            source.data.get("config-from").map_or("", String::as_str),
+            source.data.get(CONFIG_FROM_KEY).map_or("", String::as_str),
             "the name of a ConfigMap beside this one, or NAME/KEY",
         ));
     }

@@ -83,7 +83,6 @@ pub enum BindingError {
     NoSuchConfigMap {
         /// Where it is named.
         key: &'static str,
-        /// Its name.
         name: String,
         /// Where it was looked for.
         namespace: String,

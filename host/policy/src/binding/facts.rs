@@ -5,7 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use apis::labels::MAX_PREMIUM_ANNOTATION;
+use hooks::CapacityType;
 use hooks::binding::BindingSource;
+use hooks::binding::keys::{
+    CALENDARS_KEY, INTERRUPTION_RATES_KEY, TIME_ZONES_KEY, WORKLOAD_LABELS_ANNOTATION,
+};
 use hooks::disruption::Civil;
 use hooks::ranking::{OfferingTable, PremiumMax};
 use jiff::civil::Date;
@@ -15,16 +19,9 @@ use serde::Deserialize;
 use super::error::{BindingError, value};
 use crate::call_context::moment;
 
-pub(super) const DATA_TIME_ZONES: &str = "time-zones";
-pub(super) const DATA_CALENDARS: &str = "calendars";
-pub(super) const DATA_INTERRUPTION_RATES: &str = "interruption-rates";
-pub(super) const ANNOTATION_WORKLOAD_LABELS: &str = "mortise.dev/workload-labels";
-
 /// A class of the Spot advisor is a share of instances interrupted in a month: below 5 %, 5 to 10, 10 to 15, 15 to 20,
 /// and above. Each counts by its middle; the last has none, and counts as if it were as wide as the others.
 const ADVISOR_CLASSES: [f64; 5] = [0.025, 0.075, 0.125, 0.175, 0.225];
-/// The code of spot in a table's column.
-const SPOT: u8 = 1;
 const ZONES_EXPECTED: &str =
     "names of time zones such as Europe/Berlin, one a line or with commas between them";
 const DAYS_EXPECTED: &str = "a name with a list of days for each calendar, a day being \
@@ -72,9 +69,9 @@ enum WrittenRate {
 impl BindingFacts {
     /// Reads the facts of a ConfigMap.
     pub(super) fn read(source: &BindingSource) -> Result<Self, BindingError> {
-        let data = [DATA_TIME_ZONES, DATA_CALENDARS, DATA_INTERRUPTION_RATES];
+        let data = [TIME_ZONES_KEY, CALENDARS_KEY, INTERRUPTION_RATES_KEY];
         let data = data.map(|key| (key, source.data.get(key)));
-        let annotations = [ANNOTATION_WORKLOAD_LABELS, MAX_PREMIUM_ANNOTATION];
+        let annotations = [WORKLOAD_LABELS_ANNOTATION, MAX_PREMIUM_ANNOTATION];
         let annotations = annotations.map(|key| (key, source.annotations.get(key)));
         let written = data.into_iter().chain(annotations);
         let texts = written.filter_map(|(key, text)| Some((key.to_owned(), text?.clone())));
@@ -85,10 +82,10 @@ impl BindingFacts {
     pub(crate) fn parse(texts: BTreeMap<String, String>) -> Result<Self, BindingError> {
         let text = |key: &str| texts.get(key).map_or("", |it| it.trim());
         Ok(Self {
-            zones: zones(text(DATA_TIME_ZONES))?,
-            calendars: calendars(text(DATA_CALENDARS))?,
-            rates: rates(text(DATA_INTERRUPTION_RATES))?,
-            workload_labels: labels(text(ANNOTATION_WORKLOAD_LABELS))?,
+            zones: zones(text(TIME_ZONES_KEY))?,
+            calendars: calendars(text(CALENDARS_KEY))?,
+            rates: rates(text(INTERRUPTION_RATES_KEY))?,
+            workload_labels: labels(text(WORKLOAD_LABELS_ANNOTATION))?,
             premium_max: premium(text(MAX_PREMIUM_ANNOTATION))?,
             texts,
         })
@@ -155,7 +152,7 @@ impl BindingFacts {
         let own = rows.enumerate().map(|(row, (known, capacity_type))| {
             let own = of(&table.instance_type, row).or_else(|| of(&table.family, row));
             match own {
-                Some(own) if *capacity_type == SPOT => own,
+                Some(own) if *capacity_type == CapacityType::Spot.code() => own,
                 Some(_) | None => *known,
             }
         });
@@ -279,7 +276,7 @@ fn labels(text: &str) -> Result<BTreeSet<String>, BindingError> {
         if is_key(word) {
             Ok(word.to_owned())
         } else {
-            Err(value(ANNOTATION_WORKLOAD_LABELS, word, LABELS_EXPECTED))
+            Err(value(WORKLOAD_LABELS_ANNOTATION, word, LABELS_EXPECTED))
         }
     };
     words(text).map(key).collect()

@@ -3,48 +3,54 @@
 //! A key that nobody reads would be a wish that nobody fulfils: `mortise.dev/Mode: shadow` would enforce. So whatever
 //! is not in these tables is refused. What a reader in another file understands has its row here.
 
+use apis::labels::MAX_PREMIUM_ANNOTATION;
 use hooks::binding::BindingSource;
+use hooks::binding::keys::{
+    APPLIES_TO_KEY, AUTHORITY_ANNOTATION, BUILTIN_KEY, CALENDARS_KEY, CONFIG_FROM_KEY, CONFIG_KEY,
+    EXCLUDE_KEY, INTERRUPTION_RATES_KEY, MESSAGE_KEY, MODE_ANNOTATION, MODULE_KEY,
+    NODE_POOL_SELECTOR_ANNOTATION, NODE_POOLS_ANNOTATION, ON_FAILURE_ANNOTATION, ORDER_ANNOTATION,
+    PARTS_ANNOTATION, POLICY_LABEL, RULE_KEY, SHA256_KEY, STATUS_ANNOTATION, TIME_ZONES_KEY,
+    VARIABLES_KEY, WORKLOAD_LABELS_ANNOTATION,
+};
 
 use super::error::BindingError;
-use crate::rule::words::distance;
+use crate::typo::{distance, near};
 
 /// Labels of a binding.
-pub const BINDING_LABELS: [&str; 1] = ["mortise.dev/policy"];
+pub const BINDING_LABELS: [&str; 1] = [POLICY_LABEL];
 /// Annotations of a binding; the last one is the controller's own.
 pub const BINDING_ANNOTATIONS: [&str; 10] = [
-    "mortise.dev/mode",
-    "mortise.dev/nodepools",
-    "mortise.dev/nodepool-selector",
-    "mortise.dev/order",
-    "mortise.dev/on-failure",
-    "mortise.dev/authority",
-    "mortise.dev/parts",
-    "mortise.dev/max-premium",
-    "mortise.dev/workload-labels",
-    "mortise.dev/status",
+    MODE_ANNOTATION,
+    NODE_POOLS_ANNOTATION,
+    NODE_POOL_SELECTOR_ANNOTATION,
+    ORDER_ANNOTATION,
+    ON_FAILURE_ANNOTATION,
+    AUTHORITY_ANNOTATION,
+    PARTS_ANNOTATION,
+    MAX_PREMIUM_ANNOTATION,
+    WORKLOAD_LABELS_ANNOTATION,
+    STATUS_ANNOTATION,
 ];
 /// Keys of `data`.
 pub const BINDING_DATA: [&str; 13] = [
-    "rule",
-    "exclude",
-    "variables",
-    "message",
-    "applies-to",
-    "builtin",
-    "module",
-    "config",
-    "config-from",
-    "time-zones",
-    "calendars",
-    "interruption-rates",
-    "sha256",
+    RULE_KEY,
+    EXCLUDE_KEY,
+    VARIABLES_KEY,
+    MESSAGE_KEY,
+    APPLIES_TO_KEY,
+    BUILTIN_KEY,
+    MODULE_KEY,
+    CONFIG_KEY,
+    CONFIG_FROM_KEY,
+    TIME_ZONES_KEY,
+    CALENDARS_KEY,
+    INTERRUPTION_RATES_KEY,
+    SHA256_KEY,
 ];
 /// Keys of `binaryData`, in the order of their packing. With a number after another dot each is a chunk of a component.
 pub const BINDING_BINARY_DATA: [&str; 3] = ["policy.wasm", "policy.wasm.gz", "policy.wasm.zst"];
 
 const DOMAIN: &str = "mortise.dev";
-/// Longer words that differ in so many letters are taken for one that was mistyped.
-const NEAR: usize = 2;
 
 /// A part of a ConfigMap that holds keys of bindings.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -133,8 +139,11 @@ fn fault(place: BindingPart, key: &str) -> String {
             )
         })
         .min();
+    // Fewer letters may be wrong where the place is wrong as well.
+    let is_meant =
+        |apart: usize, is_elsewhere: bool| apart <= near(&word, if is_elsewhere { 3 } else { 2 });
     match nearest {
-        Some((apart, is_elsewhere, known, path)) if apart <= near(&word, is_elsewhere) => {
+        Some((apart, is_elsewhere, known, path)) if is_meant(apart, is_elsewhere) => {
             if is_elsewhere {
                 format!("{head}; {known} goes into {path}")
             } else {
@@ -146,13 +155,6 @@ fn fault(place: BindingPart, key: &str) -> String {
             format!("{head}; take it out, or use one of {known}")
         }
     }
-}
-
-/// In how many letters a word may differ from the one that was meant; in fewer, where the place is wrong as well.
-fn near(word: &str, is_elsewhere: bool) -> usize {
-    let letters = word.chars().count();
-    let share = if is_elsewhere { 3 } else { 2 };
-    (letters / share).clamp(1, NEAR)
 }
 
 /// A key without its domain, in small letters and without dashes: those are what people get wrong.

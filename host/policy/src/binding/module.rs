@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use hooks::binding::BindingSource;
+use hooks::binding::keys::PARTS_ANNOTATION;
 
 use super::error::{BindingError, value};
 use super::keys::{BINDING_BINARY_DATA, chunk_of};
 use super::other_config_map::{is_name, other};
 
-pub(super) const ANNOTATION_PARTS: &str = "mortise.dev/parts";
 /// ConfigMaps over which a component may be spread.
 const PARTS_MAX: usize = 32;
 
@@ -24,7 +24,7 @@ pub(super) struct Packed<'a> {
 
 /// Names of the ConfigMaps that hold further chunks.
 pub(super) fn parts(source: &BindingSource) -> impl Iterator<Item = &str> {
-    let annotation = source.annotations.get(ANNOTATION_PARTS);
+    let annotation = source.annotations.get(PARTS_ANNOTATION);
     annotation
         .into_iter()
         .flat_map(|names| names.split(','))
@@ -61,20 +61,20 @@ type Chunks<'a> = BTreeMap<usize, (&'a str, &'a [u8])>;
 
 fn chunks(source: &BindingSource) -> Result<BTreeMap<&'static str, Chunks<'_>>, BindingError> {
     let names: Vec<&str> = parts(source).collect();
-    let annotation = source.annotations.get(ANNOTATION_PARTS);
+    let annotation = source.annotations.get(PARTS_ANNOTATION);
     if names.len() > PARTS_MAX || names.iter().any(|name| !is_name(name)) {
         return Err(value(
-            ANNOTATION_PARTS,
+            PARTS_ANNOTATION,
             annotation.map_or("", String::as_str),
             &format!("names of at most {PARTS_MAX} ConfigMaps, separated by commas"),
         ));
     }
     let mut maps = vec![(source.name.as_str(), &source.binary_data)];
     for name in names {
-        let other = other(source, ANNOTATION_PARTS, name)?;
+        let other = other(source, PARTS_ANNOTATION, name)?;
         if !other.binary_data.keys().any(|key| chunk_of(key).is_some()) {
             return Err(value(
-                ANNOTATION_PARTS,
+                PARTS_ANNOTATION,
                 name,
                 "ConfigMaps with chunks under binaryData[\"policy.wasm.zst.0\"] and so on, which \
                  `mortise policy pack` makes",
@@ -148,7 +148,7 @@ mod tests {
             namespace: "mortise".to_owned(),
             name: "it".to_owned(),
             labels: pair("mortise.dev/policy", "rank"),
-            annotations: pair(ANNOTATION_PARTS, parts),
+            annotations: pair(PARTS_ANNOTATION, parts),
             data: pair("sha256", SHA256),
             ..BindingSource::default()
         }

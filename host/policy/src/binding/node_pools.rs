@@ -7,14 +7,10 @@ use std::collections::BTreeSet;
 
 use apis::selector::{LabelSelector, SelectorOperator};
 use hooks::binding::NodePoolLabels;
+use hooks::binding::keys::{NODE_POOL_SELECTOR_ANNOTATION, NODE_POOLS_ANNOTATION};
 
 use super::error::{BindingError, value};
-use crate::rule::words::distance;
-
-pub(super) const ANNOTATION_NODE_POOLS: &str = "mortise.dev/nodepools";
-pub(super) const ANNOTATION_SELECTOR: &str = "mortise.dev/nodepool-selector";
-/// Names that differ in so many letters are taken for one that was mistyped.
-const NEAR: usize = 2;
+use crate::typo::{NEAR, distance};
 
 /// Which NodePools a binding is for; by default all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -38,7 +34,7 @@ impl NodePools {
             };
             if !is_pattern(pattern) {
                 return Err(value(
-                    ANNOTATION_NODE_POOLS,
+                    NODE_POOLS_ANNOTATION,
                     names.unwrap_or_default(),
                     "names of NodePools, separated by commas; * stands for any letters, a ! before a name excludes \
                      it; leave it out for all NodePools",
@@ -77,7 +73,7 @@ impl NodePools {
             .map(|(sign, pattern)| format!("{sign}{pattern}{}", guess(pattern, pools)))
             .collect();
         if self.selected(pools).is_some_and(|it| it.is_empty()) {
-            unmatched.push(ANNOTATION_SELECTOR.to_owned());
+            unmatched.push(NODE_POOL_SELECTOR_ANNOTATION.to_owned());
         }
         unmatched
     }
@@ -146,7 +142,7 @@ fn parse_selector(text: &str) -> Result<LabelSelector, BindingError> {
     for term in terms(text) {
         let parsed = parse_term(term.trim()).ok_or_else(|| {
             value(
-                ANNOTATION_SELECTOR,
+                NODE_POOL_SELECTOR_ANNOTATION,
                 text,
                 "a label selector such as `team=web,tier in (a,b),!legacy`",
             )
@@ -295,7 +291,7 @@ mod tests {
                 "wbe (did you mean web?)",
                 "none-such",
                 "!gpus (did you mean gpu?)",
-                "mortise.dev/nodepool-selector"
+                NODE_POOL_SELECTOR_ANNOTATION
             ]
         );
         assert_eq!(unmatched(Some("web,!gpu"), None), [""; 0]);

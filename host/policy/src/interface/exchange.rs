@@ -35,7 +35,6 @@ pub(crate) struct ConfigIssue {
 pub struct Descriptor {
     /// Name of the policy.
     pub name: String,
-    /// Its version.
     pub version: String,
     /// One line.
     pub summary: String,

@@ -9,15 +9,12 @@ use apis::GoDuration;
 use jiff::Timestamp;
 
 use super::evaluation_error::{Evaluated, overflow};
-use super::functions::Function;
+use super::functions::{ConvertsTo, FoldsTo, Function, ReadsAs};
 use super::place::SourcePosition;
 use super::steps::Steps;
 use super::value::Value;
 use format::formatted;
 use texts::{changed, found, joined, split};
-
-/// What a list takes for each of its items.
-const ITEM_BYTES: usize = 32;
 
 /// Applies a function to operands whose types were settled before.
 pub(super) fn apply<'a>(
@@ -52,14 +49,10 @@ pub(super) fn apply<'a>(
         Function::Ceil => Ok(Value::Double(first.number().ceil())),
         Function::Round => Ok(Value::Double(first.number().round())),
         Function::Truncate => Ok(Value::Double(first.number().trunc())),
-        Function::ToDouble | Function::ToInt | Function::ToText => {
-            converted(function, first, at, steps)
-        }
-        Function::Quantity | Function::Duration | Function::Timestamp => {
-            Ok(read(function, first.as_text()))
-        }
+        Function::Convert(to) => converted(to, first, at, steps),
+        Function::Read(kind) => Ok(read(kind, first.as_text())),
         Function::Size => size(first, steps),
-        Function::Sum | Function::Least | Function::Greatest => folded(function, first, at, steps),
+        Function::Fold(to) => folded(to, first, at, steps),
         Function::Join => joined(first, rest, steps),
         Function::Split => split(first, rest, steps),
         Function::Format => formatted(first.as_text(), rest, steps),
@@ -83,7 +76,7 @@ fn whole<'a>(value: Option<i64>, at: SourcePosition) -> Evaluated<'a> {
 }
 
 fn converted<'a>(
-    function: Function,
+    to: ConvertsTo,
     value: &Value<'a>,
     at: SourcePosition,
     steps: &mut Steps,
@@ -91,22 +84,22 @@ fn converted<'a>(
     let text = value.as_text().trim();
     let is_text = value.is_text();
     steps.look(text.len())?;
-    match function {
-        Function::ToText => {
+    match to {
+        ConvertsTo::Text => {
             let text = plain_text(value);
             steps.make(text.len())?;
             Ok(Value::made(&text))
         }
-        Function::ToInt if is_text => Ok(text.parse().map_or(Value::Absent, Value::Int)),
-        Function::ToInt => match value.int() {
+        ConvertsTo::Int if is_text => Ok(text.parse().map_or(Value::Absent, Value::Int)),
+        ConvertsTo::Int => match value.int() {
             Some(value) => Ok(Value::Int(value)),
             None => whole(truncated(value.number()), at),
         },
-        _ if is_text => {
+        ConvertsTo::Double if is_text => {
             let number = text.parse::<f64>().ok().filter(|it| it.is_finite());
             Ok(number.map_or(Value::Absent, Value::Double))
         }
-        _ => Ok(Value::Double(value.number())),
+        ConvertsTo::Double => Ok(Value::Double(value.number())),
     }
 }
 
@@ -138,14 +131,14 @@ fn truncated(value: f64) -> Option<i64> {
 }
 
 /// Texts of Kubernetes as numbers and moments; absent when they are none.
-fn read<'a>(function: Function, text: &str) -> Value<'a> {
-    match function {
-        Function::Quantity => apis::quantity::parse_millis(text)
+fn read<'a>(kind: ReadsAs, text: &str) -> Value<'a> {
+    match kind {
+        ReadsAs::Quantity => apis::quantity::parse_millis(text)
             .map_or(Value::Absent, |millis| Value::Double(millis as f64 / 1e3)),
-        Function::Duration => text.parse::<GoDuration>().map_or(Value::Absent, |it| {
+        ReadsAs::Duration => text.parse::<GoDuration>().map_or(Value::Absent, |it| {
             Value::Double(it.as_nanos() as f64 / 1e9)
         }),
-        _ => text
+        ReadsAs::Timestamp => text
             .parse::<Timestamp>()
             .map_or(Value::Absent, |moment| Value::Moment(moment.as_second())),
     }
@@ -164,28 +157,28 @@ fn size<'a>(value: &Value<'_>, steps: &mut Steps) -> Evaluated<'a> {
 
 /// Sums and ends of a list of numbers; of an empty one, 0 and absent.
 fn folded<'a>(
-    function: Function,
+    to: FoldsTo,
     list: &Value<'a>,
     at: SourcePosition,
     steps: &mut Steps,
 ) -> Evaluated<'a> {
     steps.take(u64::try_from(list.len()).unwrap_or(u64::MAX))?;
-    let mut so_far: Option<Value<'a>> = (function == Function::Sum).then_some(Value::Int(0));
+    let mut so_far: Option<Value<'a>> = (to == FoldsTo::Sum).then_some(Value::Int(0));
     for item in list.items() {
         let next = match (so_far, item) {
             (_, Value::Absent) => return Ok(Value::Absent),
             (None, item) => item,
-            (Some(Value::Int(left)), Value::Int(right)) => Value::Int(match function {
-                Function::Least => left.min(right),
-                Function::Greatest => left.max(right),
-                _ => left.checked_add(right).ok_or_else(|| overflow(at))?,
+            (Some(Value::Int(left)), Value::Int(right)) => Value::Int(match to {
+                FoldsTo::Least => left.min(right),
+                FoldsTo::Greatest => left.max(right),
+                FoldsTo::Sum => left.checked_add(right).ok_or_else(|| overflow(at))?,
             }),
             (Some(left), right) => {
                 let (left, right) = (left.number(), right.number());
-                Value::Double(match function {
-                    Function::Least => left.min(right),
-                    Function::Greatest => left.max(right),
-                    _ => left + right,
+                Value::Double(match to {
+                    FoldsTo::Least => left.min(right),
+                    FoldsTo::Greatest => left.max(right),
+                    FoldsTo::Sum => left + right,
                 })
             }
         };
@@ -195,19 +188,18 @@ fn folded<'a>(
 }
 
 /// Why a text is no quantity, duration or moment, when it is written out.
-pub(super) fn unreadable(function: Function, text: &str) -> Option<String> {
-    match function {
-        Function::Quantity => apis::quantity::parse_millis(text)
+pub(super) fn unreadable(kind: ReadsAs, text: &str) -> Option<String> {
+    match kind {
+        ReadsAs::Quantity => apis::quantity::parse_millis(text)
             .err()
             .map(|error| format!("{error}; write one such as \"64Gi\" or \"500m\"")),
-        Function::Duration => text
+        ReadsAs::Duration => text
             .parse::<GoDuration>()
             .err()
             .map(|error| format!("{error}; write one such as \"1h30m\"")),
-        Function::Timestamp => text.parse::<Timestamp>().err().map(|_| {
+        ReadsAs::Timestamp => text.parse::<Timestamp>().err().map(|_| {
             format!("{text:?} is no timestamp; write one such as \"2026-12-24T00:00:00Z\"")
         }),
-        _ => None,
     }
 }
 

@@ -20,13 +20,11 @@ use super::functions::Function;
 use super::node::{Comparison, RuleNode};
 use super::pattern::{COMPILE_STEPS, Pattern};
 use super::place::SourcePosition;
-use super::steps::Steps;
+use super::steps::{ITEM_BYTES, Steps};
 use super::value::Value;
 use arithmetic::{real, whole};
 pub(crate) use row_facts::{RowFacts, Variable};
 
-/// What a list takes for each of its items.
-const ITEM_BYTES: usize = 32;
 /// What it takes to break a moment down, in steps.
 const CIVIL_STEPS: u64 = 10;
 

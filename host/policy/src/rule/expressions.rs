@@ -30,7 +30,6 @@ pub(super) struct Exclusion<V> {
     pub(super) condition: RuleNode<V>,
     /// What its comment says, or the condition itself.
     pub(super) reason: String,
-    /// Whether it has a comment.
     pub(super) has_comment: bool,
 }
 

@@ -11,6 +11,7 @@ mod usage;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use hooks::CapacityType;
 use hooks::disruption::{Civil, Context};
 
 use super::value::Value;
@@ -135,12 +136,7 @@ fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> Value<'a> {
 
 /// The word of a column of capacity types.
 fn capacity_type(code: u8) -> Value<'static> {
-    Value::text(match code {
-        0 => "on-demand",
-        1 => "spot",
-        2 => "reserved",
-        _ => "",
-    })
+    Value::text(CapacityType::word_of(code))
 }
 
 fn at<T: Copy + Default>(column: &[T], row: usize) -> T {

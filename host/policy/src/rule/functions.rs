@@ -12,13 +12,9 @@ pub(crate) enum Function {
     Ceil,
     Round,
     Truncate,
-    ToDouble,
-    ToInt,
-    ToText,
+    Convert(ConvertsTo),
     Size,
-    Quantity,
-    Duration,
-    Timestamp,
+    Read(ReadsAs),
     StartsWith,
     EndsWith,
     Contains,
@@ -33,10 +29,32 @@ pub(crate) enum Function {
     CharAt,
     Join,
     Format,
+    Fold(FoldsTo),
+    IsThere,
+}
+
+/// What a value becomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConvertsTo {
+    Double,
+    Int,
+    Text,
+}
+
+/// What a text of Kubernetes is taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadsAs {
+    Quantity,
+    Duration,
+    Timestamp,
+}
+
+/// What a list of numbers comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FoldsTo {
     Sum,
     Least,
     Greatest,
-    IsThere,
 }
 
 /// What may stand as an operand.
@@ -128,13 +146,43 @@ pub(super) static FUNCTIONS: &[Signature] = &[
     global("ceil", &[Number], Gives::Double, Function::Ceil),
     global("round", &[Number], Gives::Double, Function::Round),
     global("trunc", &[Number], Gives::Double, Function::Truncate),
-    global("double", &[Plain], Gives::Double, Function::ToDouble),
-    global("int", &[Plain], Gives::Int, Function::ToInt),
-    global("string", &[Plain], Gives::Text, Function::ToText),
+    global(
+        "double",
+        &[Plain],
+        Gives::Double,
+        Function::Convert(ConvertsTo::Double),
+    ),
+    global(
+        "int",
+        &[Plain],
+        Gives::Int,
+        Function::Convert(ConvertsTo::Int),
+    ),
+    global(
+        "string",
+        &[Plain],
+        Gives::Text,
+        Function::Convert(ConvertsTo::Text),
+    ),
     global("size", &[Sized], Gives::Int, Function::Size),
-    global("quantity", &[Text], Gives::Double, Function::Quantity),
-    global("duration", &[Text], Gives::Double, Function::Duration),
-    global("timestamp", &[Text], Gives::Moment, Function::Timestamp),
+    global(
+        "quantity",
+        &[Text],
+        Gives::Double,
+        Function::Read(ReadsAs::Quantity),
+    ),
+    global(
+        "duration",
+        &[Text],
+        Gives::Double,
+        Function::Read(ReadsAs::Duration),
+    ),
+    global(
+        "timestamp",
+        &[Text],
+        Gives::Moment,
+        Function::Read(ReadsAs::Timestamp),
+    ),
     method("size", &[Sized], Gives::Int, Function::Size),
     method(
         "startsWith",
@@ -179,9 +227,19 @@ pub(super) static FUNCTIONS: &[Signature] = &[
     ),
     method("charAt", &[Text, Int], Gives::Text, Function::CharAt),
     last_optional(method("join", &[Texts, Text], Gives::Text, Function::Join)),
-    method("sum", &[Numbers], Gives::Item, Function::Sum),
-    method("min", &[Numbers], Gives::Item, Function::Least),
-    method("max", &[Numbers], Gives::Item, Function::Greatest),
+    method("sum", &[Numbers], Gives::Item, Function::Fold(FoldsTo::Sum)),
+    method(
+        "min",
+        &[Numbers],
+        Gives::Item,
+        Function::Fold(FoldsTo::Least),
+    ),
+    method(
+        "max",
+        &[Numbers],
+        Gives::Item,
+        Function::Fold(FoldsTo::Greatest),
+    ),
     method("hasValue", &[Any], Gives::Bool, Function::IsThere),
 ];
 

@@ -1,5 +1,7 @@
 //! The expressions of a binding as they are written.
 
+use hooks::binding::keys::{APPLIES_TO_KEY, EXCLUDE_KEY, MESSAGE_KEY, RULE_KEY, VARIABLES_KEY};
+
 use crate::digest::digest;
 
 /// The expressions of a binding, as written.
@@ -29,11 +31,11 @@ impl RuleSource {
             applies_to,
         } = self;
         [
-            ("rule", rule),
-            ("exclude", exclude),
-            ("variables", variables),
-            ("message", message),
-            ("applies-to", applies_to),
+            (RULE_KEY, rule),
+            (EXCLUDE_KEY, exclude),
+            (VARIABLES_KEY, variables),
+            (MESSAGE_KEY, message),
+            (APPLIES_TO_KEY, applies_to),
         ]
     }
 

@@ -9,6 +9,8 @@ use super::pattern::Patterns;
 pub(crate) const ROW_STEPS_MAX: u64 = 2000;
 /// Texts and lists that may be made for one of them.
 pub(crate) const ROW_BYTES_MAX: u64 = 64 << 10;
+/// What a list takes for each of its items.
+pub(super) const ITEM_BYTES: usize = 32;
 /// Bytes that are looked at or made in a step.
 const BYTES_A_STEP: usize = 8;
 

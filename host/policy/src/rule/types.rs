@@ -11,7 +11,6 @@ pub(crate) enum RuleType {
     Int,
     Double,
     Text,
-    /// A moment.
     Moment,
     List(Box<RuleType>),
     /// Texts to values of one type.

@@ -1,6 +1,7 @@
-//! Signs of CEL's operators, and how far two names are apart.
+//! Signs of CEL's operators, and the name that somebody may have meant.
 
 use super::node::{Arithmetic, Comparison};
+use crate::typo::{NEAR, distance};
 
 /// The operator of a sign that computes.
 pub(super) fn arithmetic(sign: &str) -> Option<Arithmetic> {
@@ -39,21 +40,6 @@ pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
     let known = known.filter(|it| it.len() <= NAME_BYTES_MAX);
     let near = known.take(NAMES_MAX);
     let near = near.map(|known| (distance(name, known), known)).min();
-    near.filter(|(distance, _)| *distance <= 2)
+    near.filter(|(apart, _)| *apart <= NEAR)
         .map(|(_, known)| known)
-}
-
-/// Edits between two names.
-pub(crate) fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (line, ours) in left.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], line + 1);
-        for (column, theirs) in right.iter().enumerate() {
-            let replaced = diagonal + usize::from(ours != *theirs);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[right.len()]
 }

@@ -11,7 +11,7 @@ use super::ConfigSchema;
 use super::node::{CountRange, Others, SchemaNode, SchemaType, ValueSchema};
 use super::reader::pointer;
 use crate::guest::limits::short;
-use crate::rule::words::distance;
+use crate::typo::{distance, near};
 
 /// Values, keys and list items that are looked at; a text counts as one for each 64 bytes.
 const STEPS_MAX: u64 = 500_000;
@@ -24,8 +24,6 @@ const NAME_BYTES_MAX: usize = 40;
 const NAMES_MAX: usize = 256;
 /// Known keys that are told where none is near.
 const NAMES_LISTED_MAX: usize = 12;
-/// Letters in which a mistyped key may differ.
-const NEAR: usize = 2;
 
 impl ConfigSchema {
     /// What is wrong with a configuration, as one text; `None` when nothing is. No configuration, and `null`, as a
@@ -250,13 +248,12 @@ fn unknown(known: &BTreeMap<String, SchemaNode>, key: &str) -> String {
     let names = known.keys().filter(|it| it.len() <= NAME_BYTES_MAX);
     let names: Vec<&String> = names.take(NAMES_MAX).collect();
     let plain = |name: &str| name.replace(['-', '_'], "").to_lowercase();
-    let near = || {
+    let meant = || {
         let word = plain(key);
         let all = names.iter().map(|it| (distance(&word, &plain(it)), *it));
-        let most = (word.chars().count() / 2).clamp(1, NEAR);
-        all.min().filter(|(apart, _)| *apart <= most)
+        all.min().filter(|(apart, _)| *apart <= near(&word, 2))
     };
-    let nearest = (key.len() <= NAME_BYTES_MAX).then(near).flatten();
+    let nearest = (key.len() <= NAME_BYTES_MAX).then(meant).flatten();
     match nearest {
         Some((_, name)) => format!("is no setting; did you mean {name}?"),
         None if names.is_empty() => "is no setting; there are none, take it out".to_owned(),

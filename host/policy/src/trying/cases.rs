@@ -12,6 +12,9 @@ mod workloads;
 use std::collections::BTreeMap;
 
 use apis::ObjectKey;
+use hooks::binding::keys::{
+    CALENDARS_KEY, CONFIG_KEY, INTERRUPTION_RATES_KEY, TIME_ZONES_KEY, WORKLOAD_LABELS_ANNOTATION,
+};
 use hooks::binding::{BindingSource, BindingState};
 use hooks::disruption::{Civil, Context, PolicyUse};
 use serde::Deserialize;
@@ -54,7 +57,6 @@ pub struct Cases(Vec<Case>);
 /// What became of one case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaseOutcome {
-    /// Its name.
     pub name: String,
     /// Where the answer differs from what was expected; none means that it passed.
     pub faults: Vec<String>,
@@ -211,7 +213,9 @@ impl Case {
         let mut faults = CaseFaults(Vec::new());
         let mut source = source.clone();
         if let Some(config) = &self.config {
-            source.data.insert("config".to_owned(), config.to_string());
+            source
+                .data
+                .insert(CONFIG_KEY.to_owned(), config.to_string());
         }
         self.write_facts(&mut source);
         let status = host.apply(&source);
@@ -241,16 +245,16 @@ impl Case {
     fn write_facts(&self, source: &mut BindingSource) {
         let mut put = |key: &str, text: String| source.data.insert(key.to_owned(), text);
         if !self.time_zones.is_empty() {
-            put("time-zones", self.time_zones.join(","));
+            put(TIME_ZONES_KEY, self.time_zones.join(","));
         }
         if let Some(calendars) = &self.calendars {
-            put("calendars", calendars.to_string());
+            put(CALENDARS_KEY, calendars.to_string());
         }
         if let Some(rates) = &self.interruption_rates {
-            put("interruption-rates", rates.to_string());
+            put(INTERRUPTION_RATES_KEY, rates.to_string());
         }
         if !self.workload_labels.is_empty() {
-            let key = "mortise.dev/workload-labels".to_owned();
+            let key = WORKLOAD_LABELS_ANNOTATION.to_owned();
             let labels = self.workload_labels.join(",");
             source.annotations.insert(key, labels);
         }
@@ -333,22 +337,3 @@ impl CaseFaults {
 type Uses = Vec<PolicyUse>;
 
 const NEVER: u32 = hooks::ranking::NEVER_SECONDS;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum CapacityTypeName {
-    #[default]
-    OnDemand,
-    Spot,
-    Reserved,
-}
-
-impl CapacityTypeName {
-    fn code(self) -> u8 {
-        match self {
-            Self::OnDemand => 0,
-            Self::Spot => 1,
-            Self::Reserved => 2,
-        }
-    }
-}

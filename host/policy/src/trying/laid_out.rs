@@ -75,7 +75,6 @@ pub struct RankedClaim {
 pub struct RankedRow {
     /// Its type.
     pub instance_type: String,
-    /// Its zone.
     pub zone: String,
     /// `on-demand`, `spot` or `reserved`.
     pub capacity_type: &'static str,
@@ -93,7 +92,6 @@ pub struct RankedRow {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderedNode {
-    /// Its name.
     pub name: String,
     /// Its NodePool.
     pub node_pool: String,

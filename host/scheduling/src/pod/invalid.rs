@@ -14,9 +14,7 @@ pub enum InvalidPod {
     /// A quantity does not parse.
     #[error("pod {pod}: {field}: {reason}")]
     Quantity {
-        /// The pod.
         pod: PodKey,
-        /// The field.
         field: String,
         /// What is wrong.
         reason: String,
@@ -24,11 +22,9 @@ pub enum InvalidPod {
     /// An operator is unknown.
     #[error("pod {pod}: unknown operator {operator:?} for key {key:?}")]
     Operator {
-        /// The pod.
         pod: PodKey,
         /// The label key.
         key: String,
-        /// The operator.
         operator: String,
     },
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apis::labels;
+use apis::names::DEFAULT_SCHEDULER;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 
@@ -20,8 +21,6 @@ use super::{
 use terms::{
     affinity_term, affinity_terms, node_term, preferred_node_terms, topology_spread, weighted_terms,
 };
-
-const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 impl Pod {
     /// Parses a pod, sharing its shape through `shapes`.

@@ -55,7 +55,6 @@ pub struct LaunchRanking<'a> {
 pub struct RankedOffering {
     /// Name of the type.
     pub instance_type: String,
-    /// Zone.
     pub zone: String,
     /// `spot`, `on-demand` or `reserved`.
     pub capacity_type: String,

@@ -8,7 +8,7 @@ use apis::resources::Resources;
 use hooks::ranking::{ClaimOperator, ClaimRequirement, NEVER_SECONDS, OfferingTable, Symbols};
 
 use crate::instance_type::{InstanceType, Offering};
-use crate::market::{CapacityType, Markets};
+use crate::market::Markets;
 use crate::requirements::{Operator, Requirements};
 
 const MIB_MILLIS: i64 = 1024 * 1024 * 1000;
@@ -53,7 +53,7 @@ pub(crate) fn offering_table_of(
             zones.extend(unseen.map(|market| symbols.intern(&market.zone)));
             table.zone.push(zones[number]);
             let capacity_type = markets.get(number).capacity_type;
-            table.capacity_type.push(capacity_type_code(capacity_type));
+            table.capacity_type.push(capacity_type.code());
             table.price.push(offering.price_per_hour);
             table.prior.push(offering.price_per_hour);
             let on_demand = offering
@@ -193,12 +193,4 @@ pub(crate) fn saturate(amount: i64) -> u32 {
 /// A resource list's memory in MiB.
 pub(crate) fn memory_mib(resources: &Resources) -> u32 {
     saturate(resources.get(labels::RESOURCE_MEMORY) / MIB_MILLIS)
-}
-
-pub(super) const fn capacity_type_code(capacity_type: CapacityType) -> u8 {
-    match capacity_type {
-        CapacityType::OnDemand => 0,
-        CapacityType::Spot => 1,
-        CapacityType::Reserved => 2,
-    }
 }

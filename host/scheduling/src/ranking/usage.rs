@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use hooks::CapacityType;
 use hooks::ranking::{Symbols, UsageTable};
 
-use super::table::capacity_type_code;
 use crate::instance_type::OfferingKey;
-use crate::market::CapacityType;
 
 /// Whose node it is, and what it is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,7 +40,7 @@ pub fn usage_table(usage: &BTreeMap<UsageKey, Usage>, symbols: &mut Symbols) -> 
             .push(symbols.intern(&offering.instance_type));
         table.family.push(symbols.intern(family));
         table.zone.push(symbols.intern(&offering.zone));
-        table.capacity_type.push(capacity_type_code(capacity_type));
+        table.capacity_type.push(capacity_type.code());
         table.nodes.push(count.nodes);
         table.launching.push(count.launching);
         table.price.push(count.price_per_hour);

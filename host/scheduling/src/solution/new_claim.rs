@@ -23,7 +23,6 @@ pub struct NewClaim {
     pub capacity_types: BTreeSet<String>,
     /// Requests of pods and daemons.
     pub requests: Resources,
-    /// The pods.
     pub pods: Vec<PodKey>,
     /// The best offering.
     pub best: BestOffering,
@@ -36,9 +35,7 @@ pub struct NewClaim {
 pub struct BestOffering {
     /// Type.
     pub instance_type: String,
-    /// Zone.
     pub zone: String,
-    /// Capacity type.
     pub capacity_type: String,
     /// Price.
     pub price_per_hour: f64,

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use apis::ObjectKey;
-use serde_json::Value;
 
+use super::leaving::LeavingObjects;
 use super::write::MirrorWrite;
+use crate::gathered::ObjectChange;
 use crate::kinds::ReadKind;
 use crate::object::{is_deleting, key_of};
 use crate::pods::{is_finished, is_of_its_node, waiting};
@@ -15,7 +16,7 @@ use crate::pods::{is_finished, is_of_its_node, waiting};
 pub(super) struct Loners {
     there: BTreeSet<ObjectKey>,
     /// Gone in the cluster, and to go in the shadow once they have run for as long.
-    leaving: BTreeSet<ObjectKey>,
+    leaving: LeavingObjects,
 }
 
 impl Loners {
@@ -26,19 +27,22 @@ impl Loners {
     /// What follows for the shadow; `is_open`: the shadow has yet to run it to its end.
     pub(super) fn change(
         &mut self,
-        pod: Value,
-        is_gone: bool,
+        change: ObjectChange,
         is_open: bool,
         nodes: &BTreeSet<String>,
     ) -> Option<MirrorWrite> {
+        let ObjectChange {
+            kind,
+            object: pod,
+            is_gone,
+        } = change;
         let key = key_of(&pod);
-        let kind = ReadKind::Pods;
         if is_gone || is_deleting(&pod) {
             if !self.there.remove(&key) {
                 return None;
             }
             if is_open {
-                self.leaving.insert(key);
+                self.leaving.add(key);
                 return None;
             }
             return Some(MirrorWrite::Delete { kind, key });
@@ -61,17 +65,6 @@ impl Loners {
 
     /// Those that have nothing left to do.
     pub(super) fn done(&mut self, is_done: impl Fn(&ObjectKey) -> bool) -> Vec<MirrorWrite> {
-        let done: Vec<ObjectKey> = self
-            .leaving
-            .iter()
-            .filter(|key| is_done(key))
-            .cloned()
-            .collect();
-        let kind = ReadKind::Pods;
-        let delete = |key: ObjectKey| {
-            self.leaving.remove(&key);
-            MirrorWrite::Delete { kind, key }
-        };
-        done.into_iter().map(delete).collect()
+        self.leaving.done(ReadKind::Pods, is_done)
     }
 }

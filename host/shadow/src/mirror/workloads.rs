@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::known::{Known, Novelty};
+use super::leaving::LeavingObjects;
 use super::write::MirrorWrite;
 use crate::admitted::with_admitted;
 use crate::digest::digest;
@@ -39,7 +40,7 @@ pub(super) struct MirroredWorkloads {
     templates: BTreeMap<String, u64>,
     held: BTreeMap<String, Held>,
     /// Jobs that are gone in the cluster, whose pods of the shadow have yet to end.
-    leaving: BTreeSet<ObjectKey>,
+    leaving: LeavingObjects,
 }
 
 impl MirroredWorkloads {
@@ -90,7 +91,7 @@ impl MirroredWorkloads {
                 return None;
             }
             if is_open {
-                self.leaving.insert(key);
+                self.leaving.add(key);
                 return None;
             }
             self.uids.remove(&uid);
@@ -162,18 +163,7 @@ impl MirroredWorkloads {
 
     /// Jobs that are gone and have nothing left to do.
     pub(super) fn done(&mut self, is_done: impl Fn(&ObjectKey) -> bool) -> Vec<MirrorWrite> {
-        let done: Vec<ObjectKey> = self
-            .leaving
-            .iter()
-            .filter(|key| is_done(key))
-            .cloned()
-            .collect();
-        let kind = ReadKind::Jobs;
-        let delete = |key: ObjectKey| {
-            self.leaving.remove(&key);
-            MirrorWrite::Delete { kind, key }
-        };
-        done.into_iter().map(delete).collect()
+        self.leaving.done(ReadKind::Jobs, is_done)
     }
 
     /// The workload as the shadow has it.

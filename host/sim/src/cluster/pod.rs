@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use apis::names::DEFAULT_SCHEDULER;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -100,7 +101,7 @@ impl PodRecord {
             host_network: spec["hostNetwork"] == true,
             is_ours: matches!(
                 spec["schedulerName"].as_str(),
-                None | Some("" | "default-scheduler")
+                None | Some("" | DEFAULT_SCHEDULER)
             ),
             annotations: strings(&metadata["annotations"]),
         }

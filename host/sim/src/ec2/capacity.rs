@@ -37,7 +37,6 @@ pub struct CapacityReservationSpec {
 /// A placement group to exist from the start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacementGroupSpec {
-    /// Its name.
     pub name: String,
     /// `cluster`, `partition` or `spread`.
     pub strategy: String,

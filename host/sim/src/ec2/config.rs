@@ -3,6 +3,9 @@
 use super::capacity::{CapacityReservationSpec, PlacementGroupSpec};
 use crate::api_server::KUBERNETES_MINOR;
 
+/// Name of the simulated cluster where nobody gives it another, and of who applies what the demo brings.
+pub const DEMO_NAME: &str = "mortise-demo";
+
 /// What the account and its region look like.
 #[derive(Debug, Clone)]
 pub struct Ec2Config {
@@ -45,7 +48,7 @@ impl Default for Ec2Config {
                 .map(str::to_owned)
                 .to_vec(),
             families: Vec::new(),
-            cluster_name: "mortise-demo".to_owned(),
+            cluster_name: DEMO_NAME.to_owned(),
             kubernetes_version: format!("1.{KUBERNETES_MINOR}"),
             boot_millis: (20_000, 45_000),
             ready_millis: (2_000, 9_000),

@@ -102,7 +102,6 @@ pub struct SimulatedInstance {
     pub placement_group: Option<(String, Option<i32>)>,
     /// Reservation it runs in.
     pub capacity_reservation_id: Option<String>,
-    /// Tags.
     pub tags: BTreeMap<String, String>,
     /// Fleet that made it.
     pub fleet_id: String,

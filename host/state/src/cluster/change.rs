@@ -25,7 +25,6 @@ pub enum Change {
     },
     /// A Node; heartbeats are no change.
     Node {
-        /// Its name.
         name: String,
         /// `spec.providerID`, empty without one.
         provider_id: String,
@@ -34,7 +33,6 @@ pub enum Change {
     },
     /// A NodeClaim was told of, whether or not the model keeps anything that changed.
     NodeClaim {
-        /// Its name.
         name: String,
         /// Name of its Node, where it has one.
         node: Option<String>,
@@ -58,7 +56,6 @@ pub enum Change {
 /// An object before and after.
 #[derive(Debug, Clone)]
 pub struct Versions<K> {
-    /// Its key.
     pub key: ObjectKey,
     /// As it was; none when it is new.
     pub before: Option<Arc<K>>,

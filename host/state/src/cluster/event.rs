@@ -27,12 +27,10 @@ pub enum Event {
     Placed {
         /// Name of the Node or NodeClaim.
         name: String,
-        /// The pods.
         pods: Vec<PodKey>,
     },
     /// What would be if a known pod ran elsewhere, or nowhere yet. Only models of the future tell this.
     PodMoved {
-        /// The pod.
         pod: PodKey,
         /// Name of the Node.
         node: Option<String>,

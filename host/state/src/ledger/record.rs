@@ -20,7 +20,6 @@ pub use provisioning::{ClaimOutcome, PodGroupOutcome, PoolOutcome, ProvisioningR
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "kind")]
 pub enum Record {
-    /// A provisioning round.
     ProvisioningRound(ProvisioningRound),
     /// The result of a launch, or another step in a claim's life.
     Launch(LaunchStepRecord),
@@ -66,9 +65,7 @@ pub struct LaunchStepRecord {
     pub outcome: OutcomeId,
     /// The instance type that was launched; empty before.
     pub instance_type: String,
-    /// Its zone.
     pub zone: String,
-    /// Its capacity type.
     pub capacity_type: String,
     /// Its price.
     pub price_per_hour: f64,
@@ -84,7 +81,6 @@ pub struct LaunchStepRecord {
 pub struct TerminationRecord {
     /// When.
     pub at: Timestamp,
-    /// Node.
     pub node: String,
     /// Claim; empty without one.
     pub claim: String,

@@ -5,7 +5,6 @@
 pub enum Subject {
     /// A pod, `namespace/name`.
     Pod(String),
-    /// A node.
     Node(String),
     /// A NodeClaim.
     Claim(String),

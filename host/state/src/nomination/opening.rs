@@ -78,7 +78,6 @@ pub enum NodeOpening {
     Appointed(Timestamp),
     /// It opens, alone: this is the moment.
     OpensAlone(Timestamp),
-    /// It opens.
     Opens,
 }
 

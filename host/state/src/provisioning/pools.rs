@@ -16,7 +16,6 @@ use crate::snapshot::Snapshot;
 pub struct PoolTypes {
     /// The pool.
     pub node_pool: Arc<NodePool>,
-    /// Its instance types.
     pub instance_types: Arc<[Arc<InstanceType>]>,
     /// Free addresses of its class's subnets by zone, where they are known.
     pub free_addresses: BTreeMap<String, u32>,

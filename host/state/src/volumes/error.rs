@@ -17,31 +17,16 @@ pub enum VolumeError {
     NotBound(String),
     /// The volume of the claim does not exist.
     #[error("persistentvolume \"{volume}\" of persistentvolumeclaim \"{claim}\" not found")]
-    VolumeNotFound {
-        /// The claim.
-        claim: String,
-        /// The volume.
-        volume: String,
-    },
+    VolumeNotFound { claim: String, volume: String },
     /// The volume is going.
     #[error("persistentvolume \"{volume}\" of persistentvolumeclaim \"{claim}\" is being deleted")]
-    VolumeDeleting {
-        /// The claim.
-        claim: String,
-        /// The volume.
-        volume: String,
-    },
+    VolumeDeleting { claim: String, volume: String },
     /// The unbound claim names no class.
     #[error("unbound persistentvolumeclaim \"{0}\" must define a storage class")]
     NoStorageClass(String),
     /// The class of the claim does not exist.
     #[error("storageclass \"{class}\" of persistentvolumeclaim \"{claim}\" not found")]
-    StorageClassNotFound {
-        /// The claim.
-        claim: String,
-        /// The class.
-        class: String,
-    },
+    StorageClassNotFound { claim: String, class: String },
     /// The volume should exist already, as nothing waits for the pod.
     #[error("persistentvolumeclaim \"{0}\" is unbound and its storage class binds immediately")]
     UnboundImmediate(String),

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use apis::names::EBS_DRIVER;
 use k8s_openapi::api::core::v1;
 use k8s_openapi::api::storage::v1 as storage;
 use scheduling::requirements::{Operator, Requirement, Requirements};
@@ -12,7 +13,6 @@ use super::{ClaimedVolume, StorageClass, Volume, Volumes};
 use crate::node_terms::term_requirements;
 
 const BIND_COMPLETED_ANNOTATION: &str = "pv.kubernetes.io/bind-completed";
-const EBS_DRIVER: &str = "ebs.csi.aws.com";
 const EBS_IN_TREE: &str = "kubernetes.io/aws-ebs";
 
 impl Volumes {

@@ -1,6 +1,7 @@
 //! Each kind of workload as its API object has it: how many pods it asks for, and whether it makes up for those that it
 //! lacks by itself.
 
+use apis::names::DEFAULT_SCHEDULER;
 use k8s_openapi::api::apps::v1 as apps;
 use k8s_openapi::api::batch::v1 as batch;
 use k8s_openapi::api::core::v1;
@@ -9,8 +10,6 @@ use scheduling::pod::{LabelSelector, SelectorOperator};
 
 use super::{Workload, WorkloadKind, key_of};
 
-/// Of pods that name none.
-const DEFAULT_SCHEDULER: &str = "default-scheduler";
 /// Condition of a set whose pods are refused, by a quota or by admission.
 const REPLICA_FAILURE: &str = "ReplicaFailure";
 /// Conditions of a Job that starts no more pods.

@@ -11,7 +11,7 @@ const CHRISTMAS_EVE: u64 = 1_798_113_600;
 
 #[test]
 fn each_zone_has_its_hour_and_its_day() {
-    let facts = facts(DATA_TIME_ZONES, "Europe/Berlin, Asia/Tokyo\nUTC").unwrap();
+    let facts = facts(TIME_ZONES_KEY, "Europe/Berlin, Asia/Tokyo\nUTC").unwrap();
     let civil = facts.civil(CHRISTMAS_EVE + 6 * 3600).unwrap();
     let found: Vec<_> = civil
         .iter()
@@ -31,8 +31,8 @@ fn each_zone_has_its_hour_and_its_day() {
 fn calendars_contain_days_of_the_zone() {
     let text = "freeze: [2026-12-20/2027-01-05]\nholidays: ['--12-25', 2026-05-01]\n\
         season: ['--12-01/--01-15']\nover: [2026-01-01]";
-    let mut texts = BTreeMap::from([(DATA_CALENDARS.to_owned(), text.to_owned())]);
-    texts.insert(DATA_TIME_ZONES.to_owned(), "Asia/Tokyo".to_owned());
+    let mut texts = BTreeMap::from([(CALENDARS_KEY.to_owned(), text.to_owned())]);
+    texts.insert(TIME_ZONES_KEY.to_owned(), "Asia/Tokyo".to_owned());
     let facts = BindingFacts::parse(texts).unwrap();
     let civil = facts.civil(CHRISTMAS_EVE + 6 * 3600).unwrap();
     assert_eq!(civil[0].calendars, ["freeze", "season"]);
@@ -44,7 +44,7 @@ fn calendars_contain_days_of_the_zone() {
 #[test]
 fn a_type_comes_before_its_family_and_only_spot_is_interrupted() {
     let facts = facts(
-        DATA_INTERRUPTION_RATES,
+        INTERRUPTION_RATES_KEY,
         "m7i: {class: 3}\nm7i.large: 0.5\nr7i: 2",
     )
     .unwrap();
@@ -65,39 +65,39 @@ fn a_type_comes_before_its_family_and_only_spot_is_interrupted() {
 fn each_mistake_names_its_key_and_what_may_stand_there() {
     for (key, text, words) in [
         (
-            DATA_TIME_ZONES,
+            TIME_ZONES_KEY,
             "Europe/Berlin, Mars/Olympus",
             "data.time-zones: \"Mars/Olympus\" is not valid; use names of time zones",
         ),
         (
-            DATA_CALENDARS,
+            CALENDARS_KEY,
             "freeze: [2026-13-01]",
             "data.calendars: \"2026-13-01\"",
         ),
         (
-            DATA_CALENDARS,
+            CALENDARS_KEY,
             "freeze: [2027-01-05/2026-12-20]",
             "2027-01-05/2026-12-20",
         ),
-        (DATA_CALENDARS, "freeze: ['--02-30']", "--02-30"),
-        (DATA_CALENDARS, "[2026-12-24]", "data.calendars"),
+        (CALENDARS_KEY, "freeze: ['--02-30']", "--02-30"),
+        (CALENDARS_KEY, "[2026-12-24]", "data.calendars"),
         (
-            DATA_INTERRUPTION_RATES,
+            INTERRUPTION_RATES_KEY,
             "m7i: {class: 5}",
             "data.interruption-rates: \"m7i\" is not valid",
         ),
         (
-            DATA_INTERRUPTION_RATES,
+            INTERRUPTION_RATES_KEY,
             "m7i: -1",
             "data.interruption-rates: \"m7i\"",
         ),
         (
-            DATA_INTERRUPTION_RATES,
+            INTERRUPTION_RATES_KEY,
             "m7i: often",
             "data.interruption-rates",
         ),
         (
-            ANNOTATION_WORKLOAD_LABELS,
+            WORKLOAD_LABELS_ANNOTATION,
             "app=web",
             "mortise.dev/workload-labels: \"app=web\"",
         ),

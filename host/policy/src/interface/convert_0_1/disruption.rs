@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use hooks::CapacityType;
 use hooks::disruption as native;
 
 use super::extra_column;
@@ -127,7 +128,7 @@ pub(in crate::interface) fn proposed<'a>(
         max_priority: *max_priority,
         new_nodes: *new_nodes,
         replacement_type: *replacement_type,
-        replacement_spot: *replacement_capacity_type == 1,
+        replacement_spot: *replacement_capacity_type == CapacityType::Spot.code(),
         recent_hour: pool.map_or(0, |it| it.recent_hour),
         recent_day: pool.map_or(0, |it| it.recent_day),
         labels,

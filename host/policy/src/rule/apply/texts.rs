@@ -2,9 +2,8 @@
 
 use super::super::evaluation_error::Evaluated;
 use super::super::functions::Function;
-use super::super::steps::Steps;
+use super::super::steps::{ITEM_BYTES, Steps};
 use super::super::value::Value;
-use super::ITEM_BYTES;
 use std::rc::Rc;
 
 pub(super) fn found<'a>(

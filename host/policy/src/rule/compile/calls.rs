@@ -7,7 +7,7 @@ mod loops;
 use super::super::apply::unreadable;
 use super::super::civil::{CivilField, FIELDS, zone};
 use super::super::evaluate::Variable;
-use super::super::functions::{FUNCTIONS, Function, Signature};
+use super::super::functions::{FUNCTIONS, FoldsTo, Function, Signature};
 use super::super::node::{Arithmetic, RuleNode};
 use super::super::parse::{Expr, ExprKind};
 use super::super::pattern::{PATTERNS_MAX, Pattern};
@@ -130,8 +130,9 @@ impl<V: Variable> Compiler<'_, V> {
                 signature.gives.of(first.as_ref()),
             );
         }
-        if let [RuleNode::Literal(Literal::Text(text))] = nodes.as_slice()
-            && let Some(message) = unreadable(signature.function, text)
+        if let Function::Read(kind) = signature.function
+            && let [RuleNode::Literal(Literal::Text(text))] = nodes.as_slice()
+            && let Some(message) = unreadable(kind, text)
         {
             return self.wrong(at, message);
         }
@@ -192,11 +193,17 @@ impl<V: Variable> Compiler<'_, V> {
         let first = if rest.is_empty() {
             let Typed { node, of } = self.node(first);
             if let RuleType::List(item) = of {
-                let function = match operator {
-                    Arithmetic::Least => Function::Least,
-                    _ => Function::Greatest,
+                let to = match operator {
+                    Arithmetic::Least => FoldsTo::Least,
+                    Arithmetic::Greatest
+                    | Arithmetic::Add
+                    | Arithmetic::Subtract
+                    | Arithmetic::Multiply
+                    | Arithmetic::Divide
+                    | Arithmetic::Remainder => FoldsTo::Greatest,
                 };
-                return Typed::new(RuleNode::Call(function, vec![node], at), *item);
+                let call = RuleNode::Call(Function::Fold(to), vec![node], at);
+                return Typed::new(call, *item);
             }
             self.checked(Typed::new(node, of), first)
         } else {

@@ -2,9 +2,10 @@
 
 use super::super::evaluation_error::Evaluated;
 use super::super::node::{Comparison, Loop, LoopKind, RuleNode};
+use super::super::steps::ITEM_BYTES;
 use super::super::value::Value;
+use super::Evaluation;
 use super::row_facts::RowFacts;
-use super::{Evaluation, ITEM_BYTES};
 use std::rc::Rc;
 
 impl<'a, F: RowFacts> Evaluation<'a, '_, F> {

@@ -1,5 +1,6 @@
 //! What a consolidation rule may name: a proposed move, the nodes that go, and the NodePool of the first of them.
 
+use hooks::CapacityType;
 use hooks::disruption::{ConsolidationRound, Context, Move, MoveKind, NEVER_SECONDS, PoolView};
 
 use super::super::evaluate::{RowFacts, Variable};
@@ -158,7 +159,8 @@ impl MoveFacts<'_> {
             MoveVariable::CapacityType => capacity_type(at(&nodes.capacity_type, self.first_row())),
             MoveVariable::DriftReason => self.first(&nodes.drift_reason),
             MoveVariable::SpotNodes => {
-                let spot = self.of(&nodes.capacity_type).filter(|code| *code == 1);
+                let codes = self.of(&nodes.capacity_type);
+                let spot = codes.filter(|code| *code == CapacityType::Spot.code());
                 Value::count(u32::try_from(spot.count()).unwrap_or(u32::MAX))
             }
             MoveVariable::Pods => self.total(&nodes.pods),
@@ -218,7 +220,9 @@ impl RowFacts for MoveFacts<'_> {
             MoveVariable::ReplacementType => self.text(it.replacement_type),
             MoveVariable::ReplacementZone => self.text(it.replacement_zone),
             MoveVariable::ReplacementCapacityType => capacity_type(it.replacement_capacity_type),
-            MoveVariable::ReplacementSpot => Value::Bool(it.replacement_capacity_type == 1),
+            MoveVariable::ReplacementSpot => {
+                Value::Bool(it.replacement_capacity_type == CapacityType::Spot.code())
+            }
             MoveVariable::NodePool => self.first(&self.round.nodes.nodepool),
             MoveVariable::NodePoolNodes => self.pool_count(|it| it.nodes),
             MoveVariable::NodePoolPrice => self.pool_sum(|it| it.price),

@@ -2,13 +2,14 @@
 
 mod rows;
 
+use hooks::CapacityType;
 use hooks::disruption::{
     ConsolidationHook, ConsolidationRound, Move, NO_CAPACITY_TYPE, NodeTable, PoolView, Verdict,
     WorkloadTable,
 };
 use hooks::ranking::Symbols;
 
-use super::{CapacityTypeName, Case, CaseFaults, Uses};
+use super::{Case, CaseFaults, Uses};
 use crate::host::PolicyHost;
 pub(super) use rows::{Expected, MoveRow, NodePoolRow, NodeRow};
 
@@ -130,7 +131,7 @@ impl Case {
             replacement_zone: symbols.intern(&row.replacement_zone),
             replacement_capacity_type: row
                 .replacement_capacity_type
-                .map_or(NO_CAPACITY_TYPE, CapacityTypeName::code),
+                .map_or(NO_CAPACITY_TYPE, CapacityType::code),
             labels: symbols.pairs(&row.labels),
         }
     }

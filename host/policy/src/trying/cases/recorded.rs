@@ -10,6 +10,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 
 use hooks::binding::BindingSource;
+use hooks::binding::keys::{
+    BUILTIN_KEY, CALENDARS_KEY, INTERRUPTION_RATES_KEY, POLICY_LABEL, TIME_ZONES_KEY,
+    WORKLOAD_LABELS_ANNOTATION,
+};
 use serde_json::{Map, Value, json};
 
 use super::Cases;
@@ -233,7 +237,7 @@ fn source_of(policy: &RecordedPolicy, kind: PolicyKind) -> Option<BindingSource>
     let mut source = BindingSource {
         namespace: "recorded".to_owned(),
         name: policy.name.clone(),
-        labels: [("mortise.dev/policy".to_owned(), kind.as_str().to_owned())].into(),
+        labels: [(POLICY_LABEL.to_owned(), kind.as_str().to_owned())].into(),
         ..BindingSource::default()
     };
     if let Some(rule) = &policy.rule {
@@ -244,7 +248,7 @@ fn source_of(policy: &RecordedPolicy, kind: PolicyKind) -> Option<BindingSource>
         let mut known = BUILTINS.iter();
         let builtin = known.find(|it| digest(it.component()) == policy.digest)?;
         let name = builtin.name.to_owned();
-        source.data.insert("builtin".to_owned(), name);
+        source.data.insert(BUILTIN_KEY.to_owned(), name);
     }
     Some(source)
 }
@@ -310,10 +314,10 @@ fn put_context(fields: &mut Map<String, Value>, policy: &RecordedPolicy, call: &
     let document = |text: &str| serde_saphyr::from_str::<Value>(text).unwrap_or_default();
     for (key, text) in &policy.facts {
         match key.as_str() {
-            "time-zones" => put("timeZones", list(text)),
-            "mortise.dev/workload-labels" => put("workloadLabels", list(text)),
-            "calendars" => put("calendars", document(text)),
-            "interruption-rates" => put("interruptionRates", document(text)),
+            TIME_ZONES_KEY => put("timeZones", list(text)),
+            WORKLOAD_LABELS_ANNOTATION => put("workloadLabels", list(text)),
+            CALENDARS_KEY => put("calendars", document(text)),
+            INTERRUPTION_RATES_KEY => put("interruptionRates", document(text)),
             _ => None,
         };
     }

@@ -6,6 +6,7 @@ use crate::columns::{at, word};
 use crate::hooks::rows;
 use crate::interface::exchange::RankAsk;
 use crate::recording::RecordedAnswer;
+use hooks::CapacityType;
 use hooks::disruption::{BudgetReason, BudgetRound, ConsolidationRound, Move, Verdict};
 use hooks::ranking::{ClaimView, RankRound, Ranking};
 
@@ -31,7 +32,7 @@ pub(super) fn offerings(ask: RankAsk<'_>, claim: &ClaimView, ranking: &Ranking) 
             RankedRow {
                 instance_type: name(&table.instance_type),
                 zone: name(&table.zone),
-                capacity_type: capacity_type(at(&table.capacity_type, row)),
+                capacity_type: CapacityType::word_of(at(&table.capacity_type, row)),
                 price: at(&table.price, row),
                 prior: at(ask.prior, row),
                 score: *score,
@@ -80,7 +81,7 @@ pub(super) fn judged(
         let replacement = [
             nodes.symbol(it.replacement_type),
             nodes.symbol(it.replacement_zone),
-            capacity_type(it.replacement_capacity_type),
+            CapacityType::word_of(it.replacement_capacity_type),
         ];
         let known: Vec<&str> = replacement
             .into_iter()
@@ -134,13 +135,4 @@ pub(super) fn allowances(round: &BudgetRound, answer: &RecordedAnswer) -> LaidOu
         }
     }
     LaidOutResult::Allowances(all)
-}
-
-pub(super) fn capacity_type(code: u8) -> &'static str {
-    match code {
-        0 => "on-demand",
-        1 => "spot",
-        2 => "reserved",
-        _ => "",
-    }
 }

@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use apis::labels;
+use hooks::CapacityType;
 
 use crate::error::{PodError, PoolCause, PoolFailure};
-use crate::market::CapacityType;
 use crate::problem::MinValuesPolicy;
 use crate::requirements::{Operator, Requirement, Requirements};
 use crate::solution::{BestOffering, NewClaim, Solution, TypeNames};

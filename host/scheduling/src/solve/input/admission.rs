@@ -6,8 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use hooks::CapacityType;
+
 use crate::instance_type::InstanceType;
-use crate::market::{CapacityType, Markets};
+use crate::market::Markets;
 use crate::problem::{Pool, ReservedMode};
 use crate::requirements::Requirements;
 

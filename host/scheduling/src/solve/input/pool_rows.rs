@@ -10,13 +10,14 @@ mod order;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
+use hooks::CapacityType;
 use smallvec::SmallVec;
 
 use super::admission::Admission;
 use super::bitset::BitSet;
 use super::vocabulary::{Amounts, Dimensions, add_times};
 use crate::instance_type::{InstanceType, Offering};
-use crate::market::{CapacityType, Markets};
+use crate::market::Markets;
 use crate::pod::HostPort;
 
 use by_label::Answers;

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use hooks::CapacityType;
 use smallvec::SmallVec;
 
 use super::host_terms::{HostTerm, host_terms};
-use crate::market::CapacityType;
 use crate::pod::HostPort;
 use crate::problem::PodVolumes;
 use crate::requirements::Requirements;

@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
+use hooks::CapacityType;
 use smallvec::SmallVec;
 
 use super::items::{Item, ItemClass, PackItems};
 use super::planned_node::{ItemCount, PlannedNode};
-use crate::market::CapacityType;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::pool_table::{PoolTable, RowId};
 use crate::solve::input::vocabulary::{Amounts, Vocabulary, add_times};

@@ -1,6 +1,7 @@
 //! Rows of cases for consolidation policies, as people write them, and what they have where nothing is written.
 
-use super::super::{CapacityTypeName, NEVER};
+use super::super::NEVER;
+use hooks::CapacityType;
 use hooks::disruption::{MoveKind, VerdictDecision};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ pub(crate) struct NodeRow {
     pub(super) nodepool: String,
     pub(super) instance_type: String,
     pub(super) zone: String,
-    pub(super) capacity_type: CapacityTypeName,
+    pub(super) capacity_type: CapacityType,
     pub(super) price: f64,
     /// Its price when left out.
     pub(super) effective_price: Option<f64>,
@@ -41,7 +42,7 @@ impl Default for NodeRow {
             nodepool: "default".to_owned(),
             instance_type: "m7i.xlarge".to_owned(),
             zone: "us-east-1a".to_owned(),
-            capacity_type: CapacityTypeName::OnDemand,
+            capacity_type: CapacityType::OnDemand,
             price: 0.2,
             effective_price: None,
             age: 3600,
@@ -118,7 +119,7 @@ pub(crate) struct MoveRow {
     #[serde(default)]
     pub(super) replacement_zone: String,
     #[serde(default)]
-    pub(super) replacement_capacity_type: Option<CapacityTypeName>,
+    pub(super) replacement_capacity_type: Option<CapacityType>,
     #[serde(default)]
     pub(super) labels: BTreeMap<String, String>,
 }

@@ -1,6 +1,7 @@
 //! Rows of cases for ranking policies, as people write them, and what they have where nothing is written.
 
-use super::super::{CapacityTypeName, NEVER};
+use super::super::NEVER;
+use hooks::CapacityType;
 use hooks::ranking::{ClaimOperator, RankStage};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ pub(crate) struct OfferingRow {
     pub(super) cpu_manufacturer: String,
     pub(super) zone: String,
     pub(super) arch: String,
-    pub(super) capacity_type: CapacityTypeName,
+    pub(super) capacity_type: CapacityType,
     pub(super) price: f64,
     pub(super) on_demand_price: Option<f64>,
     pub(super) cpu_milli: u32,
@@ -39,7 +40,7 @@ impl Default for OfferingRow {
             cpu_manufacturer: "intel".to_owned(),
             zone: "us-east-1a".to_owned(),
             arch: "amd64".to_owned(),
-            capacity_type: CapacityTypeName::OnDemand,
+            capacity_type: CapacityType::OnDemand,
             price: 0.1,
             on_demand_price: None,
             cpu_milli: 2000,
@@ -70,7 +71,7 @@ pub(crate) struct UsageRow {
     pub(super) nodepool: String,
     pub(super) instance_type: String,
     pub(super) zone: String,
-    pub(super) capacity_type: CapacityTypeName,
+    pub(super) capacity_type: CapacityType,
     pub(super) nodes: u32,
     pub(super) launching: u32,
     pub(super) price: f64,
@@ -82,7 +83,7 @@ impl Default for UsageRow {
             nodepool: "default".to_owned(),
             instance_type: "m7i.large".to_owned(),
             zone: "us-east-1a".to_owned(),
-            capacity_type: CapacityTypeName::OnDemand,
+            capacity_type: CapacityType::OnDemand,
             nodes: 1,
             launching: 0,
             price: 0.1,
@@ -136,7 +137,7 @@ impl OfferingRow {
     }
 
     pub(super) fn on_demand_price(&self) -> f64 {
-        let known = self.capacity_type == CapacityTypeName::OnDemand;
+        let known = self.capacity_type == CapacityType::OnDemand;
         self.on_demand_price
             .unwrap_or(if known { self.price } else { 0.0 })
     }

@@ -2,6 +2,7 @@
 
 use super::super::Draft;
 use crate::columns::word;
+use hooks::CapacityType;
 use serde_json::{Map, Value, json};
 
 /// Names and numbers of a row.
@@ -37,10 +38,7 @@ pub(super) fn pairs(pairs: &[(u32, u32)], symbols: &[String]) -> Value {
     Value::Object(pairs.collect())
 }
 
+/// A word that a case may have, whatever a record holds.
 pub(super) fn capacity_type(code: u8) -> &'static str {
-    match code {
-        1 => "spot",
-        2 => "reserved",
-        _ => "on-demand",
-    }
+    CapacityType::of_code(code).unwrap_or_default().as_str()
 }

@@ -3,6 +3,7 @@
 use super::super::Draft;
 use super::draft::{capacity_type, draft, pairs};
 use crate::columns::at;
+use hooks::CapacityType;
 use hooks::disruption::{ConsolidationRound, Move, NodeTable, Verdict};
 use serde_json::{Value, json};
 
@@ -116,11 +117,10 @@ fn move_row(nodes: &NodeTable, it: &Move) -> Value {
         "replacementZone": nodes.symbol(it.replacement_zone),
         "labels": pairs(&it.labels, &nodes.symbols),
     });
-    if it.replacement_capacity_type <= 2
+    if let Some(comes) = CapacityType::of_code(it.replacement_capacity_type)
         && let Some(fields) = row.as_object_mut()
     {
-        let kind = capacity_type(it.replacement_capacity_type);
-        fields.insert("replacementCapacityType".to_owned(), json!(kind));
+        fields.insert("replacementCapacityType".to_owned(), json!(comes.as_str()));
     }
     row
 }
