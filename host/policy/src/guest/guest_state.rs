@@ -2,8 +2,8 @@
 
 use wasmtime::{ResourceLimiter, Result};
 
-use crate::interface::bindings::mortise::policy::host::{self, Level};
-use crate::interface::bindings::mortise::policy::types;
+use crate::interface::host::{self, Level};
+use crate::interface::types;
 
 /// Lines kept of one call.
 const LOG_LINES_MAX: usize = 64;
