@@ -227,8 +227,8 @@ impl AwsProvider {
         change(Arc::make_mut(&mut options));
     }
 
-    /// The instance of a provider id. EC2 does not know those of another region, which is no sign that they are gone: it
-    /// is this controller that looks in the wrong place.
+    /// The instance of a provider id. EC2 does not know those of another region, which is no sign that they are gone:
+    /// it is this controller that looks in the wrong place.
     fn instance_id<'a>(&self, provider_id: &'a str) -> Result<&'a str, CloudProviderError> {
         let InstanceName { zone, id } = parse_provider_id(provider_id)?;
         let region = &self.options().region;

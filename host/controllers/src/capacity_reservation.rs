@@ -1,8 +1,8 @@
 //! What becomes of nodes when their capacity reservation ends: those of a block that ends soon go in time, and those
 //! that run on on-demand afterwards say so.
 //!
-//! Every minute, and only while there are nodes of reservations. Answers to `pkg/controllers/capacityreservation` of the
-//! AWS provider (`expiration` and `capacitytype`).
+//! Every minute, and only while there are nodes of reservations. Answers to `pkg/controllers/capacityreservation` of
+//! the AWS provider (`expiration` and `capacitytype`).
 
 mod decision;
 mod entries;

@@ -1,4 +1,5 @@
-//! The settings the controllers obey: Karpenter's flags, variables and defaults, and our own, which begin with `MORTISE_`.
+//! The settings the controllers obey: Karpenter's flags, variables and defaults, and our own, which begin with
+//! `MORTISE_`.
 //!
 //! A row is the flag, its variable, its default, its help and the setting that is obeyed. The operator's command takes
 //! them over whole; nothing here reads the command line or the environment. A row that nobody obeys fails
@@ -42,8 +43,8 @@ pub enum NominatePlannedPods {
     Off,
 }
 
-/// KEP-1923: the nominated node is tried before others. That others than the scheduler may write the field is said since
-/// 1.35 (KEP-5278); what the scheduler makes of it is the same before.
+/// KEP-1923: the nominated node is tried before others. That others than the scheduler may write the field is said
+/// since 1.35 (KEP-5278); what the scheduler makes of it is the same before.
 const NOMINATIONS_SINCE_MINOR: u32 = 24;
 
 /// All settings of the controllers.
@@ -90,8 +91,9 @@ pub struct Settings {
     /// pods; auto: from Kubernetes 1.24 on, whose scheduler tries that node first. Not with --packing karpenter
     #[arg(long, env = "MORTISE_NOMINATE_PLANNED_PODS", value_enum, default_value_t = NominatePlannedPods::Auto)]
     pub nominate_planned_pods: NominatePlannedPods,
-    /// Whether pods that ReplicaSets, Jobs and the like are about to create are planned with those that are there, so that
-    /// the first nodes suit them all: worth it where pods come faster than nodes boot. Not with --packing karpenter
+    /// Whether pods that ReplicaSets, Jobs and the like are about to create are planned with those that are there, so
+    /// that the first nodes suit them all: worth it where pods come faster than nodes boot. Not with --packing
+    /// karpenter
     #[arg(long, env = "MORTISE_PLAN_COMING_PODS", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set)]
     pub plan_coming_pods: bool,
     /// How much dearer than it need be a ranking policy may make a node, a plan or a move: a share such as 50%, or off.

@@ -1,5 +1,5 @@
-//! What the controllers stand on and share: settings and clock, the model that is read, the writer, the journal, and the
-//! notes that several controllers keep together. In its folder is all that is no controller itself.
+//! What the controllers stand on and share: settings and clock, the model that is read, the writer, the journal, and
+//! the notes that several controllers keep together. In its folder is all that is no controller itself.
 //!
 //! It holds and decides nothing.
 

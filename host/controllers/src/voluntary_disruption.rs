@@ -229,8 +229,8 @@ impl VoluntaryDisruption {
         Some(due.saturating_duration_since(Instant::now()))
     }
 
-    /// Looks a second time at the commands that waited long enough, oldest first, each in the world that those before it
-    /// left: it must still agree, or the command is dropped.
+    /// Looks a second time at the commands that waited long enough, oldest first, each in the world that those before
+    /// it left: it must still agree, or the command is dropped.
     async fn begin_what_still_holds(&self) {
         while self.shell.model.is_synced() && self.until_due().is_some_and(|it| it.is_zero()) {
             let Some(WaitingCommand { command, .. }) = self.waiting().front().cloned() else {

@@ -1,4 +1,5 @@
-//! The hooks through which policies judge: the order of candidates and the worth of a move; the budgets are in `budgets.rs`.
+//! The hooks through which policies judge: the order of candidates and the worth of a move; the budgets are in
+//! `budgets.rs`.
 //!
 //! The inputs mirror `mortise:policy` field for field, so that converting them is copying columns. No
 //! hook may fail: whoever implements one falls back to the built-in default inside. No hook can make a

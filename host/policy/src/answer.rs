@@ -185,7 +185,8 @@ pub(crate) fn allow(
     })
 }
 
-/// Whether all are finite and none has a sign: by the bits, since an adder goes over several at once where comparing does not.
+/// Whether all are finite and none has a sign: by the bits, since an adder goes over several at once where comparing
+/// does not.
 fn are_plain_costs(scores: &[f64]) -> bool {
     // What is infinite or no number has all bits of the exponent, and one more carries into the sign.
     const LAST_OF_EXPONENT: u64 = 1 << 52;

@@ -1,4 +1,5 @@
-//! Cells of columns and symbol tables, by row: what is beyond their end is empty, since rows come from guests and records.
+//! Cells of columns and symbol tables, by row: what is beyond their end is empty, since rows come from guests and
+//! records.
 
 /// The cell of a row.
 pub(crate) fn at<T: Copy + Default>(column: &[T], row: u32) -> T {

@@ -77,8 +77,8 @@ impl Solver<'_> {
         failed
     }
 
-    /// Opens a claim in the first pool whose new claim takes a pod: what limits leave may be too little for `minValues`,
-    /// which shows only then.
+    /// Opens a claim in the first pool whose new claim takes a pod: what limits leave may be too little for
+    /// `minValues`, which shows only then.
     fn open_in_turn(
         &mut self,
         batch: &PodBatch,

@@ -69,8 +69,8 @@ impl Solver<'_> {
         feasible
     }
 
-    /// The domains of a key that nodes of a pool could be in, with their rows: what they are sold with or labelled, or any
-    /// that is known where the pool asks for the label and leaves its value open.
+    /// The domains of a key that nodes of a pool could be in, with their rows: what they are sold with or labelled, or
+    /// any that is known where the pool asks for the label and leaves its value open.
     fn domains_of(&self, pool: usize, key: KeyId) -> Vec<(String, BitSet)> {
         let (table, name) = (&self.pools[pool], &self.topology.keys()[key]);
         let offered = table.domains(name, &self.vocabulary);
