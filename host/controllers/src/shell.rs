@@ -15,6 +15,7 @@ pub(crate) mod model;
 pub(crate) mod notes;
 pub(crate) mod paging;
 pub(crate) mod patching;
+pub(crate) mod periodic;
 pub(crate) mod recorder;
 pub(crate) mod references;
 pub(crate) mod runtime;

@@ -44,7 +44,9 @@ use crate::voluntary_disruption::command_entry::{CommandEntry, Underway};
 use crate::voluntary_disruption::orchestration::Orchestration;
 use crate::voluntary_disruption::scan_entry::ScanEntry;
 
+pub(crate) use deletion_cost::PodRanking;
 pub(crate) use events::repair_blocked;
+pub(crate) use orchestration::CommandRounds;
 
 const UNSYNCED_POLL: Duration = Duration::from_secs(1);
 /// How long after something happened the loop looks: once a pod has left, since others leave with it; and once it found
@@ -95,6 +97,9 @@ struct Observed {
 }
 
 impl VoluntaryDisruption {
+    /// Karpenter's name of it, as metrics show it.
+    pub(crate) const NAME: &'static str = "disruption";
+
     pub(crate) fn new(
         shell: Arc<Shell>,
         provider: Arc<dyn CloudProvider>,
@@ -144,7 +149,7 @@ impl VoluntaryDisruption {
                 tokio::time::sleep(UNSYNCED_POLL).await;
                 continue;
             }
-            let round = self.shell.metrics.round("disruption");
+            let round = self.shell.metrics.round(Self::NAME);
             stale::remove(&self.shell, &self.orchestration.claims()).await;
             self.begin_what_still_holds().await;
             let (acted, look_again) = if self.may_look() {
@@ -182,9 +187,9 @@ impl VoluntaryDisruption {
         let observed = Arc::new(self.supposing_begun(self.observe().await));
         let now = observed.options.now;
         let passes = &self.shell.passes;
-        passes.begin("disruption", &observed.options.decision_id, 0);
+        passes.begin(Self::NAME, &observed.options.decision_id, 0);
         let decided = self.decide(&observed).await;
-        passes.end("disruption", 0);
+        passes.end(Self::NAME, 0);
         let Ok((decision, laps)) = decided else {
             return (false, self.shell.settings.disruption_poll);
         };

@@ -28,6 +28,7 @@ use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::{ConditionUpdate, NodeClaimExt, reboot, with_deadline};
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::periodic::{self, PastRound, Periodic};
 use crate::shell::sync::lock;
 use crate::static_capacity;
 use crate::voluntary_disruption::command_entry::{CommandEntry, Underway};
@@ -48,6 +49,37 @@ struct Protected {
     staying: Vec<(CommandCandidate, String)>,
     /// Others of the command are going already.
     is_begun: bool,
+}
+
+/// The rounds in which commands are looked after.
+pub(crate) struct CommandRounds<'a>(&'a Orchestration);
+
+impl Periodic for CommandRounds<'_> {
+    const NAME: &'static str = "disruption.queue";
+    const BEGINS_AT_ONCE: bool = false;
+    type Error = ReconcileError;
+
+    fn is_due(&self) -> bool {
+        self.0.len() > 0
+    }
+
+    async fn round(&mut self) -> Result<(), ReconcileError> {
+        let Orchestration { shell, .. } = self.0;
+        let commands: Vec<RunningCommand> = self.0.running().clone();
+        let queued = commands.iter().map(|it| it.command.candidates.len()).sum();
+        for running in commands {
+            let step = progress(&running, &shell.model.snapshot(), queued, shell.now());
+            self.0.apply(running, step).await;
+        }
+        Ok(())
+    }
+
+    /// A command that fails is told of with what it is about.
+    fn log(&mut self, _: &ReconcileError) {}
+
+    fn pause(&self, _: PastRound) -> Duration {
+        POLL
+    }
 }
 
 impl Orchestration {
@@ -83,24 +115,7 @@ impl Orchestration {
 
     /// Looks after every command once a second.
     pub(super) async fn run(&self) {
-        loop {
-            tokio::time::sleep(POLL).await;
-            let commands: Vec<RunningCommand> = self.running().clone();
-            if commands.is_empty() {
-                continue;
-            }
-            let _round = self.shell.metrics.round("disruption.queue");
-            let queued = commands.iter().map(|it| it.command.candidates.len()).sum();
-            for running in commands {
-                let step = progress(
-                    &running,
-                    &self.shell.model.snapshot(),
-                    queued,
-                    self.shell.now(),
-                );
-                self.apply(running, step).await;
-            }
-        }
+        periodic::run(&self.shell.metrics, CommandRounds(self)).await;
     }
 
     /// Starts a command; false when it could not.
