@@ -184,7 +184,10 @@ impl VoluntaryDisruption {
 
     /// One loop; whether it found a command, and when to look again otherwise.
     async fn scan(&self) -> (bool, Duration) {
-        let observed = Arc::new(self.supposing_begun(self.observe().await));
+        self.nominate_awaiting();
+        let observed = self.observe().await;
+        self.show_costs(&observed);
+        let observed = Arc::new(self.supposing_begun(observed));
         let now = observed.options.now;
         let passes = &self.shell.passes;
         passes.begin(Self::NAME, &observed.options.decision_id, 0);
@@ -241,6 +244,7 @@ impl VoluntaryDisruption {
             let Some(WaitingCommand { command, .. }) = self.waiting().front().cloned() else {
                 return;
             };
+            self.nominate_awaiting();
             if let Some(survivor) = self.still_holds(command).await {
                 self.orchestration.start(survivor).await;
             }
@@ -295,17 +299,12 @@ impl VoluntaryDisruption {
         }
     }
 
+    /// Reads, and changes nothing but the number of looks: a second look and the ranking of pods ask for the same.
     async fn observe(&self) -> Observed {
         let number = self.scans.fetch_add(1, Ordering::Relaxed) + 1;
         let (settings, now) = (&self.shell.settings, self.shell.now());
-        if settings.plans_coming_pods() {
-            for node in awaiting_nodes(&self.shell.model.snapshot(), now) {
-                self.shell.model.nominate(&node);
-            }
-        }
         let snapshot = self.shell.model.snapshot();
         let types = self.types(&snapshot).await;
-        self.show_costs(&snapshot, &types);
         let (ready, _) = provisionable_pools(&snapshot);
         let mut pools = Vec::with_capacity(ready.len());
         for node_pool in ready {
@@ -364,14 +363,26 @@ impl VoluntaryDisruption {
         types
     }
 
+    /// What awaits pods of its plan is to be left alone by whoever looks next; a second look may come long after the
+    /// scan before it.
+    fn nominate_awaiting(&self) {
+        let shell = &self.shell;
+        if !shell.settings.plans_coming_pods() {
+            return;
+        }
+        for node in awaiting_nodes(&shell.model.snapshot(), shell.now()) {
+            shell.model.nominate(&node);
+        }
+    }
+
     /// What nodes cost is summed up when somebody asks; what cannot be is counted now.
-    fn show_costs(&self, snapshot: &Snapshot, types: &TypesByPool) {
+    fn show_costs(&self, observed: &Observed) {
         let shell = &self.shell;
         if shell.settings.disable_cluster_state_observability {
             return;
         }
-        shell.sold_types.set(types.clone());
-        for pool in shell.sold_types.newly_unpriced(snapshot) {
+        shell.sold_types.set(observed.types.clone());
+        for pool in shell.sold_types.newly_unpriced(&observed.snapshot) {
             let errors = &shell.metrics.cost_tracker_errors;
             errors.get_or_create(&vec![("nodepool", pool)]).inc();
         }
