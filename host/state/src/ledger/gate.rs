@@ -1,8 +1,8 @@
 //! The gates that a node passes in a scan of disruption, in the order in which they are asked. At which of them an
 //! outcome leaves it stands in the outcome's row.
 //!
-//! Answers to the order of `disruption`'s methods: eligibility, pods, the policy's order, budgets, the move, its guards,
-//! the verdict, the gain. Where two methods ask in another order, consolidation's stands.
+//! Answers to the order of `disruption`'s methods: eligibility, pods, the policy's order, budgets, the move, its
+//! guards, the verdict, the gain. Where two methods ask in another order, consolidation's stands.
 
 /// A stage of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
