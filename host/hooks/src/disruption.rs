@@ -12,6 +12,8 @@ mod defaults;
 
 use serde::{Deserialize, Serialize};
 
+use crate::columns::word;
+
 pub use crate::ranking::{
     ExtraColumn, ExtraValues, NEVER_SECONDS, NO_SYMBOL, Needs, PolicyUse, WorkloadTable,
 };
@@ -213,10 +215,7 @@ impl NodeTable {
 
     /// The text of a symbol; empty for [`NO_SYMBOL`] and for indexes outside the dictionary.
     pub fn symbol(&self, sym: u32) -> &str {
-        usize::try_from(sym)
-            .ok()
-            .and_then(|index| self.symbols.get(index))
-            .map_or("", String::as_str)
+        word(&self.symbols, sym)
     }
 
     /// An extra column by name.

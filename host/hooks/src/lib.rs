@@ -6,5 +6,6 @@
 //! Kubernetes or how a policy is run.
 
 pub mod binding;
+pub mod columns;
 pub mod disruption;
 pub mod ranking;
