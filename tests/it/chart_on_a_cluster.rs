@@ -1,5 +1,5 @@
-//! The chart on a real API server, where `MORTISE_TEST_KUBECONFIG` names one that tests may change: it takes all that is
-//! rendered, a release of Karpenter is taken over and given back, and the controller gets by with its roles.
+//! The chart on a real API server, where `MORTISE_TEST_KUBECONFIG` names one that tests may change: it takes all that
+//! is rendered, a release of Karpenter is taken over and given back, and the controller gets by with its roles.
 
 use std::fs::{self, File};
 use std::path::PathBuf;

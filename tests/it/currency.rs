@@ -1,5 +1,5 @@
-//! One currency: with a policy in force a cluster settles and then stays, buys nothing that is excluded, and goes back to
-//! the default's choice once the policy is taken away.
+//! One currency: with a policy in force a cluster settles and then stays, buys nothing that is excluded, and goes back
+//! to the default's choice once the policy is taken away.
 
 use std::fs;
 use std::path::PathBuf;
@@ -105,7 +105,8 @@ impl Drop for Folder {
     }
 }
 
-/// What the one NodePool may buy. Spot nodes are not traded for other spot nodes, on-demand ones for whatever costs less.
+/// What the one NodePool may buy. Spot nodes are not traded for other spot nodes, on-demand ones for whatever costs
+/// less.
 const POOLS: [&str; 2] = ["spot-and-on-demand", "on-demand"];
 
 fn demo(pool: &str, seed: u32, more: &[&str]) -> Value {

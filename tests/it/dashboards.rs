@@ -1,5 +1,5 @@
-//! What people's dashboards and alerts ask is answered: every expression is asked of two scrapes of a controller at work, by a
-//! small reader of our own, and by promtool where it is there.
+//! What people's dashboards and alerts ask is answered: every expression is asked of two scrapes of a controller at
+//! work, by a small reader of our own, and by promtool where it is there.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

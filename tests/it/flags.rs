@@ -1,6 +1,6 @@
 //! Every flag of the controller does something: the binary is started with each off its default, and what it says
-//! of itself tells the difference. What it says is what it was told; that somebody obeys a row of the controllers' or the
-//! cloud's settings no compiler sees, as their fields are public, so the sources are read for it.
+//! of itself tells the difference. What it says is what it was told; that somebody obeys a row of the controllers' or
+//! the cloud's settings no compiler sees, as their fields are public, so the sources are read for it.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use tests::sources::rust_sources;
 use tests::workspace_root;
 
-/// Names that several files may declare, each for itself: the stages of a controller, as STYLE.md has them. Who declares
-/// one has a `decide` that takes the one and answers the other.
+/// Names that several files may declare, each for itself: the stages of a controller, as STYLE.md has them. Who
+/// declares one has a `decide` that takes the one and answers the other.
 const STAGES: [&str; 3] = ["Observed", "Decided", "Step"];
 
 #[test]

@@ -1,4 +1,5 @@
-//! What `mortise iam` prints makes an installation in moto's account: its CloudFormation, its IAM, its queue and its rules.
+//! What `mortise iam` prints makes an installation in moto's account: its CloudFormation, its IAM, its queue and its
+//! rules.
 //!
 //! moto's CloudFormation has no policies of queues and gives roles none of AWS' own policies, so that the documents are
 //! applied one by one as well.

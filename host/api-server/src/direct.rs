@@ -47,8 +47,8 @@ impl ApiServer {
         self.with(|store| store.kubernetes_minor = minor);
     }
 
-    /// Keeps little of the past and few objects ready to read from now on: for who has one client, in this process, that
-    /// lists anew at no cost.
+    /// Keeps little of the past and few objects ready to read from now on: for who has one client, in this process,
+    /// that lists anew at no cost.
     pub fn stay_small(&self) {
         self.with(|store| (store.log_length_max, store.awake_max) = (16, 64));
     }

@@ -1,9 +1,9 @@
 //! Karpenter's API types: NodePool, NodeClaim, EC2NodeClass, NodeOverlay, CapacityBuffer; labels, conditions,
 //! validation, hashes, quantities.
 //!
-//! The vocabulary of all other crates. Without the feature `objects` it is that of names and texts alone, for who has no
-//! business with objects of the API. No client, no clock, no I/O. Answers to Karpenter's `pkg/apis` and the AWS provider's
-//! `pkg/apis`.
+//! The vocabulary of all other crates. Without the feature `objects` it is that of names and texts alone, for who has
+//! no business with objects of the API. No client, no clock, no I/O. Answers to Karpenter's `pkg/apis` and the AWS
+//! provider's `pkg/apis`.
 
 #[cfg(feature = "objects")]
 pub mod capacitybuffer;

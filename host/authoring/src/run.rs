@@ -1,5 +1,5 @@
-//! `mortise policy run`: what a policy says of the questions of a recording, or of those that a running controller asked
-//! last, as tables.
+//! `mortise policy run`: what a policy says of the questions of a recording, or of those that a running controller
+//! asked last, as tables.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;

@@ -1,9 +1,9 @@
-//! What Mortise needs in an AWS account: the roles of controller and nodes with what they may do, the queue, and the rules
-//! by which EventBridge feeds it; as documents for people, for CloudFormation and for Terraform.
+//! What Mortise needs in an AWS account: the roles of controller and nodes with what they may do, the queue, and the
+//! rules by which EventBridge feeds it; as documents for people, for CloudFormation and for Terraform.
 //!
-//! Pure, and asks nobody: the form that is deployed finds out region and account where it lands. Who may do what comes of
-//! one table, [`actions`], which a test holds against the calls of [`crate::sdk`]. Answers to the `cloudformation.yaml` of
-//! Karpenter's guide.
+//! Pure, and asks nobody: the form that is deployed finds out region and account where it lands. Who may do what comes
+//! of one table, [`actions`], which a test holds against the calls of [`crate::sdk`]. Answers to the
+//! `cloudformation.yaml` of Karpenter's guide.
 
 mod actions;
 mod cloudformation;

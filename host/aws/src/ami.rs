@@ -370,6 +370,11 @@ pub(crate) fn ami_for<'a>(amis: &'a [Ami], instance_type: &InstanceType) -> Opti
     })
 }
 
+/// Whether it is that image.
+pub(crate) fn is_current(amis: &[Ami], instance_type: &InstanceType, image_id: &str) -> bool {
+    ami_for(amis, instance_type).is_some_and(|ami| ami.id == image_id)
+}
+
 fn ami_requirements(ami: &Ami) -> Requirements {
     ami.requirements
         .iter()

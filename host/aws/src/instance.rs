@@ -4,6 +4,7 @@
 //! Karpenter's `pkg/providers/instance/instance.go` and `types.go`.
 
 mod describe;
+mod name;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -24,10 +25,13 @@ use crate::batcher::{BatchWindow, CallBatcher};
 use crate::cache::lock;
 use crate::error::{invalid, other, reboot_error};
 use crate::instance_status::impairments;
+use crate::interruption_history::Exposed;
 use crate::metrics::AwsMetrics;
 use crate::pages::all_pages;
 use crate::seam::Ec2Api;
 use crate::tags::{Tags, filter, tag_value, to_ec2};
+
+pub(crate) use name::{InstanceName, parse_provider_id, provider_id, provider_id_of};
 
 use describe::{DescribeCall, FindCall, TerminateCall};
 
@@ -88,6 +92,40 @@ impl Instance {
     pub(crate) fn is_in(&self, zone_ids: &BTreeSet<String>) -> bool {
         let own = self.zone_id.as_ref();
         own.is_some_and(|id| zone_ids.contains(id))
+    }
+
+    /// The reservation that it was bought into.
+    pub(crate) fn reservation(&self) -> Option<&str> {
+        let id = self.capacity_reservation_id.as_deref();
+        id.filter(|_| self.capacity_type == labels::CAPACITY_TYPE_RESERVED)
+    }
+
+    /// As one that EC2 may take back, if it may.
+    pub(crate) fn exposed(&self) -> Option<Exposed<'_>> {
+        let is_exposed = self.capacity_type == labels::CAPACITY_TYPE_SPOT && !self.is_terminating;
+        is_exposed.then_some(Exposed {
+            instance_type: &self.instance_type,
+            zone: &self.zone,
+            launched_at: self.launched_at,
+        })
+    }
+
+    /// The tags by which people and others find its claim, its cluster and its node, as far as it has none of these
+    /// names.
+    pub(crate) fn missing_tags(&self, node_claim: &NodeClaim, cluster_name: &str) -> Tags {
+        let status = node_claim.status.as_ref();
+        let node_name = status.and_then(|status| status.node_name.clone());
+        let claim_name = node_claim.metadata.name.clone().unwrap_or_default();
+        let mut tags = Tags::from([
+            (labels::NODECLAIM_TAG.to_owned(), claim_name),
+            (
+                labels::EKS_CLUSTER_NAME_TAG.to_owned(),
+                cluster_name.to_owned(),
+            ),
+        ]);
+        tags.extend(node_name.map(|name| ("Name".to_owned(), name)));
+        tags.retain(|key, _| !self.tags.contains_key(key));
+        tags
     }
 
     fn from_ec2(instance: &Ec2Instance, is_reserved_enabled: bool) -> Option<Self> {
@@ -154,36 +192,6 @@ fn capacity_type(instance: &Ec2Instance, is_reserved_enabled: bool) -> &'static 
     } else {
         labels::CAPACITY_TYPE_ON_DEMAND
     }
-}
-
-/// The provider id of an instance.
-pub(crate) fn provider_id(zone: &str, instance_id: &str) -> String {
-    format!("aws:///{zone}/{instance_id}")
-}
-
-/// The provider id of a launched claim; empty for another.
-pub(crate) fn provider_id_of(node_claim: &NodeClaim) -> &str {
-    let status = node_claim.status.as_ref();
-    let provider_id = status.and_then(|it| it.provider_id.as_deref());
-    provider_id.unwrap_or_default()
-}
-
-/// What a provider id says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct InstanceName<'a> {
-    pub(crate) zone: &'a str,
-    pub(crate) id: &'a str,
-}
-
-/// The instance in a provider id.
-pub(crate) fn parse_provider_id(provider_id: &str) -> Result<InstanceName<'_>, CloudProviderError> {
-    let parsed = provider_id
-        .split_once(":///")
-        .and_then(|(_, path)| path.rsplit_once('/'));
-    let parsed = parsed.map(|(zone, id)| InstanceName { zone, id });
-    parsed.filter(|it| !it.id.is_empty()).ok_or_else(|| {
-        CloudProviderError::Other(format!("{provider_id:?} is no provider id of an instance"))
-    })
 }
 
 /// Looks up and ends instances.
@@ -361,22 +369,4 @@ impl InstanceProvider {
 
 fn live_states() -> Filter {
     filter("instance-state-name", LIVE_STATES)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn provider_ids_name_zone_and_instance() {
-        assert_eq!(provider_id("us-east-1a", "i-1"), "aws:///us-east-1a/i-1");
-        let parsed = InstanceName {
-            zone: "us-east-1a",
-            id: "i-1",
-        };
-        assert_eq!(parse_provider_id("aws:///us-east-1a/i-1"), Ok(parsed));
-        for wrong in ["", "i-1", "aws:///us-east-1a/", "kind://a/b"] {
-            assert!(parse_provider_id(wrong).is_err(), "{wrong}");
-        }
-    }
 }

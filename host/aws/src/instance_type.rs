@@ -55,6 +55,22 @@ pub(crate) struct RegionTypes {
     revision: u64,
 }
 
+/// How much EC2 tells of a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct CatalogueSize {
+    types: usize,
+    /// Types with zones.
+    zones: usize,
+}
+
+impl CatalogueSize {
+    /// Whether a tenth of either is missing.
+    fn is_less_than(self, before: Self) -> bool {
+        let is_less = |now: usize, before: usize| now * 10 < before * 9;
+        is_less(self.types, before.types) || is_less(self.zones, before.zones)
+    }
+}
+
 /// A version of a class, and the key of its shape: most questions are about a class that has not changed.
 #[derive(Debug, PartialEq)]
 struct SeenClass {
@@ -69,7 +85,7 @@ pub struct InstanceTypeProvider {
     ec2: Arc<dyn Ec2Api>,
     catalogue: Mutex<Option<Arc<RegionTypes>>>,
     /// Counts of types and of zones' entries that were too few to be believed at once.
-    doubted: Mutex<Option<(usize, usize)>>,
+    doubted: Mutex<Option<CatalogueSize>>,
     loading: tokio::sync::Mutex<()>,
     entries: Mutex<BTreeMap<u64, CachedTypes>>,
     reports: MemoryReports,
@@ -102,7 +118,11 @@ impl InstanceTypeProvider {
         }
         let mut current = lock(&self.catalogue);
         if let Some(old) = current.as_ref() {
-            self.check_whole(old, (types.len(), zones.len()))?;
+            let told = CatalogueSize {
+                types: types.len(),
+                zones: zones.len(),
+            };
+            self.check_whole(old, told)?;
         }
         let revision = match current.as_ref() {
             Some(old) if old.types == types && old.zones == zones => return Ok(()),
@@ -121,18 +141,20 @@ impl InstanceTypeProvider {
     fn check_whole(
         &self,
         old: &RegionTypes,
-        told: (usize, usize),
+        told: CatalogueSize,
     ) -> Result<(), CloudProviderError> {
-        let before = (old.types.len(), old.zones.len());
-        let is_less = |now: usize, before: usize| now * 10 < before * 9;
-        let has_shrunk = is_less(told.0, before.0) || is_less(told.1, before.1);
+        let before = CatalogueSize {
+            types: old.types.len(),
+            zones: old.zones.len(),
+        };
+        let has_shrunk = told.is_less_than(before);
         let last = std::mem::replace(&mut *lock(&self.doubted), has_shrunk.then_some(told));
         if !has_shrunk || last == Some(told) {
             return Ok(());
         }
-        let ((types, of_types), (zones, of_zones)) = ((told.0, before.0), (told.1, before.1));
         Err(CloudProviderError::Other(format!(
-            "EC2 told {types} of {of_types} instance types and zones of {zones} of {of_zones}: part of it is missing"
+            "EC2 told {} of {} instance types and zones of {} of {}: part of it is missing",
+            told.types, before.types, told.zones, before.zones
         )))
     }
 

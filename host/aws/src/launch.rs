@@ -11,42 +11,43 @@ mod filter;
 mod fleet;
 mod launched;
 mod plan;
+mod refusals;
 mod request;
 mod reserved;
 mod template;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use apis::{Ec2NodeClass, labels};
+use apis::Ec2NodeClass;
 use cloudprovider::{CloudProviderError, LaunchAttempt, LaunchRequest, Launched, check_ready};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::batcher::CallBatcher;
 use crate::cache::TtlCache;
 use crate::capacity_reservation::CapacityReservationProvider;
-use crate::error::{SPOT_ROLE_MISSING, SUBNET_FULL, is_unfulfillable, launch_failure};
+use crate::error::launch_failure;
 use crate::instance::{Instance, InstanceProvider};
 use crate::instance_type::InstanceTypeProvider;
 use crate::launch_template::{LaunchTemplateProvider, is_template_missing};
-use crate::metrics::{AwsMetrics, FailurePlace};
+use crate::metrics::AwsMetrics;
 use crate::options::AwsOptions;
 use crate::placement_group::PlacementGroup;
 use crate::seam::{ApiError, Ec2Api, ErrorFault};
 use crate::subnet::{SubnetProvider, ZonalSubnets};
 use crate::tags::restricted_tag;
-use crate::unavailable_offerings::{OfferingName, UnavailableOfferings};
+use crate::unavailable_offerings::UnavailableOfferings;
 
 pub(crate) use dry_run::{DryRun, probe};
 
 use claim::claim_uid;
 use dealing::{Dealings, Outlook};
 use fleet::{
-    FleetAnswer, FleetAttempt, FleetCall, FleetError, FleetFailure, FleetInstance, FleetOutcome,
-    FleetRequest, WINDOW,
+    FleetAnswer, FleetAttempt, FleetCall, FleetFailure, FleetInstance, FleetOutcome, FleetRequest,
+    WINDOW,
 };
 use launched::Bought;
 use plan::LaunchPlan;
+use refusals::{combined, note_all};
 use request::{fleet_input, offered, overrides};
 use template::templates;
 
@@ -54,7 +55,6 @@ use template::templates;
 const ATTEMPT_TTL: SignedDuration = SignedDuration::from_hours(6);
 /// A launch is repeated at once only for errors that its repetition mends.
 const TRIES_MAX: u32 = 2;
-const SPREAD_LIMIT: &str = "limit of instances in this spread placement group";
 
 /// Launches instances.
 pub(crate) struct InstanceLauncher {
@@ -97,15 +97,36 @@ enum Attempt {
     Launched(Box<Launched>),
     Failed {
         error: CloudProviderError,
-        can_repeat: bool,
+        repeat: Repeat,
     },
+}
+
+/// Whether a launch that failed is repeated at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Repeat {
+    Never,
+    /// A template that was taken to be there was not, and is made anew.
+    TemplateMissing,
+    /// Under another token: all is known of what was launched under the one before.
+    Spent,
+}
+
+impl Repeat {
+    /// What an error of EC2 asks for.
+    fn after(code: &str) -> Self {
+        if is_template_missing(code) {
+            Self::TemplateMissing
+        } else {
+            Self::Never
+        }
+    }
 }
 
 impl Attempt {
     fn failed(error: CloudProviderError) -> Self {
         Self::Failed {
             error,
-            can_repeat: false,
+            repeat: Repeat::Never,
         }
     }
 }
@@ -139,7 +160,8 @@ impl InstanceLauncher {
             match self.attempt(context).await? {
                 Attempt::Launched(launched) => return Ok(*launched),
                 Attempt::Failed {
-                    can_repeat: true, ..
+                    repeat: Repeat::TemplateMissing | Repeat::Spent,
+                    ..
                 } if tries < TRIES_MAX => tries += 1,
                 Attempt::Failed { error, .. } => return Err(error),
             }
@@ -224,18 +246,22 @@ impl InstanceLauncher {
                 return Err(error);
             }
         };
-        let (attempt, is_template_missing) = match answer {
+        let attempt = match answer {
             Ok(outcome) => self.conclude(&plan, context, &zonal, &outcome).await?,
             Err(failure) => {
                 context.subnets.settle(&zonal, &[]);
                 match failure {
-                    FleetFailure::Unwritten(error) => (Attempt::failed(error), false),
-                    FleetFailure::Spent => (self.spent(context), false),
+                    FleetFailure::Unwritten(error) => Attempt::failed(error),
+                    FleetFailure::Spent => self.spent(context),
                     FleetFailure::Call(error) => self.refused(context, &error),
                 }
             }
         };
-        if is_template_missing {
+        if let Attempt::Failed {
+            repeat: Repeat::TemplateMissing,
+            ..
+        } = attempt
+        {
             context.templates.invalidate(template_names);
         }
         Ok(attempt)
@@ -289,43 +315,32 @@ impl InstanceLauncher {
         })
     }
 
-    fn count_errors(&self, plan: &LaunchPlan, zonal: &ZonalSubnets, errors: &[FleetError]) {
-        for error in errors {
-            let subnet = error.subnet_id.as_deref();
-            let of_subnet = subnet.and_then(|it| zonal.zone_of(it));
-            let zone = error.zone.as_deref();
-            let place = FailurePlace {
-                zone: zone
-                    .or_else(|| of_subnet.map(|it| it.zone.as_str()))
-                    .unwrap_or_default(),
-                zone_id: of_subnet
-                    .and_then(|it| it.zone_id.as_deref())
-                    .unwrap_or_default(),
-            };
-            self.metrics
-                .launch_failed(place, plan.capacity_type, &error.code);
-        }
-    }
-
-    /// What came of an answered fleet, and whether it missed a template.
+    /// What came of an answered fleet.
     async fn conclude(
         &self,
         plan: &LaunchPlan,
         context: &LaunchContext<'_>,
         zonal: &ZonalSubnets,
         outcome: &FleetOutcome,
-    ) -> Result<(Attempt, bool), CloudProviderError> {
+    ) -> Result<Attempt, CloudProviderError> {
         if outcome.is_first {
-            self.count_errors(plan, zonal, &outcome.errors);
-            note_errors(plan, context, zonal, &outcome.errors);
+            note_all(&outcome.errors, zonal, plan, context, &self.metrics);
         }
         let instance = outcome.instance.as_ref();
         let zone = instance.and_then(|instance| zone_of(instance, zonal));
         let used: Vec<&str> = zone.as_deref().into_iter().collect();
         context.subnets.settle(zonal, &used);
         if let Some(instance) = instance {
-            let launched = match zone.and_then(|zone| planned(plan, context, instance, &zone)) {
-                Some(launched) => launched,
+            let zone = zone.as_deref();
+            let bought = zone.and_then(|zone| planned(plan, instance, zone));
+            let known = bought.and_then(|it| Some((it.launched(context)?, it.reservation_id)));
+            let launched = match known {
+                Some((launched, reservation_id)) => {
+                    if let Some(id) = reservation_id {
+                        context.reservations.take(id);
+                    }
+                    launched
+                }
                 // EC2 itself says what it is; the claim keeps its token until then.
                 None => match context.instances.get(&instance.id).await {
                     Ok(described) => self.adopt(context, &described).await?,
@@ -333,18 +348,16 @@ impl InstanceLauncher {
                     Err(error) => return Err(error),
                 },
             };
-            return Ok((Attempt::Launched(Box::new(launched)), false));
+            return Ok(Attempt::Launched(Box::new(launched)));
         }
         self.end(context);
-        let can_repeat = outcome
-            .errors
-            .iter()
-            .any(|error| is_template_missing(&error.code));
-        let failed = Attempt::Failed {
+        let mut repeats = outcome.errors.iter().map(|it| Repeat::after(&it.code));
+        Ok(Attempt::Failed {
             error: combined(&outcome.errors),
-            can_repeat,
-        };
-        Ok((failed, can_repeat))
+            repeat: repeats
+                .find(|it| *it != Repeat::Never)
+                .unwrap_or(Repeat::Never),
+        })
     }
 
     /// The token stands for another request. What came of that is looked for, and only where all of it is known is
@@ -360,21 +373,22 @@ impl InstanceLauncher {
         self.end(context);
         Attempt::Failed {
             error: unlisted(),
-            can_repeat: true,
+            repeat: Repeat::Spent,
         }
     }
 
-    /// EC2 refused the call or did not answer, and whether it missed a template.
-    fn refused(&self, context: &LaunchContext<'_>, error: &ApiError) -> (Attempt, bool) {
+    /// EC2 refused the call or did not answer.
+    fn refused(&self, context: &LaunchContext<'_>, error: &ApiError) -> Attempt {
         // A throttled repetition says nothing of the call that it repeats.
         if error.fault == ErrorFault::Client
             && matches!(self.asked(context), FleetAttempt::First(_))
         {
             self.end(context);
         }
-        let can_repeat = is_template_missing(&error.code);
-        let error = launch_failure(&error.to_string());
-        (Attempt::Failed { error, can_repeat }, can_repeat)
+        Attempt::Failed {
+            repeat: Repeat::after(&error.code),
+            error: launch_failure(&error.to_string()),
+        }
     }
 
     /// The same for every repetition of a launch of which nobody knows how it ended.
@@ -410,28 +424,21 @@ fn unlisted() -> CloudProviderError {
 }
 
 /// The instance, if it is one of those that were asked for.
-fn planned(
-    plan: &LaunchPlan,
-    context: &LaunchContext<'_>,
-    instance: &FleetInstance,
-    zone: &str,
-) -> Option<Launched> {
+fn planned<'a>(
+    plan: &'a LaunchPlan,
+    instance: &'a FleetInstance,
+    zone: &'a str,
+) -> Option<Bought<'a>> {
     let mut names = plan.instance_type_names();
     names.find(|name| *name == instance.instance_type)?;
-    let reservation_id = plan.reservation_of(Some(&instance.instance_type), zone);
-    let bought = Bought {
+    Some(Bought {
         id: &instance.id,
         instance_type: &instance.instance_type,
         zone,
         capacity_type: plan.capacity_type,
         image_id: instance.image_id.clone(),
-        reservation_id,
-    };
-    let launched = bought.launched(context);
-    if let (Some(_), Some(id)) = (&launched, reservation_id) {
-        context.reservations.take(id);
-    }
-    launched
+        reservation_id: plan.reservation_of(Some(&instance.instance_type), zone),
+    })
 }
 
 /// Whether nodes may be made from the class now.
@@ -453,83 +460,4 @@ fn check_class(node_class: &Ec2NodeClass) -> Result<(), CloudProviderError> {
 fn zone_of(instance: &FleetInstance, zonal: &ZonalSubnets) -> Option<String> {
     let by_subnet = || Some(zonal.zone_of(instance.subnet_id.as_deref()?)?.zone.clone());
     instance.zone.clone().or_else(by_subnet)
-}
-
-/// Hides from the next solve what EC2 has just refused.
-fn note_errors(
-    plan: &LaunchPlan,
-    context: &LaunchContext<'_>,
-    zonal: &ZonalSubnets,
-    errors: &[FleetError],
-) {
-    let placement_group = context
-        .placement_group
-        .as_ref()
-        .map(|group| group.id.as_str());
-    for error in errors {
-        if error.code == SPOT_ROLE_MISSING {
-            context
-                .unavailable
-                .mark_capacity_type(labels::CAPACITY_TYPE_SPOT, context.now);
-            continue;
-        }
-        let by_subnet = || Some(zonal.zone_of(error.subnet_id.as_deref()?)?.zone.clone());
-        let zone = error.zone.clone().or_else(by_subnet).unwrap_or_default();
-        let mark = |instance_type: &str| {
-            let offered = OfferingName {
-                instance_type,
-                zone: &zone,
-                capacity_type: plan.capacity_type,
-            };
-            context
-                .unavailable
-                .mark(offered, placement_group, context.now);
-        };
-        if placement_group.is_some() && error.message.contains(SPREAD_LIMIT) {
-            plan.instance_type_names().for_each(mark);
-        }
-        if !is_unfulfillable(&error.code) {
-            continue;
-        }
-        match (
-            plan.reservation_of(error.instance_type.as_deref(), &zone),
-            error.instance_type.as_deref(),
-        ) {
-            (Some(reservation_id), _) => context.reservations.set(reservation_id, 0),
-            (None, Some(instance_type)) => mark(instance_type),
-            (None, None) => {}
-        }
-        if let Some(subnet_id) = error
-            .subnet_id
-            .as_deref()
-            .filter(|_| error.code == SUBNET_FULL)
-        {
-            context.unavailable.mark_subnet(subnet_id, context.now);
-            context.subnets.mark_full(subnet_id);
-        }
-    }
-}
-
-/// One error out of those of a fleet.
-fn combined(errors: &[FleetError]) -> CloudProviderError {
-    let distinct: BTreeSet<(&str, &str)> = errors
-        .iter()
-        .map(|error| (error.code.as_str(), error.message.as_str()))
-        .collect();
-    let texts: Vec<String> = distinct
-        .iter()
-        .map(|(code, message)| format!("{code}: {message}"))
-        .collect();
-    let text = texts.join("; ");
-    let is_capacity =
-        |error: &FleetError| is_unfulfillable(&error.code) || error.code == SPOT_ROLE_MISSING;
-    if errors.iter().all(is_capacity) {
-        let text = if text.is_empty() {
-            "EC2 launched fewer instances than asked".to_owned()
-        } else {
-            text
-        };
-        return CloudProviderError::InsufficientCapacity(text);
-    }
-    launch_failure(&text)
 }

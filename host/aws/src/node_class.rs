@@ -1,7 +1,8 @@
 //! The status of an EC2NodeClass: what its selectors resolve to, and whether nodes can be made from it.
 //!
-//! A query that fails leaves its part of the status as it was, or says why nothing is known of it yet, and has the class
-//! looked at again soon. Nothing is written here. Answers to Karpenter's `pkg/controllers/nodeclass` of the AWS provider.
+//! A query that fails leaves its part of the status as it was, or says why nothing is known of it yet, and has the
+//! class looked at again soon. Nothing is written here. Answers to Karpenter's `pkg/controllers/nodeclass` of the AWS
+//! provider.
 
 pub(crate) mod dry_runs;
 pub(crate) mod revision;

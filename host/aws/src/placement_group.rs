@@ -1,13 +1,15 @@
-//! The placement group that a class names.
+//! The placement group that a class names, and the partition of it that a node turns out to be in.
 //!
-//! Answers to Karpenter's `pkg/providers/placementgroup/provider.go`.
+//! Answers to Karpenter's `pkg/providers/placementgroup/provider.go` and to the hook of registration beside it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apis::ec2nodeclass::PlacementGroupSelector;
 use apis::{Ec2NodeClass, NodeClaim, labels};
 use aws_sdk_ec2::operation::describe_placement_groups::DescribePlacementGroupsInput;
 use aws_sdk_ec2::types::PlacementStrategy;
+use cloudprovider::Registrable;
 use jiff::{SignedDuration, Timestamp};
 use scheduling::requirements::Requirements;
 
@@ -47,6 +49,23 @@ impl PlacementGroup {
     }
 }
 
+/// Whether EC2 chooses the partition of the claim's instance, which its node is to bear.
+pub(crate) fn awaits_partition(node_claim: &NodeClaim) -> bool {
+    let node_labels = node_claim.metadata.labels.as_ref();
+    let label = |key: &str| node_labels.and_then(|it| it.get(key)).map(String::as_str);
+    label(labels::PLACEMENT_GROUP_ID).is_some()
+        && label(labels::PLACEMENT_GROUP_PARTITION) == Some("")
+}
+
+/// What registers once the partition is known.
+pub(crate) fn registrable(partition: Option<i32>) -> Registrable {
+    let Some(partition) = partition else {
+        return Registrable::Pending(REGISTRATION_HOOK);
+    };
+    let key = labels::PLACEMENT_GROUP_PARTITION.to_owned();
+    Registrable::Ready(BTreeMap::from([(key, partition.to_string())]))
+}
+
 /// Finds placement groups.
 pub struct PlacementGroupProvider {
     ec2: Arc<dyn Ec2Api>,
@@ -55,6 +74,8 @@ pub struct PlacementGroupProvider {
     last: TtlCache<String, PlacementGroup>,
 }
 
+/// The hook of Karpenter's that waits for the partition of an instance, as its conditions name it.
+const REGISTRATION_HOOK: &str = "PlacementGroupRegistrationHook";
 /// How long a group is believed to be there while EC2 cannot be asked.
 const LAST_TTL: SignedDuration = SignedDuration::from_hours(24);
 /// EC2's codes for a group that is not there.

@@ -1,7 +1,7 @@
 //! Prices of instance types: on demand from the price list, spot from the price history.
 //!
-//! Old prices outlive a failed refresh, and what cannot be a price is none. Windows and licence prices are not modelled. Answers to
-//! Karpenter's `pkg/providers/pricing/pricing.go`.
+//! Old prices outlive a failed refresh, and what cannot be a price is none. Windows and licence prices are not
+//! modelled. Answers to Karpenter's `pkg/providers/pricing/pricing.go`.
 
 mod guard;
 

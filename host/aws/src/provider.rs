@@ -1,6 +1,6 @@
 //! [`AwsProvider`]: the port to EC2, put together from the providers of its parts.
 //!
-//! Each method gathers, asks one part to decide, and returns; no rule lives here. Answers to Karpenter's
+//! Each method gathers, asks the part that decides, and returns; no rule lives here. Answers to Karpenter's
 //! `pkg/cloudprovider/cloudprovider.go` of the AWS provider.
 
 mod described;
@@ -19,18 +19,16 @@ use cloudprovider::{
 use jiff::Timestamp;
 use scheduling::instance_type::InstanceType;
 
-use crate::ami::{AmiProvider, ami_for};
+use crate::ami::{AmiProvider, is_current};
 use crate::capacity_reservation::CapacityReservationProvider;
-use crate::drift::{
-    CAPACITY_RESERVATION_DRIFT, ami_drift, instance_drift, placement_drift, static_drift,
-};
+use crate::drift::{DriftSources, drift};
 use crate::error::other;
 use crate::instance::{
     Instance, InstanceName, InstanceProvider, parse_provider_id, provider_id_of,
 };
 use crate::instance_profile::InstanceProfileProvider;
 use crate::instance_type::InstanceTypeProvider;
-use crate::interruption_history::{Exposed, Interrupted, InterruptionHistory};
+use crate::interruption_history::{Interrupted, InterruptionHistory};
 use crate::launch::{DryRun, InstanceLauncher, LaunchContext, probe};
 use crate::launch_template::LaunchTemplateProvider;
 use crate::metrics::{AwsMetrics, FailurePlace};
@@ -38,7 +36,9 @@ use crate::node_class::dry_runs::DryRuns;
 use crate::node_class::{Outcome, Resolvers};
 use crate::offering::OfferingSources;
 use crate::options::AwsOptions;
-use crate::placement_group::{PlacementGroup, PlacementGroupProvider};
+use crate::placement_group::{
+    PlacementGroup, PlacementGroupProvider, awaits_partition, registrable,
+};
 use crate::pricing::PricingProvider;
 use crate::provider::described::described;
 use crate::repair::repair_policies;
@@ -46,9 +46,6 @@ use crate::seam::{Ec2Api, IamApi, PricingApi, SsmApi, ZonalShiftApi};
 use crate::security_group::SecurityGroupProvider;
 use crate::subnet::SubnetProvider;
 use crate::unavailable_offerings::{OfferingName, UnavailableOfferings};
-
-/// The hook of Karpenter's that waits for the partition of an instance, as its conditions name it.
-const PLACEMENT_GROUP_HOOK: &str = "PlacementGroupRegistrationHook";
 
 /// The services behind the seam.
 #[derive(Clone)]
@@ -230,8 +227,8 @@ impl AwsProvider {
         change(Arc::make_mut(&mut options));
     }
 
-    /// The instance of a provider id. EC2 does not know those of another region, which is no sign that they are gone: it
-    /// is this controller that looks in the wrong place.
+    /// The instance of a provider id. EC2 does not know those of another region, which is no sign that they are gone:
+    /// it is this controller that looks in the wrong place.
     fn instance_id<'a>(&self, provider_id: &'a str) -> Result<&'a str, CloudProviderError> {
         let InstanceName { zone, id } = parse_provider_id(provider_id)?;
         let region = &self.options().region;
@@ -380,9 +377,7 @@ impl CloudProvider for AwsProvider {
             }
             instance => self.changeable(instance?)?,
         };
-        if instance.capacity_type == labels::CAPACITY_TYPE_RESERVED
-            && let Some(reservation) = &instance.capacity_reservation_id
-        {
+        if let Some(reservation) = instance.reservation() {
             self.reservations.leaves(id, reservation);
         }
         if instance.is_terminating {
@@ -417,7 +412,7 @@ impl CloudProvider for AwsProvider {
 
     async fn list(&self) -> Result<Vec<Launched>, CloudProviderError> {
         let instances = self.instances.list(&self.shifted()).await?;
-        let running = instances.iter().filter_map(exposed);
+        let running = instances.iter().filter_map(Instance::exposed);
         self.interruptions.listed(running, self.clock.now());
         Ok(instances.iter().map(described).collect())
     }
@@ -438,23 +433,11 @@ impl CloudProvider for AwsProvider {
     }
 
     async fn registrable(&self, node_claim: &NodeClaim) -> Result<Registrable, CloudProviderError> {
-        let node_labels = node_claim.metadata.labels.as_ref();
-        let label = |key: &str| node_labels.and_then(|it| it.get(key)).map(String::as_str);
-        let is_open = label(labels::PLACEMENT_GROUP_ID).is_some()
-            && label(labels::PLACEMENT_GROUP_PARTITION) == Some("");
-        if !is_open {
+        if !awaits_partition(node_claim) {
             return Ok(Registrable::Ready(BTreeMap::new()));
         }
         let id = self.instance_id(provider_id_of(node_claim))?;
-        let instance = self.instances.get(id).await?;
-        let Some(partition) = instance.partition else {
-            return Ok(Registrable::Pending(PLACEMENT_GROUP_HOOK));
-        };
-        let key = labels::PLACEMENT_GROUP_PARTITION.to_owned();
-        Ok(Registrable::Ready(BTreeMap::from([(
-            key,
-            partition.to_string(),
-        )])))
+        Ok(registrable(self.instances.get(id).await?.partition))
     }
 
     async fn is_drifted(
@@ -464,28 +447,13 @@ impl CloudProvider for AwsProvider {
     ) -> Result<Option<String>, CloudProviderError> {
         // Elsewhere classes come to something else, from which nothing here has drifted.
         let id = self.instance_id(provider_id_of(node_claim))?;
-        if let Some(reason) = static_drift(node_claim, node_class) {
-            return Ok(Some(reason.to_owned()));
-        }
-        let instance_type = self.instance_type_of(node_claim, node_class).await?;
-        if let Some(reason) = ami_drift(node_claim, node_class, &instance_type)? {
-            return Ok(Some(reason.to_owned()));
-        }
-        let seen = self.instances.get_seen(id).await?;
-        let mut reason = instance_drift(node_class, &seen)?;
-        if reason == Some(CAPACITY_RESERVATION_DRIFT) {
-            // An instance leaves its reservation while it runs, and then it is on-demand and not drifted.
-            let now = self.instances.get(id).await?;
-            reason = instance_drift(node_class, &now)?;
-        }
-        if let Some(reason) = reason {
-            return Ok(Some(reason.to_owned()));
-        }
-        // A group of which nothing is known drifts nothing.
-        let group = self.placement_group(node_class, self.clock.now()).await;
-        let reason = group
-            .ok()
-            .and_then(|it| placement_drift(node_claim, it.as_ref()));
+        let sources = DriftSources {
+            instances: &self.instances,
+            id,
+            instance_type: self.instance_type_of(node_claim, node_class),
+            placement_group: self.placement_group(node_class, self.clock.now()),
+        };
+        let reason = drift(node_claim, node_class, sources).await?;
         Ok(reason.map(str::to_owned))
     }
 
@@ -551,9 +519,9 @@ impl CloudProvider for AwsProvider {
             let types = self.types_of(node_class).await?;
             let status = node_class.status.as_ref();
             let amis = status.map(|it| it.amis.as_slice()).unwrap_or_default();
-            let chosen = named(&types, node.instance_type).and_then(|it| ami_for(amis, it));
+            let instance_type = named(&types, node.instance_type);
             // What a node of an outdated image keeps for itself says nothing of those to come.
-            if chosen.is_none_or(|ami| ami.id != node.image_id) {
+            if !instance_type.is_some_and(|it| is_current(amis, it, node.image_id)) {
                 return Ok(());
             }
             let now = self.clock.now();
@@ -569,20 +537,7 @@ impl CloudProvider for AwsProvider {
     async fn tag(&self, node_claim: &NodeClaim) -> Result<(), CloudProviderError> {
         let id = self.instance_id(provider_id_of(node_claim))?;
         let instance = self.changeable(self.instance(id).await?)?;
-        let status = node_claim.status.as_ref();
-        let node_name = status.and_then(|status| status.node_name.clone());
-        let mut tags = BTreeMap::from([
-            (
-                labels::NODECLAIM_TAG.to_owned(),
-                node_claim.metadata.name.clone().unwrap_or_default(),
-            ),
-            (
-                labels::EKS_CLUSTER_NAME_TAG.to_owned(),
-                self.options().cluster_name.clone(),
-            ),
-        ]);
-        tags.extend(node_name.map(|name| ("Name".to_owned(), name)));
-        tags.retain(|key, _| !instance.tags.contains_key(key));
+        let tags = instance.missing_tags(node_claim, &self.options().cluster_name);
         if tags.is_empty() {
             return Ok(());
         }
@@ -606,15 +561,4 @@ impl CloudProvider for AwsProvider {
 fn named<'a>(types: &'a [Arc<InstanceType>], name: &str) -> Option<&'a Arc<InstanceType>> {
     let found = types.binary_search_by(|it| it.name.as_str().cmp(name));
     types.get(found.ok()?)
-}
-
-/// An instance that EC2 may take back.
-fn exposed(instance: &Instance) -> Option<Exposed<'_>> {
-    let is_exposed =
-        instance.capacity_type == labels::CAPACITY_TYPE_SPOT && !instance.is_terminating;
-    is_exposed.then_some(Exposed {
-        instance_type: &instance.instance_type,
-        zone: &instance.zone,
-        launched_at: instance.launched_at,
-    })
 }

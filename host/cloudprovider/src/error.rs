@@ -17,8 +17,8 @@ pub enum CloudProviderError {
         /// Condition message.
         message: String,
     },
-    /// Nothing is wrong, and nothing can be said yet: what it hangs on was not looked at so far. It is asked again without
-    /// a word in the log; a launch's claim carries both words in its `Launched` condition.
+    /// Nothing is wrong, and nothing can be said yet: what it hangs on was not looked at so far. It is asked again
+    /// without a word in the log; a launch's claim carries both words in its `Launched` condition.
     #[error("{message}")]
     NotYet {
         /// Condition reason, in CamelCase.

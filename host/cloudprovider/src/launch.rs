@@ -11,7 +11,8 @@ use jiff::SignedDuration;
 
 use crate::CloudProviderError;
 
-/// The cloud lists an instance this long after its launch at the latest: from then on "not found" means that it is gone.
+/// The cloud lists an instance this long after its launch at the latest: from then on "not found" means that it is
+/// gone.
 pub const LISTED_AFTER: SignedDuration = SignedDuration::from_mins(2);
 
 /// One try to launch the instance of a claim; several claims may share the token.

@@ -1,4 +1,5 @@
-//! Writes the rules of the chart's roles: `cargo run -p controllers --example rbac -- charts/mortise/templates/_rules.tpl`.
+//! Writes the rules of the chart's roles:
+//! `cargo run -p controllers --example rbac -- charts/mortise/templates/_rules.tpl`.
 
 use std::error::Error;
 use std::{env, fs};

@@ -1,8 +1,8 @@
 //! What becomes of nodes when their capacity reservation ends: those of a block that ends soon go in time, and those
 //! that run on on-demand afterwards say so.
 //!
-//! Every minute, and only while there are nodes of reservations. Answers to `pkg/controllers/capacityreservation` of the
-//! AWS provider (`expiration` and `capacitytype`).
+//! Every minute, and only while there are nodes of reservations. Answers to `pkg/controllers/capacityreservation` of
+//! the AWS provider (`expiration` and `capacitytype`).
 
 mod decision;
 mod entries;
@@ -19,13 +19,14 @@ use self::decision::{End, Observed, Step, decide};
 use self::entries::ReservationEntry;
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::periodic::{PastRound, Periodic};
 
 const PERIOD: Duration = Duration::from_mins(1);
 
 /// The controller.
 pub(crate) struct CapacityReservations {
-    pub(crate) shell: Arc<Shell>,
-    pub(crate) provider: Arc<dyn CloudProvider>,
+    shell: Arc<Shell>,
+    provider: Arc<dyn CloudProvider>,
 }
 
 /// A claim whose instance was launched into a reservation.
@@ -36,24 +37,40 @@ struct Reserved {
     reservation: String,
 }
 
-impl CapacityReservations {
-    pub(crate) async fn run(&self) {
-        loop {
-            tokio::time::sleep(PERIOD).await;
-            let reserved = self.reserved();
-            if reserved.is_empty() {
-                continue;
-            }
-            let mut round = self.shell.metrics.round("capacityreservation");
-            if let Err(error) = self.expire(&reserved).await {
-                error!(%error, "letting nodes of ending capacity reservations go");
-                round.failed(error);
-            }
-            if let Err(error) = self.demote(&reserved).await {
-                error!(%error, "labelling nodes whose capacity reservation ended");
-                round.failed(error);
-            }
+impl Periodic for CapacityReservations {
+    const NAME: &'static str = "capacityreservation";
+    const BEGINS_AT_ONCE: bool = false;
+    type Error = ReconcileError;
+
+    fn is_due(&self) -> bool {
+        !self.reserved().is_empty()
+    }
+
+    /// The second half is gone through whatever became of the first.
+    async fn round(&mut self) -> Result<(), ReconcileError> {
+        let reserved = self.reserved();
+        let expired = self.expire(&reserved).await;
+        if let Err(error) = &expired {
+            error!(%error, "letting nodes of ending capacity reservations go");
         }
+        let demoted = self.demote(&reserved).await;
+        if let Err(error) = &demoted {
+            error!(%error, "labelling nodes whose capacity reservation ended");
+        }
+        demoted.and(expired)
+    }
+
+    /// Each half has told of its own.
+    fn log(&mut self, _: &ReconcileError) {}
+
+    fn pause(&self, _: PastRound) -> Duration {
+        PERIOD
+    }
+}
+
+impl CapacityReservations {
+    pub(crate) fn new(shell: Arc<Shell>, provider: Arc<dyn CloudProvider>) -> Self {
+        Self { shell, provider }
     }
 
     fn reserved(&self) -> Vec<Reserved> {

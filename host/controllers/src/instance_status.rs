@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apis::NodeClaim;
-use cloudprovider::{CloudProvider, Impairment, InterruptionKind};
+use cloudprovider::{CloudProvider, CloudProviderError, Impairment, InterruptionKind};
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 use tracing::{error, info};
@@ -19,6 +19,7 @@ use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::journal::JournalEntry;
 use crate::shell::metrics::Metrics;
+use crate::shell::periodic::{PastRound, Periodic};
 
 const PERIOD: Duration = Duration::from_mins(1);
 /// Instances handled at one time.
@@ -26,34 +27,48 @@ const AT_ONCE: usize = 10;
 
 /// The controller.
 pub(crate) struct InstanceStatusController {
-    pub(crate) shell: Arc<Shell>,
-    pub(crate) provider: Arc<dyn CloudProvider>,
+    shell: Arc<Shell>,
+    provider: Arc<dyn CloudProvider>,
+    counted: BTreeSet<Trouble>,
+    /// Why nothing can be known, where that was told.
+    told: Option<CloudProviderError>,
 }
 
 /// An instance and what is wrong with it.
 type Trouble = (String, InterruptionKind);
 
+impl Periodic for InstanceStatusController {
+    const NAME: &'static str = "interruption.instancestatus";
+    const BEGINS_AT_ONCE: bool = false;
+    type Error = CloudProviderError;
+
+    async fn round(&mut self) -> Result<(), CloudProviderError> {
+        let found = self.provider.impairments().await?;
+        self.told = None;
+        self.counted = self.handle_all(&found, &self.counted).await;
+        Ok(())
+    }
+
+    /// Most likely a permission is missing: once is enough.
+    fn log(&mut self, error: &CloudProviderError) {
+        if self.told.as_ref() != Some(error) {
+            error!(%error, "sick instances stay unknown; the controller's role needs ec2:DescribeInstanceStatus");
+            self.told = Some(error.clone());
+        }
+    }
+
+    fn pause(&self, _: PastRound) -> Duration {
+        PERIOD
+    }
+}
+
 impl InstanceStatusController {
-    pub(crate) async fn run(&self) {
-        let mut counted = BTreeSet::new();
-        let mut told = None;
-        loop {
-            tokio::time::sleep(PERIOD).await;
-            let mut round = self.shell.metrics.round("interruption.instancestatus");
-            match self.provider.impairments().await {
-                Ok(found) => {
-                    told = None;
-                    counted = self.handle_all(&found, &counted).await;
-                }
-                Err(error) => {
-                    round.failed(error.clone().into());
-                    // Most likely a permission is missing: once is enough.
-                    if told.as_ref() != Some(&error) {
-                        error!(%error, "sick instances stay unknown; the controller's role needs ec2:DescribeInstanceStatus");
-                        told = Some(error);
-                    }
-                }
-            }
+    pub(crate) fn new(shell: Arc<Shell>, provider: Arc<dyn CloudProvider>) -> Self {
+        Self {
+            shell,
+            provider,
+            counted: BTreeSet::new(),
+            told: None,
         }
     }
 

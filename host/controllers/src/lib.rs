@@ -33,7 +33,7 @@ pub use observability::page::metrics_page;
 pub use policy_binding::{NoPolicies, POLICY_LABEL, STATUS_ANNOTATION, source_of};
 pub use settings::{
     FeatureGates, MinValuesPolicy, NominatePlannedPods, Packing, PreferencePolicy, Settings,
-    SolvePlacement, parse_scheduler_config,
+    SolvePlacement, SolverPlace, SolverRun, SolverSettings,
 };
 pub use shell::feed::{DecisionFeed, FeedLine};
 pub use shell::journal::SharedLedger;

@@ -1,7 +1,7 @@
 //! Tells the provider what nodes turned out to be, so that it need not guess for the next ones of their kind.
 //!
-//! A node is told of when it registers (`node_claim/lifecycle.rs`), and all are when the process begins and twice a day.
-//! Answers to `pkg/controllers/providers/instancetype/capacity` of the AWS provider.
+//! A node is told of when it registers (`node_claim/lifecycle.rs`), and all are when the process begins and twice a
+//! day. Answers to `pkg/controllers/providers/instancetype/capacity` of the AWS provider.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,33 +17,30 @@ use tracing::error;
 
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
+use crate::shell::periodic::{PastRound, Periodic};
 
 const PERIOD: Duration = Duration::from_hours(12);
 const RETRY: Duration = Duration::from_mins(1);
 
 /// The controller.
 pub(crate) struct NodeCapacities {
-    pub(crate) shell: Arc<Shell>,
-    pub(crate) provider: Arc<dyn CloudProvider>,
+    shell: Arc<Shell>,
+    provider: Arc<dyn CloudProvider>,
 }
 
 impl NodeCapacities {
-    pub(crate) async fn run(&self) {
-        loop {
-            let metrics = &self.shell.metrics;
-            let mut round = metrics.round("providers.instancetype.capacity");
-            let told = self.tell_of_all().await;
-            let pause = if told.is_ok() { PERIOD } else { RETRY };
-            if let Err(error) = told {
-                error!(%error, "reading what registered nodes turned out to be");
-                round.failed(error);
-            }
-            drop(round);
-            tokio::time::sleep(pause).await;
-        }
+    pub(crate) fn new(shell: Arc<Shell>, provider: Arc<dyn CloudProvider>) -> Self {
+        Self { shell, provider }
     }
+}
 
-    async fn tell_of_all(&self) -> Result<(), ReconcileError> {
+impl Periodic for NodeCapacities {
+    const NAME: &'static str = "providers.instancetype.capacity";
+    const BEGINS_AT_ONCE: bool = true;
+    type Error = ReconcileError;
+
+    /// Tells of all.
+    async fn round(&mut self) -> Result<(), ReconcileError> {
         let mut booted = BTreeMap::new();
         let model = &self.shell.model;
         model
@@ -64,6 +61,17 @@ impl NodeCapacities {
             self.provider.learn(told, &class).await;
         }
         Ok(())
+    }
+
+    fn log(&mut self, error: &ReconcileError) {
+        error!(%error, "reading what registered nodes turned out to be");
+    }
+
+    fn pause(&self, past: PastRound) -> Duration {
+        match past {
+            PastRound::Failed => RETRY,
+            PastRound::Done | PastRound::NotDue => PERIOD,
+        }
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod entries;
 pub(crate) mod expiration;
 pub(crate) mod finalize;
 pub(crate) mod garbage_collection;
+pub(crate) mod hashes;
 pub(crate) mod hydration;
 pub(crate) mod initialization;
 pub(crate) mod launch;

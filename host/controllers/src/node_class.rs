@@ -14,6 +14,7 @@ use apis::{Ec2NodeClass, NodePool, labels};
 use cloudprovider::{CloudProvider, NodeClassStatus};
 use kube::{Resource, ResourceExt};
 
+use crate::node_claim::hashes::carry_over;
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::journal::JournalEntry;
@@ -127,7 +128,7 @@ impl NodeClassController {
         } = self.provider.resolve_node_class(class, &pools).await?;
         let version = annotations.get(labels::EC2_NODE_CLASS_HASH_VERSION_ANNOTATION);
         if version.is_some_and(|version| hash_version(class.annotations()) != Some(version)) {
-            self.carry_over(class, &annotations).await?;
+            self.migrate(class, &annotations).await?;
         }
         let mut annotated = class.clone();
         annotated.annotations_mut().extend(annotations);
@@ -145,9 +146,8 @@ impl NodeClassController {
         )))
     }
 
-    /// Hashes of two versions say nothing of each other: claims of the class get the new version; the new hash too,
-    /// unless they are drifted and must stay so. Before the class itself, whose version says that all is done.
-    async fn carry_over(
+    /// Claims of the class of other versions get this one.
+    async fn migrate(
         &self,
         class: &Ec2NodeClass,
         stamps: &BTreeMap<String, String>,
@@ -165,17 +165,8 @@ impl NodeClassController {
                 }
             })
             .await?;
-        for claim in &outdated {
-            let mut after = claim.clone();
-            let annotations = after.annotations_mut();
-            let is_drifted = claim.condition(conditions::DRIFTED).is_some();
-            let kept = stamps
-                .iter()
-                .filter(|(key, _)| !is_drifted || *key != labels::EC2_NODE_CLASS_HASH_ANNOTATION);
-            annotations.extend(kept.map(|(key, value)| (key.clone(), value.clone())));
-            self.shell.writer.write_claim(claim, &after).await?;
-        }
-        Ok(())
+        let hash_key = labels::EC2_NODE_CLASS_HASH_ANNOTATION;
+        carry_over(&self.shell.writer, &outdated, stamps, hash_key).await
     }
 
     async fn write(

@@ -1,7 +1,8 @@
 //! Gauges of state: what there is at the moment that somebody scrapes, each a function of the model.
 //!
-//! Between scrapes they cost nothing, and a series goes with its object. Only whoever leads shows them, so that sums over
-//! replicas are right. Answers to `pkg/controllers/metrics` and to the gauges of `pkg/controllers/state/metrics.go`.
+//! Between scrapes they cost nothing, and a series goes with its object. Only whoever leads shows them, so that sums
+//! over replicas are right. Answers to `pkg/controllers/metrics` and to the gauges of
+//! `pkg/controllers/state/metrics.go`.
 
 mod conditions;
 mod node_pools;
@@ -112,7 +113,8 @@ const OF_THE_PROCESS: &[StateGauge] = &[
     ),
 ];
 
-/// What grows with the cluster. Nodes carry a label for each well-known label, beside `node_name`, `phase` and `managed`.
+/// What grows with the cluster. Nodes carry a label for each well-known label, beside `node_name`, `phase` and
+/// `managed`.
 const OF_THE_CLUSTER: &[StateGauge] = &[
     gauge(
         "karpenter_nodes_allocatable",

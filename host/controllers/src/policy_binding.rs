@@ -1,8 +1,8 @@
 //! Binds policies: ConfigMaps labelled `mortise.dev/policy` in the policy namespace go to the policy registry,
 //! and what became of them goes back to their status annotation and into events.
 //!
-//! It knows nothing of WebAssembly: the registry is a port (`hooks::binding`), which wakes the controller when a binding
-//! failed at work. Karpenter has no such thing; what a binding may say is in `policies/README.md`.
+//! It knows nothing of WebAssembly: the registry is a port (`hooks::binding`), which wakes the controller when a
+//! binding failed at work. Karpenter has no such thing; what a binding may say is in `policies/README.md`.
 
 mod entries;
 mod objects;

@@ -40,8 +40,6 @@ use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::turn::TurnStage;
 
-/// As metrics call it.
-const NAME: &str = "provisioner";
 /// How often an unsynced model is looked at again.
 const SYNC_POLL: Duration = Duration::from_millis(250);
 /// An unsynced model is worth an error after this long.
@@ -83,6 +81,9 @@ pub(crate) struct Decided {
 }
 
 impl Provisioner {
+    /// Karpenter's name of it, as metrics show it.
+    pub(crate) const NAME: &'static str = "provisioner";
+
     pub(crate) fn new(
         shell: Arc<Shell>,
         provider: Arc<dyn CloudProvider>,
@@ -148,7 +149,7 @@ impl Provisioner {
     }
 
     async fn pass(&self, batch: Batch) {
-        let mut round = self.shell.metrics.round(NAME);
+        let mut round = self.shell.metrics.round(Self::NAME);
         let observed = match self.observe(batch).await {
             Ok(observed) => Arc::new(observed),
             Err(error) => {
@@ -161,14 +162,14 @@ impl Provisioner {
         let waiting = pods.filter(|it| it.is_provisionable()).count();
         self.shell
             .passes
-            .begin(NAME, &observed.decision_id, waiting);
+            .begin(Self::NAME, &observed.decision_id, waiting);
         let started = Instant::now();
         let decided = self.decide(&observed).await;
         let took = started.elapsed();
         let failed = decided
             .as_ref()
             .map_or(waiting, |it| it.solution.pod_errors.len());
-        self.shell.passes.end(NAME, failed);
+        self.shell.passes.end(Self::NAME, failed);
         match decided {
             Ok(decided) => self.apply(&observed, decided, took).await,
             // Pods that wait trigger the next pass.

@@ -1,4 +1,5 @@
-//! The settings the controllers obey: Karpenter's flags, variables and defaults, and our own, which begin with `MORTISE_`.
+//! The settings the controllers obey: Karpenter's flags, variables and defaults, and our own, which begin with
+//! `MORTISE_`.
 //!
 //! A row is the flag, its variable, its default, its help and the setting that is obeyed. The operator's command takes
 //! them over whole; nothing here reads the command line or the environment. A row that nobody obeys fails
@@ -42,19 +43,13 @@ pub enum NominatePlannedPods {
     Off,
 }
 
-/// KEP-1923: the nominated node is tried before others. That others than the scheduler may write the field is said since
-/// 1.35 (KEP-5278); what the scheduler makes of it is the same before.
+/// KEP-1923: the nominated node is tried before others. That others than the scheduler may write the field is said
+/// since 1.35 (KEP-5278); what the scheduler makes of it is the same before.
 const NOMINATIONS_SINCE_MINOR: u32 = 24;
 
-/// All settings of the controllers.
+/// Flags that the solver obeys, in the controllers and in a simulation.
 #[derive(Debug, Clone, Args)]
-pub struct Settings {
-    /// Longest time pods are gathered before they are scheduled together
-    #[arg(long, env = "BATCH_MAX_DURATION", default_value = "10s", value_parser = parse_duration)]
-    pub batch_max_duration: Duration,
-    /// Time without a new pod that ends the gathering
-    #[arg(long, env = "BATCH_IDLE_DURATION", default_value = "1s", value_parser = parse_duration)]
-    pub batch_idle_duration: Duration,
+pub struct SolverSettings {
     /// Whether preferences of pods (preferred affinity, ScheduleAnyway) count
     #[arg(long, env = "PREFERENCE_POLICY", value_enum, ignore_case = true, default_value_t = PreferencePolicy::default())]
     pub preference_policy: PreferencePolicy,
@@ -68,6 +63,27 @@ pub struct Settings {
     /// podTopologySpread.defaultConstraints
     #[arg(long = "scheduler-config", env = "SCHEDULER_CONFIG", default_value = "", hide_default_value = true, value_parser = parse_scheduler_config)]
     pub default_spread: Arc<[TopologySpread]>,
+    /// How pods are packed: by cost, or in Karpenter's order
+    #[arg(long, env = "MORTISE_PACKING", value_enum, default_value_t = Packing::default())]
+    pub packing: Packing,
+    /// How much dearer than it need be a ranking policy may make a node, a plan or a move: a share such as 50%, or off.
+    /// A NodePool's annotation mortise.dev/max-premium goes before it
+    #[arg(long, env = "MORTISE_POLICY_MAX_PREMIUM", default_value_t = PremiumMax::default())]
+    pub policy_max_premium: PremiumMax,
+}
+
+/// All settings of the controllers.
+#[derive(Debug, Clone, Args)]
+pub struct Settings {
+    /// Longest time pods are gathered before they are scheduled together
+    #[arg(long, env = "BATCH_MAX_DURATION", default_value = "10s", value_parser = parse_duration)]
+    pub batch_max_duration: Duration,
+    /// Time without a new pod that ends the gathering
+    #[arg(long, env = "BATCH_IDLE_DURATION", default_value = "1s", value_parser = parse_duration)]
+    pub batch_idle_duration: Duration,
+    /// What the solver goes by.
+    #[command(flatten)]
+    pub solving: SolverSettings,
     /// Comma list of Name=bool: NodeRepair, ReservedCapacity, SpotToSpotConsolidation, NodeOverlay,
     /// StaticCapacity, CapacityBuffer, TerminateFirstDrift, TerminateFirstRepair, PodDeletionCostManagement
     #[arg(
@@ -83,21 +99,15 @@ pub struct Settings {
     /// Millicores the controller may use; scales its concurrency. The chart fills it in
     #[arg(long, env = "CPU_REQUESTS", default_value = "1000", value_parser = parse_millicores)]
     pub cpu_requests: u32,
-    /// How pods are packed: by cost, or in Karpenter's order
-    #[arg(long, env = "MORTISE_PACKING", value_enum, default_value_t = Packing::default())]
-    pub packing: Packing,
     /// Whether the scheduler is told where pods are planned to go, by status.nominatedNodeName just before a node takes
     /// pods; auto: from Kubernetes 1.24 on, whose scheduler tries that node first. Not with --packing karpenter
     #[arg(long, env = "MORTISE_NOMINATE_PLANNED_PODS", value_enum, default_value_t = NominatePlannedPods::Auto)]
     pub nominate_planned_pods: NominatePlannedPods,
-    /// Whether pods that ReplicaSets, Jobs and the like are about to create are planned with those that are there, so that
-    /// the first nodes suit them all: worth it where pods come faster than nodes boot. Not with --packing karpenter
+    /// Whether pods that ReplicaSets, Jobs and the like are about to create are planned with those that are there, so
+    /// that the first nodes suit them all: worth it where pods come faster than nodes boot. Not with --packing
+    /// karpenter
     #[arg(long, env = "MORTISE_PLAN_COMING_PODS", default_value_t = false, num_args = 0..=1, default_missing_value = "true", value_parser = BoolishValueParser::new(), action = ArgAction::Set)]
     pub plan_coming_pods: bool,
-    /// How much dearer than it need be a ranking policy may make a node, a plan or a move: a share such as 50%, or off.
-    /// A NodePool's annotation mortise.dev/max-premium goes before it
-    #[arg(long, env = "MORTISE_POLICY_MAX_PREMIUM", default_value_t = PremiumMax::default())]
-    pub policy_max_premium: PremiumMax,
     /// Show no metrics of single nodes, pods, NodePools, offerings and conditions, and no events of conditions
     #[arg(long, env = "DISABLE_CLUSTER_STATE_OBSERVABILITY", default_value_t = false, num_args = 0..=1, default_missing_value = "true", value_parser = BoolishValueParser::new(), action = ArgAction::Set)]
     pub disable_cluster_state_observability: bool,
@@ -145,17 +155,32 @@ impl Default for Settings {
 }
 
 /// What one decision is about, for the solver.
-pub(crate) struct SolverRun {
-    pub(crate) id: String,
-    pub(crate) now: Timestamp,
-    pub(crate) seed: u64,
-    /// With the gate on.
-    pub(crate) reserved: ReservedMode,
+#[derive(Debug, Clone)]
+pub struct SolverRun {
+    /// Stable id of the decision.
+    pub id: String,
+    /// The present moment.
+    pub now: Timestamp,
+    /// Seed of the policies that are asked.
+    pub seed: u64,
+    /// What happens when reserved capacity runs out.
+    pub reserved: ReservedMode,
 }
 
-impl Settings {
+/// Where the solver runs, and what it plans with.
+#[derive(Debug, Clone)]
+pub struct SolverPlace {
+    /// Name of the cluster, as policies see it.
+    pub cluster: String,
+    /// Worker threads.
+    pub threads: usize,
+    /// Whether pods that controllers are about to create are planned with those that are there.
+    pub plans_coming_pods: bool,
+}
+
+impl SolverSettings {
     /// How the solver is to go about a decision; what has no setting keeps the solver's default.
-    pub(crate) fn solver(&self, run: SolverRun) -> Options {
+    pub fn options(&self, run: SolverRun, place: SolverPlace) -> Options {
         let Options {
             instance_types_max,
             plans_max,
@@ -169,20 +194,21 @@ impl Settings {
             seed,
             reserved,
         } = run;
+        let SolverPlace {
+            cluster,
+            threads,
+            plans_coming_pods,
+        } = place;
         Options {
             preference_policy: self.preference_policy,
             min_values_policy: self.min_values_policy,
-            reserved: if self.feature_gates.reserved_capacity {
-                reserved
-            } else {
-                ReservedMode::Off
-            },
+            reserved,
             packing: self.packing,
             now,
-            cluster: self.cluster_name.clone(),
+            cluster,
             decision_id: id,
             seed,
-            threads: self.solver_threads(),
+            threads,
             instance_types_max,
             ignores_devices: self.ignore_dra_requests,
             default_spread: Arc::clone(&self.default_spread),
@@ -190,8 +216,25 @@ impl Settings {
             nodes_tolerance,
             exchange_share,
             premium_max: self.policy_max_premium,
-            plans_coming_pods: self.plans_coming_pods(),
+            plans_coming_pods,
         }
+    }
+}
+
+impl Settings {
+    /// How the solver is to go about a decision; the run says what becomes of reserved capacity with the gate on.
+    pub(crate) fn solver(&self, run: SolverRun) -> Options {
+        let place = SolverPlace {
+            cluster: self.cluster_name.clone(),
+            threads: self.solver_threads(),
+            plans_coming_pods: self.plans_coming_pods(),
+        };
+        let reserved = if self.feature_gates.reserved_capacity {
+            run.reserved
+        } else {
+            ReservedMode::Off
+        };
+        self.solving.options(SolverRun { reserved, ..run }, place)
     }
 
     /// Concurrency between `min` (one core) and `max` (sixty cores), linear in the cores asked for.
@@ -212,7 +255,7 @@ impl Settings {
 
     /// Whether what comes is made to follow the plan. Karpenter's order plans for nobody in particular.
     fn follows_plans(&self) -> bool {
-        self.packing == Packing::Cost
+        self.solving.packing == Packing::Cost
     }
 
     /// Whether pods are nominated to the nodes planned for them.
@@ -259,7 +302,7 @@ fn parse_millicores(text: &str) -> Result<u32, String> {
 }
 
 /// What of a scheduler's configuration matters here: spread constraints of pods that declare none.
-pub fn parse_scheduler_config(text: &str) -> Result<Arc<[TopologySpread]>, String> {
+fn parse_scheduler_config(text: &str) -> Result<Arc<[TopologySpread]>, String> {
     if text.trim().is_empty() {
         return Ok(Arc::default());
     }
@@ -278,19 +321,19 @@ mod tests {
         assert_eq!(settings.batch_max_duration, Duration::from_secs(10));
         assert_eq!(settings.batch_idle_duration, Duration::from_secs(1));
         assert_eq!(settings.cpu_requests, 1000);
-        assert!(settings.ignore_dra_requests && !settings.legacy_node_repair);
-        assert!(!settings.plan_coming_pods && settings.default_spread.is_empty());
+        assert!(settings.solving.ignore_dra_requests && !settings.legacy_node_repair);
+        assert!(!settings.plan_coming_pods && settings.solving.default_spread.is_empty());
         assert_eq!(settings.feature_gates, FeatureGates::default());
     }
 
     #[test]
     fn packing_as_karpenter_does_turns_off_what_follows_plans() {
         for (packing, expected) in [(Packing::Cost, true), (Packing::Karpenter, false)] {
-            let settings = Settings {
-                packing,
+            let mut settings = Settings {
                 plan_coming_pods: true,
                 ..Settings::default()
             };
+            settings.solving.packing = packing;
             let follows = [
                 settings.nominates_planned_pods(),
                 settings.plans_coming_pods(),

@@ -1,5 +1,5 @@
-//! What the controllers stand on and share: settings and clock, the model that is read, the writer, the journal, and the
-//! notes that several controllers keep together. In its folder is all that is no controller itself.
+//! What the controllers stand on and share: settings and clock, the model that is read, the writer, the journal, and
+//! the notes that several controllers keep together. In its folder is all that is no controller itself.
 //!
 //! It holds and decides nothing.
 
@@ -16,6 +16,7 @@ pub(crate) mod model;
 pub(crate) mod notes;
 pub(crate) mod paging;
 pub(crate) mod patching;
+pub(crate) mod periodic;
 pub(crate) mod recorder;
 pub(crate) mod references;
 pub(crate) mod runtime;

@@ -45,7 +45,9 @@ use crate::voluntary_disruption::command_entry::{CommandEntry, Underway};
 use crate::voluntary_disruption::orchestration::Orchestration;
 use crate::voluntary_disruption::scan_entry::ScanEntry;
 
+pub(crate) use deletion_cost::PodRanking;
 pub(crate) use events::repair_blocked;
+pub(crate) use orchestration::CommandRounds;
 
 const UNSYNCED_POLL: Duration = Duration::from_secs(1);
 /// How long after something happened the loop looks: once a pod has left, since others leave with it; and once it found
@@ -96,6 +98,9 @@ struct Observed {
 }
 
 impl VoluntaryDisruption {
+    /// Karpenter's name of it, as metrics show it.
+    pub(crate) const NAME: &'static str = "disruption";
+
     pub(crate) fn new(
         shell: Arc<Shell>,
         provider: Arc<dyn CloudProvider>,
@@ -148,7 +153,7 @@ impl VoluntaryDisruption {
                 tokio::time::sleep(UNSYNCED_POLL).await;
                 continue;
             }
-            let round = self.shell.metrics.round("disruption");
+            let round = self.shell.metrics.round(Self::NAME);
             stale::remove(&self.shell, &self.orchestration.claims()).await;
             self.begin_what_still_holds().await;
             let (acted, look_again) = if self.may_look() {
@@ -183,12 +188,15 @@ impl VoluntaryDisruption {
 
     /// One loop; whether it found a command, and when to look again otherwise.
     async fn scan(&self) -> (bool, Duration) {
-        let observed = Arc::new(self.supposing_begun(self.observe().await));
+        self.nominate_awaiting();
+        let observed = self.observe().await;
+        self.show_costs(&observed);
+        let observed = Arc::new(self.supposing_begun(observed));
         let now = observed.options.now;
         let passes = &self.shell.passes;
-        passes.begin("disruption", &observed.options.decision_id, 0);
+        passes.begin(Self::NAME, &observed.options.decision_id, 0);
         let decided = self.decide(&observed).await;
-        passes.end("disruption", 0);
+        passes.end(Self::NAME, 0);
         let Ok((decision, laps)) = decided else {
             return (false, self.shell.settings.disruption_poll);
         };
@@ -233,13 +241,14 @@ impl VoluntaryDisruption {
         Some(due.saturating_duration_since(Instant::now()))
     }
 
-    /// Looks a second time at the commands that waited long enough, oldest first, each in the world that those before it
-    /// left: it must still agree, or the command is dropped.
+    /// Looks a second time at the commands that waited long enough, oldest first, each in the world that those before
+    /// it left: it must still agree, or the command is dropped.
     async fn begin_what_still_holds(&self) {
         while self.shell.model.is_synced() && self.until_due().is_some_and(|it| it.is_zero()) {
             let Some(WaitingCommand { command, .. }) = self.waiting().front().cloned() else {
                 return;
             };
+            self.nominate_awaiting();
             if let Some(survivor) = self.still_holds(command).await {
                 self.orchestration.start(survivor).await;
             }
@@ -294,17 +303,12 @@ impl VoluntaryDisruption {
         }
     }
 
+    /// Reads, and changes nothing but the number of looks: a second look and the ranking of pods ask for the same.
     async fn observe(&self) -> Observed {
         let number = self.scans.fetch_add(1, Ordering::Relaxed) + 1;
         let (settings, now) = (&self.shell.settings, self.shell.now());
-        if settings.plans_coming_pods() {
-            for node in awaiting_nodes(&self.shell.model.snapshot(), now) {
-                self.shell.model.nominate(&node);
-            }
-        }
         let snapshot = self.shell.model.snapshot();
         let types = self.types(&snapshot).await;
-        self.show_costs(&snapshot, &types);
         let (ready, _) = provisionable_pools(&snapshot);
         let mut pools = Vec::with_capacity(ready.len());
         for node_pool in ready {
@@ -363,14 +367,26 @@ impl VoluntaryDisruption {
         types
     }
 
+    /// What awaits pods of its plan is to be left alone by whoever looks next; a second look may come long after the
+    /// scan before it.
+    fn nominate_awaiting(&self) {
+        let shell = &self.shell;
+        if !shell.settings.plans_coming_pods() {
+            return;
+        }
+        for node in awaiting_nodes(&shell.model.snapshot(), shell.now()) {
+            shell.model.nominate(&node);
+        }
+    }
+
     /// What nodes cost is summed up when somebody asks; what cannot be is counted now.
-    fn show_costs(&self, snapshot: &Snapshot, types: &TypesByPool) {
+    fn show_costs(&self, observed: &Observed) {
         let shell = &self.shell;
         if shell.settings.disable_cluster_state_observability {
             return;
         }
-        shell.sold_types.set(types.clone());
-        for pool in shell.sold_types.newly_unpriced(snapshot) {
+        shell.sold_types.set(observed.types.clone());
+        for pool in shell.sold_types.newly_unpriced(&observed.snapshot) {
             let errors = &shell.metrics.cost_tracker_errors;
             errors.get_or_create(&vec![("nodepool", pool)]).inc();
         }

@@ -10,42 +10,58 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloudprovider::CloudProvider;
+use cloudprovider::{CloudProvider, CloudProviderError};
 use tracing::error;
 
 use self::decision::{Observed, PoolZones, decide};
 use crate::shell::Shell;
+use crate::shell::periodic::{PastRound, Periodic};
 
 const PERIOD: Duration = Duration::from_secs(30);
 
 /// The controller.
 pub(crate) struct ZonalShifts {
-    pub(crate) shell: Arc<Shell>,
-    pub(crate) provider: Arc<dyn CloudProvider>,
+    shell: Arc<Shell>,
+    provider: Arc<dyn CloudProvider>,
+    /// Zones shifted away from as told last, by id.
+    told: BTreeSet<String>,
+}
+
+impl Periodic for ZonalShifts {
+    const NAME: &'static str = "zonalshift";
+    const BEGINS_AT_ONCE: bool = true;
+    type Error = CloudProviderError;
+
+    async fn round(&mut self) -> Result<(), CloudProviderError> {
+        let now = self.provider.shifted_zones().await?;
+        if now != self.told {
+            self.tell(now);
+        }
+        Ok(())
+    }
+
+    fn log(&mut self, error: &CloudProviderError) {
+        error!(%error, "looking for zonal shifts");
+    }
+
+    fn pause(&self, _: PastRound) -> Duration {
+        PERIOD
+    }
 }
 
 impl ZonalShifts {
-    pub(crate) async fn run(&self) {
-        let mut before = BTreeSet::new();
-        loop {
-            let mut round = self.shell.metrics.round("zonalshift");
-            match self.provider.shifted_zones().await {
-                Ok(now) if now == before => {}
-                Ok(now) => before = self.tell(before, now),
-                Err(error) => {
-                    error!(%error, "looking for zonal shifts");
-                    round.failed(error.into());
-                }
-            }
-            drop(round);
-            tokio::time::sleep(PERIOD).await;
+    pub(crate) fn new(shell: Arc<Shell>, provider: Arc<dyn CloudProvider>) -> Self {
+        Self {
+            shell,
+            provider,
+            told: BTreeSet::new(),
         }
     }
 
-    /// Tells pools of what has changed; the answer is what to compare with the next time.
-    fn tell(&self, before: BTreeSet<String>, now: BTreeSet<String>) -> BTreeSet<String> {
+    /// Tells pools of what has changed.
+    fn tell(&mut self, now: BTreeSet<String>) {
         let observed = Observed {
-            before,
+            before: std::mem::take(&mut self.told),
             now,
             pools: self.pools(),
         };
@@ -53,7 +69,7 @@ impl ZonalShifts {
             let node_pool = transition.node_pool;
             self.shell.journal.write(node_pool, &transition);
         }
-        observed.now
+        self.told = observed.now;
     }
 
     fn pools(&self) -> Vec<PoolZones> {

@@ -1,4 +1,5 @@
-//! What a switch to Mortise would meet in a cluster: what breaks, what differs, what is good to know, each with its fix.
+//! What a switch to Mortise would meet in a cluster: what breaks, what differs, what is good to know, each with its
+//! fix.
 //!
 //! Looks at objects only, and takes what is not among them for unknown, not for absent: half a dump has fewer findings.
 

@@ -1,5 +1,5 @@
-//! Input as people have it: YAML or JSON, several documents in one, `List`s, dumps that end too early, answers of the AWS
-//! CLI. Makes single objects of it and says what could not be read.
+//! Input as people have it: YAML or JSON, several documents in one, `List`s, dumps that end too early, answers of the
+//! AWS CLI. Makes single objects of it and says what could not be read.
 //!
 //! Opens no files. What a document means is nothing to this module.
 

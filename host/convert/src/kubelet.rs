@@ -1,4 +1,5 @@
-//! Kubelet configurations of pools, which v1 keeps with the class: pools of one class that differ get classes of their own.
+//! Kubelet configurations of pools, which v1 keeps with the class: pools of one class that differ get classes of their
+//! own.
 //!
 //! The configuration itself is not looked into.
 

@@ -1,8 +1,8 @@
 //! Objects of older Karpenters and groups of Cluster Autoscaler as objects of v1, with a report of everything that was
 //! changed or left out; and what a switch to Mortise would meet in a cluster.
 //!
-//! A function from documents to documents: opens no files, asks no cluster, knows no time. Answers to the conversions of
-//! Karpenter 0.32 to 1.0 (`pkg/apis/v1/*_conversion.go`), which went from one version to the next.
+//! A function from documents to documents: opens no files, asks no cluster, knows no time. Answers to the conversions
+//! of Karpenter 0.32 to 1.0 (`pkg/apis/v1/*_conversion.go`), which went from one version to the next.
 
 mod ami;
 mod aws_node_template;

@@ -1,5 +1,5 @@
-//! ConfigMap `karpenter-global-settings`: what of it are flags, variables and values of the chart, and what goes to each
-//! class.
+//! ConfigMap `karpenter-global-settings`: what of it are flags, variables and values of the chart, and what goes to
+//! each class.
 //!
 //! Names only: nothing is checked but what the conversion itself needs.
 

@@ -110,8 +110,8 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Where no ranking policy says otherwise. What has no known price costs nothing here, so that no move is made to save
-    /// what nobody can say.
+    /// Where no ranking policy says otherwise. What has no known price costs nothing here, so that no move is made to
+    /// save what nobody can say.
     pub fn at_list_price(price_per_hour: impl Into<Option<f64>>) -> Self {
         let price_per_hour = price_per_hour.into().unwrap_or(0.0);
         Self {

@@ -1,8 +1,9 @@
-//! What both kinds of consolidation share: who is eligible, what a set of nodes could become, and what keeps them from a move.
+//! What both kinds of consolidation share: who is eligible, what a set of nodes could become, and what keeps them from
+//! a move.
 //!
 //! Moves are found and weighed by effective cost, which is the list price where no ranking policy says otherwise; what
-//! that policy excludes does not come. A proposal is worth its cost natively before a policy sees it. Answers to Karpenter's
-//! `disruption/consolidation.go`.
+//! that policy excludes does not come. A proposal is worth its cost natively before a policy sees it. Answers to
+//! Karpenter's `disruption/consolidation.go`.
 
 mod cheaper;
 pub(crate) mod eligibility;
@@ -25,8 +26,8 @@ use eligibility::eligibility;
 
 pub use crate::input::Gates;
 
-/// What a method of consolidation may try, in the policy's order and within the budgets. `None` when nothing changed since
-/// it last found nothing.
+/// What a method of consolidation may try, in the policy's order and within the budgets. `None` when nothing changed
+/// since it last found nothing.
 pub(crate) fn candidates<'s>(
     scan: &mut Scan<'s, '_>,
     method: Method,

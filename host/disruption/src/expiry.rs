@@ -1,7 +1,7 @@
 //! Expiry: a node is replaced some time before it expires, one a command, where a policy asks for that.
 //!
-//! Prices do not matter here and neither does `consolidateAfter`; the policy decides how early. Karpenter waits until the node has
-//! expired (`nodeclaim/expiration`), when nothing comes in its place first.
+//! Prices do not matter here and neither does `consolidateAfter`; the policy decides how early. Karpenter waits until
+//! the node has expired (`nodeclaim/expiration`), when nothing comes in its place first.
 
 use jiff::Timestamp;
 

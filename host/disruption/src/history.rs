@@ -281,18 +281,41 @@ struct Disrupted {
 /// By pool.
 type DisruptedNodes = BTreeMap<String, VecDeque<Disrupted>>;
 
-/// Adds a node and lets go of those of more than a day before it.
+/// Adds a node and lets go of those of more than a day before it, of whichever pool: one that is gone has none to add.
 fn note(nodes: &mut DisruptedNodes, pool: &str, node: Disrupted) {
-    let of_pool = nodes.entry(pool.to_owned()).or_default();
-    of_pool.push_back(node);
+    nodes.entry(pool.to_owned()).or_default().push_back(node);
     let is_old = |it: &Disrupted| node.at.duration_since(it.at).as_secs() > DAY_SECONDS;
-    while of_pool.front().is_some_and(is_old) {
-        of_pool.pop_front();
-    }
+    nodes.retain(|_, of_pool| {
+        while of_pool.front().is_some_and(is_old) {
+            of_pool.pop_front();
+        }
+        !of_pool.is_empty()
+    });
 }
 
 fn count(nodes: &DisruptedNodes, pool: &str, is_counted: impl Fn(&Disrupted) -> bool) -> u32 {
     let of_pool = nodes.get(pool).into_iter().flatten();
     let count = of_pool.filter(|it| is_counted(it)).count();
     u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_that_is_gone_is_forgotten_after_a_day() {
+        let at = |hours: i64| Timestamp::from_second(hours * HOUR_SECONDS).unwrap();
+        for (hours, kept) in [
+            (1, ["gone", "web"].as_slice()),
+            (24, &["gone", "web"]),
+            (25, &["web"]),
+        ] {
+            let mut history = History::default();
+            history.finished("a", "gone", at(0));
+            history.finished("b", "web", at(hours));
+            let pools: Vec<&String> = history.finished.keys().collect();
+            assert_eq!(pools, kept, "after {hours} h");
+        }
+    }
 }

@@ -1,11 +1,11 @@
-//! Moves that must pay for the pods they disturb: to what the ranking policy prefers although the list price is no lower, and
-//! those that save little of the bill.
+//! Moves that must pay for the pods they disturb: to what the ranking policy prefers although the list price is no
+//! lower, and those that save little of the bill.
 //!
-//! What saves much by list price pays by itself. A preference is the policy's word, and a policy that changes its mind every
-//! round would move the cluster to and fro. So such a move must pay for the pods that it disturbs with what it saves for
-//! as long as the preference has held already, or until the first of the nodes expires if that is sooner: what was
-//! wanted for an hour is worth an hour's savings. A move that saves next to nothing of the whole bill is not worth a round of
-//! evictions right after a burst: it is treated alike, and waits for an hour at least.
+//! What saves much by list price pays by itself. A preference is the policy's word, and a policy that changes its mind
+//! every round would move the cluster to and fro. So such a move must pay for the pods that it disturbs with what it
+//! saves for as long as the preference has held already, or until the first of the nodes expires if that is sooner:
+//! what was wanted for an hour is worth an hour's savings. A move that saves next to nothing of the whole bill is not
+//! worth a round of evictions right after a burst: it is treated alike, and waits for an hour at least.
 
 use std::collections::{BTreeMap, BTreeSet};
 

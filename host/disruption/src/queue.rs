@@ -104,17 +104,15 @@ pub fn is_unused(snapshot: &Snapshot, replacement: &str, now: Timestamp) -> bool
     !node.is_nominated(now) && !pods.any(|pod| pod.is_reschedulable())
 }
 
-/// A node that still bears the marks of a command that is no more.
+/// A node that still bears the marks of a command that is no more: the taint, the condition `DisruptionReason` or both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaleMark {
     /// The Node.
     pub node: String,
     /// Its claim.
     pub claim: String,
-    /// The taint is to go.
+    /// Whether it bears the taint; whoever takes the condition off reads the claim anyway.
     pub is_tainted: bool,
-    /// The condition `DisruptionReason` is to go.
-    pub has_condition: bool,
 }
 
 /// Marks to remove at the start of every loop: of nodes neither queued nor going.
@@ -137,7 +135,6 @@ pub fn stale_marks(snapshot: &Snapshot, queued: &BTreeSet<String>) -> Vec<StaleM
                 node: node.name.clone(),
                 claim: claim.name.clone(),
                 is_tainted,
-                has_condition,
             })
         })
         .collect()

@@ -1,8 +1,8 @@
 //! How one node that must go is renewed, whatever that costs: shared by drift, expiry and repair.
 //!
-//! What comes in its place is there first, save where nothing could come before the node has gone. Answers to the common part of
-//! Karpenter's `disruption/drift.go`, `disruption/repair.go` and, for nodes that hold a slot of a full reservation,
-//! `terminatefirst.go`.
+//! What comes in its place is there first, save where nothing could come before the node has gone. Answers to the
+//! common part of Karpenter's `disruption/drift.go`, `disruption/repair.go` and, for nodes that hold a slot of a full
+//! reservation, `terminatefirst.go`.
 
 use apis::labels;
 use scheduling::solution::NewClaim;
@@ -112,8 +112,8 @@ pub(crate) fn first<'s>(
     None
 }
 
-/// Replaces one node, by as many as it takes. Where its pods find no place and the node holds a slot of a reservation, the
-/// cluster in which that slot is free is tried if the node may go first.
+/// Replaces one node, by as many as it takes. Where its pods find no place and the node holds a slot of a reservation,
+/// the cluster in which that slot is free is tried if the node may go first.
 pub(crate) fn renew(
     scene: &Scene<'_>,
     candidate: &Candidate,

@@ -1,7 +1,7 @@
 //! One loop at work on a scene: what every method does alike with the candidates that it found.
 //!
-//! Puts them into the policy's order, draws on budgets, asks the policy for verdicts, makes commands and notes why a node
-//! stays. Which nodes, and what becomes of them, is in the file of each method.
+//! Puts them into the policy's order, draws on budgets, asks the policy for verdicts, makes commands and notes why a
+//! node stays. Which nodes, and what becomes of them, is in the file of each method.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,8 @@
 //! What the methods of one loop look at: the candidates, their budgets, and what would happen if some of them went.
 //!
-//! Complete from the start and never changed: what takes time and is not always needed (the simulator, the answers of the
-//! policies) is worked out when it is first asked for, so that no caller can find it missing. Decides nothing. A second look
-//! at a command is given one as well.
+//! Complete from the start and never changed: what takes time and is not always needed (the simulator, the answers of
+//! the policies) is worked out when it is first asked for, so that no caller can find it missing. Decides nothing. A
+//! second look at a command is given one as well.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
@@ -178,8 +178,8 @@ impl<'a> Scene<'a> {
         })
     }
 
-    /// The costs to put into the table, and where the table is kept. What an earlier loop knew is enough to put nodes in
-    /// order; once moves are weighed, all that follows reckons with what was asked for them.
+    /// The costs to put into the table, and where the table is kept. What an earlier loop knew is enough to put nodes
+    /// in order; once moves are weighed, all that follows reckons with what was asked for them.
     fn known_or_asked(&self) -> (&OnceCell<PolicyRound>, &Costs) {
         if let Some(asked) = self.costs.get() {
             return (&self.round, asked);

@@ -1,7 +1,7 @@
 //! What would happen if some nodes were gone: a solve without them.
 //!
-//! One base problem a loop, shared by all simulations; each is a difference to it. Answers to Karpenter's `disruption/helpers.go`
-//! (`SimulateScheduling`). Never looks at prices; that is the methods' business.
+//! One base problem a loop, shared by all simulations; each is a difference to it. Answers to Karpenter's
+//! `disruption/helpers.go` (`SimulateScheduling`). Never looks at prices; that is the methods' business.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -26,7 +26,8 @@ const KEPT_SHARE: f64 = 0.95;
 /// How many times the savings of what can go by itself an exchange of nodes must save to go first.
 const EXCHANGE_AHEAD: f64 = 2.0;
 
-/// The best node to take away, with as many others as can go with it; or the exchange that multi-node consolidation found.
+/// The best node to take away, with as many others as can go with it; or the exchange that multi-node consolidation
+/// found.
 pub(crate) fn command<'s>(
     scan: &mut Scan<'s, '_>,
     exchange: Option<Approved<'s>>,

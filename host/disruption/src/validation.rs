@@ -50,8 +50,8 @@ impl Rejection {
     }
 }
 
-/// What loops look at while commands wait for their second look: their nodes count as going already, for budgets too, and
-/// the nodes that are to take their pods over as expecting them, so that no other command counts on either.
+/// What loops look at while commands wait for their second look: their nodes count as going already, for budgets too,
+/// and the nodes that are to take their pods over as expecting them, so that no other command counts on either.
 pub fn supposing_begun(
     snapshot: &Snapshot,
     history: &History,

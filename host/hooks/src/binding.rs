@@ -39,7 +39,8 @@ pub trait PolicyRegistry: Send + Sync {
     fn listen(&self, listener: BindingListener);
 }
 
-/// Hears which binding has another status or a failure to be read. Called while a round is decided, so it must be quick.
+/// Hears which binding has another status or a failure to be read. Called while a round is decided, so it must be
+/// quick.
 pub type BindingListener = Arc<dyn Fn(&ObjectKey) + Send + Sync>;
 
 /// A ConfigMap as plain maps.

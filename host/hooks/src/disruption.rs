@@ -1,4 +1,5 @@
-//! The hooks through which policies judge: the order of candidates and the worth of a move; the budgets are in `budgets.rs`.
+//! The hooks through which policies judge: the order of candidates and the worth of a move; the budgets are in
+//! `budgets.rs`.
 //!
 //! The inputs mirror `mortise:policy` field for field, so that converting them is copying columns. No
 //! hook may fail: whoever implements one falls back to the built-in default inside. No hook can make a
@@ -10,6 +11,8 @@ mod budgets;
 mod defaults;
 
 use serde::{Deserialize, Serialize};
+
+use crate::columns::word;
 
 pub use crate::ranking::{
     ExtraColumn, ExtraValues, NEVER_SECONDS, NO_SYMBOL, Needs, PolicyUse, WorkloadTable,
@@ -212,10 +215,7 @@ impl NodeTable {
 
     /// The text of a symbol; empty for [`NO_SYMBOL`] and for indexes outside the dictionary.
     pub fn symbol(&self, sym: u32) -> &str {
-        usize::try_from(sym)
-            .ok()
-            .and_then(|index| self.symbols.get(index))
-            .map_or("", String::as_str)
+        word(&self.symbols, sym)
     }
 
     /// An extra column by name.

@@ -7,6 +7,7 @@
 
 pub mod binding;
 mod capacity_type;
+pub mod columns;
 pub mod disruption;
 pub mod ranking;
 

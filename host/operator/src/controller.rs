@@ -1,7 +1,7 @@
 //! `mortise controller`: the controllers on a Kubernetes API server, with EC2 or a simulated one.
 //!
-//! Wires and starts; what is decided is decided elsewhere, and each part ends the process by its error alone. Answers to
-//! `pkg/operator/operator.go` of Karpenter and of the AWS provider.
+//! Wires and starts; what is decided is decided elsewhere, and each part ends the process by its error alone. Answers
+//! to `pkg/operator/operator.go` of Karpenter and of the AWS provider.
 
 mod cloud;
 mod leading;

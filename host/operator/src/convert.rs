@@ -1,7 +1,7 @@
 //! `mortise convert`: objects of older Karpenters and groups of Cluster Autoscaler as objects of v1.
 //!
-//! Reads, asks an API server in process whether it would take what came of it, and prints. What becomes of what is decided
-//! in the crate `convert`.
+//! Reads, asks an API server in process whether it would take what came of it, and prints. What becomes of what is
+//! decided in the crate `convert`.
 
 use std::fs;
 use std::io::Read as _;

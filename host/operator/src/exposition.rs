@@ -1,8 +1,8 @@
 //! `/metrics` as text, in OpenMetrics or in Prometheus' own format, whichever the asker likes better.
 //!
-//! The library writes OpenMetrics and knows no summaries, so that a family of unknown type is one. Prometheus' format is made
-//! of it line by line: counters bear their ending in the name of the family, and whole bounds have no fraction, as Go writes
-//! them. Answers to `expfmt.Negotiate` and `MetricFamilyToText` of prometheus/common.
+//! The library writes OpenMetrics and knows no summaries, so that a family of unknown type is one. Prometheus' format
+//! is made of it line by line: counters bear their ending in the name of the family, and whole bounds have no fraction,
+//! as Go writes them. Answers to `expfmt.Negotiate` and `MetricFamilyToText` of prometheus/common.
 
 use prometheus_client::registry::Registry;
 

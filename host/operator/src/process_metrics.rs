@@ -1,4 +1,5 @@
-//! `process_*`, `karpenter_build_info` and the lease: what the process is and takes, read from `/proc` when somebody scrapes.
+//! `process_*`, `karpenter_build_info` and the lease: what the process is and takes, read from `/proc` when somebody
+//! scrapes.
 //!
 //! Answers to the process collector of client_golang and to `pkg/operator/operator.go`.
 

@@ -1,7 +1,7 @@
 //! `mortise shadow`: Mortise beside a Karpenter that runs, on a world of its own that has the cluster's workloads.
 //!
-//! Of the cluster it only reads, through a client that sends nothing else. What becomes of what is read, and the report,
-//! is decided in the crate `shadow`.
+//! Of the cluster it only reads, through a client that sends nothing else. What becomes of what is read, and the
+//! report, is decided in the crate `shadow`.
 
 pub(crate) mod arguments;
 mod beside;

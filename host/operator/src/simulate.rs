@@ -15,18 +15,18 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context as _, bail};
 use apis::conditions::reason;
+use controllers::{SolverPlace, SolverRun};
 use jiff::Timestamp;
 use policy::{PolicyHost, PolicyKind};
 use problem_file::{
     AnswerReport, Explanation, FileWorld, InstanceTypes, Timing, TypeList, explain,
 };
 use scheduling::pod::PodKey;
-use scheduling::problem::Options;
+use scheduling::problem::{Options, ReservedMode};
 use scheduling::{
     Interrupt, Prepared, Solution, TableCache, lower_bound_per_hour, solve_within_premium,
 };
@@ -316,17 +316,16 @@ fn unpacked_len(packed: &[u8]) -> usize {
 }
 
 fn options(arguments: &SimulateArguments, now: Timestamp) -> Options {
-    Options {
-        preference_policy: arguments.preference_policy,
-        min_values_policy: arguments.min_values_policy,
-        packing: arguments.packing,
+    let run = SolverRun {
+        id: "simulate".to_owned(),
         now,
+        seed: 0,
+        reserved: ReservedMode::Strict,
+    };
+    let place = SolverPlace {
         cluster: CLUSTER_NAME.to_owned(),
-        decision_id: "simulate".to_owned(),
-        ignores_devices: arguments.ignore_dra_requests,
-        default_spread: Arc::clone(&arguments.default_spread),
-        premium_max: arguments.policy_max_premium,
         threads: std::thread::available_parallelism().map_or(1, Into::into),
-        ..Options::default()
-    }
+        plans_coming_pods: false,
+    };
+    arguments.solving.options(run, place)
 }

@@ -1,8 +1,8 @@
 //! Nodes of simulated instances on somebody's own API server, where no kubelet runs.
 //!
 //! It plays the registration that a kubelet does and the removal that a cloud-controller-manager does; kwok (or
-//! the demo's world) plays the rest, because the Nodes carry its annotation. The account is nowhere but in this process:
-//! one that starts anew takes it from what the cluster remembers.
+//! the demo's world) plays the rest, because the Nodes carry its annotation. The account is nowhere but in this
+//! process: one that starts anew takes it from what the cluster remembers.
 
 pub(crate) mod known;
 
@@ -245,7 +245,8 @@ impl SimulatedNodes {
             Step::BecomeReady(node) => {
                 let name = node.name_any();
                 let taints = node.spec.as_ref().and_then(|spec| spec.taints.clone());
-                // Taints are one list: written over a Node that changed since, it would bring back what others took off.
+                // Taints are one list: written over a Node that changed since, it would bring back what others took
+                // off.
                 let seen = json!({"resourceVersion": node.metadata.resource_version});
                 let patch = json!({"metadata": seen, "spec": {"taints": taints}});
                 let written = self

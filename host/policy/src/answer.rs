@@ -3,6 +3,7 @@
 //! An answer is taken whole or not at all: one score that is not a number voids it. How much an answer
 //! may make the host allocate is bounded by the store, before anything is lifted.
 
+use hooks::columns::index;
 use hooks::disruption as native;
 use hooks::ranking::Ranking;
 
@@ -185,7 +186,8 @@ pub(crate) fn allow(
     })
 }
 
-/// Whether all are finite and none has a sign: by the bits, since an adder goes over several at once where comparing does not.
+/// Whether all are finite and none has a sign: by the bits, since an adder goes over several at once where comparing
+/// does not.
 fn are_plain_costs(scores: &[f64]) -> bool {
     // What is infinite or no number has all bits of the exponent, and one more carries into the sign.
     const LAST_OF_EXPONENT: u64 = 1 << 52;
@@ -208,10 +210,6 @@ fn same_length(what: &str, found: usize, expected: usize) -> Result<(), CallFail
 
 fn invalid(message: String) -> CallFailure {
     CallFailure::InvalidAnswer(message)
-}
-
-fn index(sym: u32) -> usize {
-    usize::try_from(sym).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ mod ask;
 mod binding;
 mod builtin;
 mod call_context;
-mod columns;
 mod digest;
 mod guest;
 mod hooks;

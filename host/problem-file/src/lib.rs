@@ -2,7 +2,8 @@
 //!
 //! Reads the document into a [`Cluster`] by the same events that watches send, and asks the [`Snapshot`] for the
 //! same problem as a provisioning pass does, so that nothing is decided twice. No file is opened and no clock is
-//! read here. What is wrong with an object is a [`ObjectFault`] that names place, field and value; the other objects go on.
+//! read here. What is wrong with an object is a [`ObjectFault`] that names place, field and value; the other objects go
+//! on.
 
 mod check;
 mod disruption_budget;

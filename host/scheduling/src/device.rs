@@ -1,6 +1,7 @@
 //! Devices that pods claim: what there is and what is asked for.
 //!
-//! Which device satisfies which request was found out before, by selectors; `allocator.rs` brings both together. Answers to Karpenter's `pkg/scheduling/dynamicresources`.
+//! Which device satisfies which request was found out before, by selectors; `allocator.rs` brings both together.
+//! Answers to Karpenter's `pkg/scheduling/dynamicresources`.
 
 mod allocator;
 

@@ -21,6 +21,7 @@ pub mod taints;
 mod template;
 
 pub use interrupt::Interrupt;
+pub use market::SPOT_TYPES_MIN;
 pub use problem::Problem;
 pub use solution::Solution;
 pub use solve::{

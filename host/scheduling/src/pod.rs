@@ -48,7 +48,8 @@ pub struct Pod {
     pub uid: String,
     /// None in a pod that is no object yet.
     pub created_at: Option<Timestamp>,
-    /// `metadata.resourceVersion` when it was seen first, 0 before it is there: the scheduler queues pods in about this order.
+    /// `metadata.resourceVersion` when it was seen first, 0 before it is there: the scheduler queues pods in about this
+    /// order.
     pub first_version: u64,
     /// Everything that equal pods share.
     pub shape: Arc<PodShape>,

@@ -1,4 +1,5 @@
-//! The simulated account in which the shadow buys: its region and zones, and what of the cluster is called otherwise there.
+//! The simulated account in which the shadow buys: its region and zones, and what of the cluster is called otherwise
+//! there.
 //!
 //! The catalogue has the zones of a few regions. A cluster elsewhere (or on another provider) is moved to zones that it
 //! has, name by name, wherever an object names one.

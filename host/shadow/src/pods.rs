@@ -31,8 +31,8 @@ pub(crate) fn is_of_its_node(pod: &Value) -> bool {
     matches!(owner_kind(pod), "DaemonSet" | "Node")
 }
 
-/// The pod as the shadow starts it: where it is, if its node is in the shadow, else waiting for another. Nothing of pods
-/// that are on their way out, and of those that ended, if no Job counts them.
+/// The pod as the shadow starts it: where it is, if its node is in the shadow, else waiting for another. Nothing of
+/// pods that are on their way out, and of those that ended, if no Job counts them.
 pub(crate) fn at_start(pod: Value, nodes: &BTreeSet<String>) -> Option<Value> {
     if is_deleting(&pod) || (is_finished(&pod) && owner_kind(&pod) != "Job") {
         return None;

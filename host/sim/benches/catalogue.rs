@@ -1,5 +1,5 @@
-//! What a refresh of the whole catalogue costs the AWS provider, and what it keeps: every type of the region in four zones,
-//! on demand, spot and reserved.
+//! What a refresh of the whole catalogue costs the AWS provider, and what it keeps: every type of the region in four
+//! zones, on demand, spot and reserved.
 //!
 //! `cargo bench -p sim --bench catalogue`. The account is simulated, so that its answers cost time as well; `answers`
 //! tells how much.

@@ -254,8 +254,8 @@ impl SimulatedEc2 {
         state.price(found, zone, how)
     }
 
-    /// Lets what is due happen: notices of interruption are given and become terminations, terminations end, old records
-    /// go. Returns the moment at which more is due.
+    /// Lets what is due happen: notices of interruption are given and become terminations, terminations end, old
+    /// records go. Returns the moment at which more is due.
     pub fn advance(&self) -> Option<Timestamp> {
         self.state().advance()
     }

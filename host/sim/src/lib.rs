@@ -1,6 +1,7 @@
 //! The simulated world: API server, workload controllers, scheduler, kubelets and EC2, in virtual or real time.
 //!
-//! [`SimulatedWorld`] wires the parts; [`ec2::SimulatedEc2`] also stands alone, for a controller on a foreign API server.
+//! [`SimulatedWorld`] wires the parts; [`ec2::SimulatedEc2`] also stands alone, for a controller on a foreign API
+//! server.
 
 pub mod catalogue;
 pub mod checkers;

@@ -68,8 +68,8 @@ impl SimulatedCluster {
         looks.map(|look| self.schedule_shape(look, &news)).sum()
     }
 
-    /// Whether what happened may help pods of the shape: what happens to nodes that their taints keep them off does not, as
-    /// the hints of `TaintToleration` say.
+    /// Whether what happened may help pods of the shape: what happens to nodes that their taints keep them off does
+    /// not, as the hints of `TaintToleration` say.
     fn may_concern(&self, news: &News, shape: &SchedulingShape) -> bool {
         let News::Nodes(names) = news else {
             return true;

@@ -1,7 +1,8 @@
 //! The cluster model. [`Cluster::apply`] is its only mutation.
 //!
 //! Collections are shared with snapshots and copied only when written while a snapshot lives. What becomes of a kind of
-//! object, and what of it is read, is in the file of its kind. Answers to Karpenter's `pkg/controllers/state/cluster.go`.
+//! object, and what of it is read, is in the file of its kind. Answers to Karpenter's
+//! `pkg/controllers/state/cluster.go`.
 
 mod capacity_buffers;
 pub(crate) mod change;

@@ -1,8 +1,9 @@
 //! Pods that are about to be created: what ReplicaSets, StatefulSets, Jobs and ReplicationControllers lack.
 //!
-//! Controllers create pods one after the other, so a burst reaches us as a stream, and nodes bought for its beginning suit the
-//! rest badly. What is asked for and not there yet is planned together with what is there, as pods that the API server does not know,
-//! for as long as pods keep coming; each that comes takes the place of one of them. Answers to no file of Karpenter.
+//! Controllers create pods one after the other, so a burst reaches us as a stream, and nodes bought for its beginning
+//! suit the rest badly. What is asked for and not there yet is planned together with what is there, as pods that the
+//! API server does not know, for as long as pods keep coming; each that comes takes the place of one of them. Answers
+//! to no file of Karpenter.
 
 mod gather;
 mod key;

@@ -4,6 +4,7 @@
 //! Records are data for events, `why`, metrics and replay; wording lives in [`OutcomeId`]. Karpenter has
 //! logs only.
 
+mod gate;
 mod outcome;
 mod record;
 mod subject;

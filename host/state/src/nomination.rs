@@ -1,7 +1,7 @@
 //! Which pods the scheduler is told a place for, now that the node planned for them is about to take pods.
 //!
-//! Told earlier, nominations hold room on nodes that nobody may use yet and lead the scheduler astray; told just before the
-//! node opens they are tried first, and pods of no higher priority leave them their room (KEP-1923, KEP-5278).
+//! Told earlier, nominations hold room on nodes that nobody may use yet and lead the scheduler astray; told just before
+//! the node opens they are tried first, and pods of no higher priority leave them their room (KEP-1923, KEP-5278).
 //! Decides; the shells write.
 
 use std::collections::BTreeSet;
@@ -24,12 +24,14 @@ mod tests;
 pub use opening::{ClosedNode, HoldReason, NodeOpening, OpeningTerms, next_look};
 pub use trade::trades;
 
-/// Claims made within this time of each other are taken to be of one plan: an API server may take its time to take them.
+/// Claims made within this time of each other are taken to be of one plan: an API server may take its time to take
+/// them.
 const ONE_PLAN: SignedDuration = SignedDuration::from_secs(10);
-/// Of so many pods that wait, kube-scheduler tries the last seconds after the first: it writes what it says of each that finds no
-/// place, and looks for pods to preempt.
+/// Of so many pods that wait, kube-scheduler tries the last seconds after the first: it writes what it says of each
+/// that finds no place, and looks for pods to preempt.
 const CROWD: usize = 200;
-/// How long after a node opened its pods are told of it again: kube-scheduler takes the nomination off a pod that it tried in vain.
+/// How long after a node opened its pods are told of it again: kube-scheduler takes the nomination off a pod that it
+/// tried in vain.
 const RENOMINATED_FOR: SignedDuration = SignedDuration::from_secs(60);
 
 /// Pods to nominate again, by the name of their node, as [`nominations`] has them: of nodes that opened so lately that pods
@@ -64,8 +66,8 @@ fn opened_lately(node: &StateNode, now: Timestamp) -> bool {
 }
 
 /// Whether other nodes that were planned together with this one are still on their way, and it matters. The
-/// scheduler, told nothing, fills the first node to open with whatever fits, and those for whom it was bought need others; with all
-/// of them open it spreads pods over them as widely as the plan did.
+/// scheduler, told nothing, fills the first node to open with whatever fits, and those for whom it was bought need
+/// others; with all of them open it spreads pods over them as widely as the plan did.
 fn awaits_others(snapshot: &Snapshot, claim: &str) -> bool {
     let created_at = |node: &StateNode| node.claim.as_ref().and_then(|it| it.created_at);
     let own = snapshot.node_of_claim(claim).and_then(|it| created_at(it));
@@ -88,8 +90,8 @@ fn opens_next(node: &StateNode) -> bool {
     node.is_managed() && node.is_ready() && !node.is_registered() && !node.is_marked_for_deletion()
 }
 
-/// Whether other nodes are ready and still closed, so that they open with this one: as soon as one is open, all pods that wait are
-/// tried, and those of the others lose what they were told.
+/// Whether other nodes are ready and still closed, so that they open with this one: as soon as one is open, all pods
+/// that wait are tried, and those of the others lose what they were told.
 fn opens_with_others(snapshot: &Snapshot, claim: &str) -> bool {
     let mut nodes = snapshot.nodes();
     nodes.any(|node| opens_next(node) && node.claim_name() != Some(claim))
@@ -109,13 +111,13 @@ fn are_alike(snapshot: &Snapshot) -> bool {
     waiting.all(|pod| first.is_some_and(|first| Arc::ptr_eq(&pod.shape, &first.shape)))
 }
 
-/// Pods to nominate to the node, in the order in which the scheduler tries them: those placed on it that still wait and have room
-/// there, unless it does not matter where they go.
+/// Pods to nominate to the node, in the order in which the scheduler tries them: those placed on it that still wait and
+/// have room there, unless it does not matter where they go.
 ///
-/// Where all pods that wait are alike, any of them may take any of the places. Pods of other schedulers are left alone, as
-/// are those that the scheduler nominates itself. Of pods that must spread over zones with each other one is told at a time:
-/// kube-scheduler tries a pod with all others that are nominated to the node as if they ran there, so they would shut each
-/// other out.
+/// Where all pods that wait are alike, any of them may take any of the places. Pods of other schedulers are left alone,
+/// as are those that the scheduler nominates itself. Of pods that must spread over zones with each other one is told at
+/// a time: kube-scheduler tries a pod with all others that are nominated to the node as if they ran there, so they
+/// would shut each other out.
 pub fn nominations<'a>(snapshot: &'a Snapshot, node: &StateNode) -> Vec<&'a Arc<Pod>> {
     let placed = snapshot.placed_on(node);
     if placed.is_empty() || are_alike(snapshot) {

@@ -1,9 +1,9 @@
 //! Which of equal pods goes where, so that the scheduler can follow the plan one pod at a time.
 //!
-//! kube-scheduler tries pods in the order in which it queued them. Pods that must spread over zones may go to a zone only while it
-//! has no more of them than the others, so a plan that puts the first of them into one zone and the rest into others is right as a
-//! whole and cannot be followed: the second pod is refused its own node and takes another's place. Equal pods can change places,
-//! so they are dealt out to the zones in turn.
+//! kube-scheduler tries pods in the order in which it queued them. Pods that must spread over zones may go to a zone
+//! only while it has no more of them than the others, so a plan that puts the first of them into one zone and the rest
+//! into others is right as a whole and cannot be followed: the second pod is refused its own node and takes another's
+//! place. Equal pods can change places, so they are dealt out to the zones in turn.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -56,7 +56,8 @@ pub fn deal_in_queue_order(pods: &[Arc<Pod>], solution: &mut Solution) {
     }
 }
 
-/// The key of the domains over which the pod must spread, of those that a claim decides, where it can change places with others.
+/// The key of the domains over which the pod must spread, of those that a claim decides, where it can change places
+/// with others.
 fn domain_key(pod: &Pod) -> Option<&str> {
     if !pod.volume_claims.is_empty() || !pod.resource_claims.is_empty() {
         return None;
@@ -79,8 +80,8 @@ pub(crate) fn queue_key(pod: &Pod) -> (bool, u64, &PodKey) {
     (pod.first_version == 0, pod.first_version, &pod.key)
 }
 
-/// The places, one of each domain that has any left and again, so that none is ever ahead by more than one; within a domain a claim
-/// after the other, so that those at the head of the queue find a node of their own.
+/// The places, one of each domain that has any left and again, so that none is ever ahead by more than one; within a
+/// domain a claim after the other, so that those at the head of the queue find a node of their own.
 fn turns(mut places: BTreeMap<String, VecDeque<PlannedPlace>>) -> Vec<PlannedPlace> {
     places.values_mut().for_each(take_turns_by_claim);
     let mut turns = Vec::new();

@@ -1,7 +1,7 @@
 //! The cluster at one moment, cheap to take and never changing under its reader.
 //!
-//! Read-only; every query is by name or in order of name. What is read of one kind alone stands in the file of the kind,
-//! in `cluster/`.
+//! Read-only; every query is by name or in order of name. What is read of one kind alone stands in the file of the
+//! kind, in `cluster/`.
 
 mod places;
 mod solver_input;

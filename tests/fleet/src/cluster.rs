@@ -1,8 +1,9 @@
-//! A fleet on a cluster: a controller of ours is started for it, with simulated instances, and what it did is read from its metrics.
+//! A fleet on a cluster: a controller of ours is started for it, with simulated instances, and what it did is read from
+//! its metrics.
 //!
-//! The cluster has a scheduler, a controller manager and somebody who plays kubelets (kwok, or `mortise demo --no-controller
-//! --listen`), Mortise's definitions, and no other nodes that take pods. It is looked at seldom and little: lists of thousands of pods are half
-//! the load of a small control plane.
+//! The cluster has a scheduler, a controller manager and somebody who plays kubelets (kwok, or
+//! `mortise demo --no-controller --listen`), Mortise's definitions, and no other nodes that take pods. It is looked at
+//! seldom and little: lists of thousands of pods are half the load of a small control plane.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;

@@ -1,9 +1,9 @@
 //! Fleets of the problem families as Deployments: does the cluster come to what one solve plans, and stay there?
 //!
-//! `cargo run --release -p fleet -- MORTISE [OPTIONS]`, where MORTISE is the binary. Each row is one fleet in one world: in
-//! `mortise demo`, or with `--kubeconfig` on a cluster that a controller of ours with simulated instances is started for. Beside it
-//! stand `mortise simulate` of the same pods at the same prices, the least that any plan could cost, and the goals. GPUs are left
-//! out: their nodes are the same either way.
+//! `cargo run --release -p fleet -- MORTISE [OPTIONS]`, where MORTISE is the binary. Each row is one fleet in one
+//! world: in `mortise demo`, or with `--kubeconfig` on a cluster that a controller of ours with simulated instances is
+//! started for. Beside it stand `mortise simulate` of the same pods at the same prices, the least that any plan could
+//! cost, and the goals. GPUs are left out: their nodes are the same either way.
 
 #![expect(clippy::print_stdout, reason = "printing is what this program is for")]
 

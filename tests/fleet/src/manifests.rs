@@ -1,4 +1,5 @@
-//! A fleet as manifests: one NodePool that consolidates as fast as it may, its class, the namespaces, and the Deployments.
+//! A fleet as manifests: one NodePool that consolidates as fast as it may, its class, the namespaces, and the
+//! Deployments.
 
 use std::collections::BTreeSet;
 use std::fs;

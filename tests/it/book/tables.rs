@@ -143,7 +143,8 @@ fn variables_that_change_nothing_are_those_that_help_hides() {
     );
 }
 
-/// Names of the metrics of the tables in the source, without the ending of counters; their rows are written from the code.
+/// Names of the metrics of the tables in the source, without the ending of counters; their rows are written from the
+/// code.
 fn metrics_of_controllers() -> BTreeSet<String> {
     let files = [
         "host/controllers/src/shell/metrics.rs",

@@ -1,7 +1,7 @@
 //! The actions of AWS that the controller needs: one table, from which the documents of [`super`] are made.
 //!
-//! A row is the action as IAM names it, whether a call of [`crate::sdk`] is it or AWS asks for it on the way, when it is
-//! needed, the statements that allow it, and what it is for. A test fails where a call has no row, or a row no call.
+//! A row is the action as IAM names it, whether a call of [`crate::sdk`] is it or AWS asks for it on the way, when it
+//! is needed, the statements that allow it, and what it is for. A test fails where a call has no row, or a row no call.
 
 use super::needs::ActionNeed;
 use super::scopes::{

@@ -1,5 +1,5 @@
-//! Everything that an installation needs of an account: for people and scripts as one document, and for the forms that are
-//! deployed as parts.
+//! Everything that an installation needs of an account: for people and scripts as one document, and for the forms that
+//! are deployed as parts.
 
 use serde_json::{Map, Value, json};
 

@@ -3,8 +3,8 @@
 use super::names::AccountPlace;
 use super::needs::AccountOptions;
 
-/// What stands for the words between braces of a text: the names themselves, or what a form of documents puts there when
-/// it is deployed.
+/// What stands for the words between braces of a text: the names themselves, or what a form of documents puts there
+/// when it is deployed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AccountNames {
     /// `{partition}`

@@ -1,8 +1,9 @@
-//! What actions are allowed on, and on which conditions: a statement of the controller's policy each, without its actions.
+//! What actions are allowed on, and on which conditions: a statement of the controller's policy each, without its
+//! actions.
 //!
 //! What is made carries the tag of the cluster and of its NodePool, and only what carries them is changed or ended: the
-//! nodes of a managed node group carry the first as well. The tags are those of [`crate::tags`]. Answers to the statements
-//! of Karpenter's policies.
+//! nodes of a managed node group carry the first as well. The tags are those of [`crate::tags`]. Answers to the
+//! statements of Karpenter's policies.
 
 /// A statement of which the actions come of the table.
 #[derive(Debug, PartialEq, Eq)]

@@ -215,7 +215,7 @@ impl InstanceLauncher {
         let class = &context.request.node_class;
         let mut first = None;
         for subnet in class.status.iter().flat_map(|status| &status.subnets) {
-            let input = match instances_input(context, plan, (template, &subnet.id)) {
+            let input = match instances_input(context, plan, template, &subnet.id) {
                 Ok(input) => input,
                 Err(error) => return DryRun::Unasked(error),
             };
@@ -242,7 +242,8 @@ async fn planned(
 fn instances_input(
     context: &LaunchContext<'_>,
     plan: &LaunchPlan,
-    (template, subnet_id): (&str, &str),
+    template: &str,
+    subnet_id: &str,
 ) -> Result<RunInstancesInput, CloudProviderError> {
     let class = &context.request.node_class;
     let tags = launch_tags(class, &context.options.cluster_name, "");

@@ -1,7 +1,7 @@
 //! The CreateFleet call: equal requests share one.
 //!
-//! Each caller asks for one instance and gets one, or the errors. Nothing is asked of EC2 before every claim of the call
-//! bears its token. Answers to Karpenter's `pkg/batcher/createfleet.go`.
+//! Each caller asks for one instance and gets one, or the errors. Nothing is asked of EC2 before every claim of the
+//! call bears its token. Answers to Karpenter's `pkg/batcher/createfleet.go`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -34,10 +34,8 @@ pub(super) fn described(instance: &Instance) -> Launched {
     if let Some(id) = &instance.placement_group_id {
         node_labels.insert(labels::PLACEMENT_GROUP_ID.to_owned(), id.clone());
     }
-    if instance.capacity_type == labels::CAPACITY_TYPE_RESERVED
-        && let Some(id) = &instance.capacity_reservation_id
-    {
-        node_labels.insert(labels::CAPACITY_RESERVATION_ID.to_owned(), id.clone());
+    if let Some(id) = instance.reservation() {
+        node_labels.insert(labels::CAPACITY_RESERVATION_ID.to_owned(), id.to_owned());
         let kind = if instance.is_capacity_block {
             CapacityReservationType::CapacityBlock
         } else {

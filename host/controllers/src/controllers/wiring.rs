@@ -19,21 +19,23 @@ use crate::interruption::InterruptionController;
 use crate::node::eviction::EvictionKey;
 use crate::node::health::NodeHealth;
 use crate::node_capacity::NodeCapacities;
-use crate::node_claim::garbage_collection;
+use crate::node_claim::garbage_collection::GarbageCollection;
 use crate::node_class::profiles::Profiles;
 use crate::policy_binding::PolicyObjects;
 use crate::provisioning::Provisioner;
 use crate::provisioning::batcher::Batcher;
+use crate::settings::FeatureGates;
 use crate::shell::Shell;
 use crate::shell::feed::DecisionFeed;
 use crate::shell::journal::Journal;
 use crate::shell::log_values::loop_span;
 use crate::shell::measured_provider::MeasuredProvider;
 use crate::shell::notes::overlays::Overlays;
+use crate::shell::periodic::{self, Periodic};
 use crate::shell::recorder::{EventRecorder, Publisher};
 use crate::shell::sync::lock;
 use crate::shell::work_queue::{BackOff, QueueState, WorkQueue};
-use crate::voluntary_disruption::VoluntaryDisruption;
+use crate::voluntary_disruption::{CommandRounds, PodRanking, VoluntaryDisruption};
 use crate::watches::{QueueName, Queues, Router};
 use crate::zonal_shift::ZonalShifts;
 
@@ -42,6 +44,44 @@ pub(super) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A delayed key counts as activity when it comes due within this time.
 const SOON: Duration = Duration::from_secs(6);
+
+const INTERRUPTION: &str = "interruption";
+
+/// A controller without a queue.
+struct LoopRow {
+    /// As metrics show it.
+    name: &'static str,
+    /// Whether the settings ask for it.
+    is_on: fn(&Wiring) -> bool,
+    /// None of what runs as part of another.
+    task: fn(&Wiring) -> Option<Task>,
+}
+
+/// One row a controller without a queue: its name, whether the settings ask for it, and how it is put together.
+macro_rules! loops {
+    ($($name:expr, $is_on:expr, $task:expr;)*) => {
+        const LOOPS: &[LoopRow] = &[$(LoopRow {
+            name: $name,
+            is_on: $is_on,
+            task: $task,
+        },)*];
+    };
+}
+
+loops! {
+    Provisioner::NAME, |_| true, |_| None;
+    VoluntaryDisruption::NAME, |_| true, |it| Some(it.disruption());
+    CommandRounds::NAME, |_| true, |_| None;
+    GarbageCollection::NAME, |_| true, |it| Some(it.periodic(GarbageCollection::new));
+    InstanceStatusController::NAME, |_| true, |it| Some(it.periodic(InstanceStatusController::new));
+    Profiles::NAME, |_| true, |it| Some(it.periodic(Profiles::new));
+    NodeCapacities::NAME, |_| true, |it| Some(it.periodic(NodeCapacities::new));
+    ZonalShifts::NAME, |_| true, |it| Some(it.periodic(ZonalShifts::new));
+    CapacityReservations::NAME, |it| it.gates().reserved_capacity, |it| Some(it.periodic(CapacityReservations::new));
+    INTERRUPTION, |it| it.interruptions.is_some(), Wiring::interruption;
+    NodeHealth::NAME, |it| it.gates().node_repair && it.shell.settings.legacy_node_repair, |it| Some(it.health());
+    PodRanking::NAME, |it| it.gates().pod_deletion_cost_management, |_| None;
+}
 
 /// The parts, shared by all that runs.
 pub(super) struct Wiring {
@@ -89,12 +129,12 @@ impl Wiring {
         let measured = |controller| overlaid(&provider, &shell, controller);
         let provisioner = Provisioner::new(
             Arc::clone(&shell),
-            measured("provisioner"),
+            measured(Provisioner::NAME),
             Arc::clone(&batcher),
         );
         let disruption = VoluntaryDisruption::new(
             Arc::clone(&shell),
-            measured("disruption"),
+            measured(VoluntaryDisruption::NAME),
             hooks.consolidation,
             hooks.budgets,
         );
@@ -115,6 +155,10 @@ impl Wiring {
             interruptions,
             publisher: Mutex::new(Some(publisher)),
         }
+    }
+
+    fn gates(&self) -> &FeatureGates {
+        &self.shell.settings.feature_gates
     }
 
     pub(super) fn activity(&self) -> ControllerActivity {
@@ -155,97 +199,56 @@ impl Wiring {
         )
     }
 
+    /// What runs without a queue, in the order in which it begins.
     pub(super) fn loops(&self) -> Vec<Task> {
-        let shell = || Arc::clone(&self.shell);
-        self.begin_loops();
-        let disruption = Arc::clone(&self.disruption);
-        let collection = garbage_collection::GarbageCollection {
-            shell: shell(),
-            provider: self.measured("nodeclaim.garbagecollection"),
-        };
-        let task = async move { collection.run().await };
-        let mut tasks = vec![
-            async move { Box::pin(disruption.run()).await }.boxed(),
-            named("nodeclaim.garbagecollection", task),
-        ];
-        let pods_again = shell();
-        tasks.push(async move { pods_again.nominations.run().await }.boxed());
-        let instance_status = InstanceStatusController {
-            shell: shell(),
-            provider: self.measured("interruption.instancestatus"),
-        };
-        let task = async move { instance_status.run().await };
-        tasks.push(named("interruption.instancestatus", task));
-        let profiles = Profiles {
-            shell: shell(),
-            provider: self.measured("instanceprofile.garbagecollection"),
-        };
-        let task = async move { profiles.run().await };
-        tasks.push(named("instanceprofile.garbagecollection", task));
-        let capacities = NodeCapacities {
-            shell: shell(),
-            provider: self.measured("providers.instancetype.capacity"),
-        };
-        let task = async move { capacities.run().await };
-        tasks.push(named("providers.instancetype.capacity", task));
-        let shifts = ZonalShifts {
-            shell: shell(),
-            provider: self.measured("zonalshift"),
-        };
-        let task = async move { shifts.run().await };
-        tasks.push(named("zonalshift", task));
-        if self.shell.settings.feature_gates.reserved_capacity {
-            let reservations = CapacityReservations {
-                shell: shell(),
-                provider: self.measured("capacityreservation"),
-            };
-            let task = async move { reservations.run().await };
-            tasks.push(named("capacityreservation", task));
+        let rows = LOOPS.iter().filter(|it| (it.is_on)(self));
+        let rows: Vec<&LoopRow> = rows.collect();
+        // Metrics show them before they did anything.
+        for row in &rows {
+            self.shell.metrics.begin_controller(row.name, 1);
         }
-        if let Some(queue) = &self.interruptions {
-            let interruption = InterruptionController {
-                shell: shell(),
-                provider: self.measured("interruption"),
-                queue: Arc::clone(queue),
-                terminations: Arc::clone(self.queues.of(QueueName::NodeTermination)),
-            };
-            let task = async move { interruption.run().await };
-            tasks.push(named("interruption", task));
-        }
-        let settings = &self.shell.settings;
-        if settings.feature_gates.node_repair && settings.legacy_node_repair {
-            let health = NodeHealth {
-                shell: shell(),
-                provider: self.measured("node.health"),
-            };
-            let task = async move { health.run().await };
-            tasks.push(named("node.health", task));
-        }
-        tasks
+        let tasks = rows.iter().filter_map(|it| (it.task)(self));
+        tasks.chain([self.nominations()]).collect()
     }
 
-    /// Shows the controllers without a queue before they did anything.
-    fn begin_loops(&self) {
-        let settings = &self.shell.settings;
-        let gates = &settings.feature_gates;
-        let repairs = gates.node_repair && settings.legacy_node_repair;
-        let loops = [
-            ("provisioner", true),
-            ("disruption", true),
-            ("disruption.queue", true),
-            ("nodeclaim.garbagecollection", true),
-            ("interruption.instancestatus", true),
-            ("instanceprofile.garbagecollection", true),
-            ("providers.instancetype.capacity", true),
-            ("zonalshift", true),
-            ("capacityreservation", gates.reserved_capacity),
-            ("interruption", self.interruptions.is_some()),
-            ("node.health", repairs),
-            ("pod.deletioncost", gates.pod_deletion_cost_management),
-        ];
-        for (name, _) in loops.into_iter().filter(|it| it.1) {
-            self.shell.metrics.begin_controller(name, 1);
-        }
+    fn periodic<P>(&self, new: impl FnOnce(Arc<Shell>, Arc<dyn CloudProvider>) -> P) -> Task
+    where
+        P: Periodic + Send + 'static,
+    {
+        let shell = Arc::clone(&self.shell);
+        let controller = new(Arc::clone(&shell), self.measured(P::NAME));
+        named(P::NAME, async move {
+            periodic::run(&shell.metrics, controller).await
+        })
+    }
+
+    fn disruption(&self) -> Task {
+        let disruption = Arc::clone(&self.disruption);
+        async move { Box::pin(disruption.run()).await }.boxed()
+    }
+
+    fn interruption(&self) -> Option<Task> {
+        let interruption = InterruptionController {
+            shell: Arc::clone(&self.shell),
+            provider: self.measured(INTERRUPTION),
+            queue: Arc::clone(self.interruptions.as_ref()?),
+            terminations: Arc::clone(self.queues.of(QueueName::NodeTermination)),
+        };
+        Some(named(INTERRUPTION, async move { interruption.run().await }))
+    }
+
+    fn health(&self) -> Task {
+        let health = NodeHealth {
+            shell: Arc::clone(&self.shell),
+            provider: self.measured(NodeHealth::NAME),
+        };
+        named(NodeHealth::NAME, async move { health.run().await })
+    }
+
+    /// Karpenter leaves places to chance, so that its metrics have no name for it.
+    fn nominations(&self) -> Task {
+        let shell = Arc::clone(&self.shell);
+        async move { shell.nominations.run().await }.boxed()
     }
 
     pub(super) fn provisioning(&self) -> Task {

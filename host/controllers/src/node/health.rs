@@ -19,6 +19,7 @@ use crate::node_claim::{NodeClaimExt, with_deadline};
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::journal::JournalEntry;
+use crate::shell::periodic::{self, PastRound, Periodic};
 use crate::shell::recorder::Notice;
 use crate::voluntary_disruption::{compiled, repair_blocked};
 
@@ -89,7 +90,54 @@ impl Share {
     }
 }
 
+/// The rounds of it, which remember what was held back.
+struct HealthRounds<'a> {
+    health: &'a NodeHealth,
+    policies: RepairPolicies,
+    held_back: HeldBack,
+}
+
+impl Periodic for HealthRounds<'_> {
+    const NAME: &'static str = NodeHealth::NAME;
+    const BEGINS_AT_ONCE: bool = false;
+    type Error = ReconcileError;
+
+    fn is_due(&self) -> bool {
+        self.health.shell.model.is_synced()
+    }
+
+    /// A node that cannot be repaired keeps nobody else waiting.
+    async fn round(&mut self) -> Result<(), ReconcileError> {
+        let (shell, now) = (&self.health.shell, self.health.shell.now());
+        self.held_back.forget_past(now);
+        let mut sick = sick(&shell.model.snapshot(), &self.policies, now);
+        sick.retain(|it| !self.held_back.has(it));
+        let mut outcome = Ok(());
+        for it in sick {
+            if let Some(why) = it.blocked {
+                self.held_back.add(&it, now);
+                let entry = RepairBlocked { sick: &it, why };
+                shell.journal.write(&shell.model.snapshot(), &entry);
+            } else if let Err(error) = self.health.repair(&it).await {
+                error!(NodeClaim = %it.claim, %error, "repairing a node");
+                outcome = Err(error);
+            }
+        }
+        outcome
+    }
+
+    /// Told with the claim that it is about.
+    fn log(&mut self, _: &ReconcileError) {}
+
+    fn pause(&self, _: PastRound) -> Duration {
+        PERIOD
+    }
+}
+
 impl NodeHealth {
+    /// Karpenter's name of it, as metrics show it.
+    pub(crate) const NAME: &'static str = "node.health";
+
     pub(crate) async fn run(&self) {
         let policies = match compiled(self.provider.repair_policies()) {
             Ok(policies) => policies,
@@ -98,29 +146,12 @@ impl NodeHealth {
                 return std::future::pending().await;
             }
         };
-        let mut held_back = HeldBack::default();
-        loop {
-            tokio::time::sleep(PERIOD).await;
-            if !self.shell.model.is_synced() {
-                continue;
-            }
-            let mut round = self.shell.metrics.round("node.health");
-            let now = self.shell.now();
-            held_back.forget_past(now);
-            let mut sick = sick(&self.shell.model.snapshot(), &policies, now);
-            sick.retain(|it| !held_back.has(it));
-            for it in sick {
-                if let Some(why) = it.blocked {
-                    held_back.add(&it, now);
-                    let entry = RepairBlocked { sick: &it, why };
-                    let snapshot = self.shell.model.snapshot();
-                    self.shell.journal.write(&snapshot, &entry);
-                } else if let Err(error) = self.repair(&it).await {
-                    error!(NodeClaim = %it.claim, %error, "repairing a node");
-                    round.failed(error);
-                }
-            }
-        }
+        let rounds = HealthRounds {
+            health: self,
+            policies,
+            held_back: HeldBack::default(),
+        };
+        periodic::run(&self.shell.metrics, rounds).await;
     }
 
     async fn repair(&self, sick: &Sick) -> Result<(), ReconcileError> {

@@ -25,6 +25,7 @@ use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::journal::JournalEntry;
 use crate::shell::paging::for_each_listed;
+use crate::shell::periodic::{PastRound, Periodic};
 
 pub(crate) const PERIOD: Duration = Duration::from_mins(2);
 /// After a start there may be what an earlier process left: so often, and so soon.
@@ -36,8 +37,10 @@ const AT_ONCE: usize = 20;
 
 /// The controller.
 pub(crate) struct GarbageCollection {
-    pub(crate) shell: Arc<Shell>,
-    pub(crate) provider: Arc<dyn CloudProvider>,
+    shell: Arc<Shell>,
+    provider: Arc<dyn CloudProvider>,
+    /// Rounds that came to their end, of the first ones.
+    runs: u32,
 }
 
 struct Observed {
@@ -54,24 +57,38 @@ struct Decided {
     instances: Vec<Launched>,
 }
 
+impl Periodic for GarbageCollection {
+    const NAME: &'static str = "nodeclaim.garbagecollection";
+    const BEGINS_AT_ONCE: bool = false;
+    type Error = ReconcileError;
+
+    async fn round(&mut self) -> Result<(), ReconcileError> {
+        self.shell.model.forget_claims_at_rest();
+        let observed = self.observe().await?;
+        self.runs = self.runs.saturating_add(1);
+        self.apply(decide(observed, self.shell.now())).await;
+        Ok(())
+    }
+
+    fn log(&mut self, error: &ReconcileError) {
+        error!(%error, "listing for garbage collection");
+    }
+
+    fn pause(&self, _: PastRound) -> Duration {
+        if self.runs < FIRST_RUNS {
+            FIRST_PERIOD
+        } else {
+            PERIOD
+        }
+    }
+}
+
 impl GarbageCollection {
-    pub(crate) async fn run(&self) {
-        let mut runs = 0;
-        loop {
-            let is_new = runs < FIRST_RUNS;
-            tokio::time::sleep(if is_new { FIRST_PERIOD } else { PERIOD }).await;
-            let mut round = self.shell.metrics.round("nodeclaim.garbagecollection");
-            self.shell.model.forget_claims_at_rest();
-            match self.observe().await {
-                Ok(observed) => {
-                    runs += 1;
-                    self.apply(decide(observed, self.shell.now())).await;
-                }
-                Err(error) => {
-                    error!(%error, "listing for garbage collection");
-                    round.failed(error);
-                }
-            }
+    pub(crate) fn new(shell: Arc<Shell>, provider: Arc<dyn CloudProvider>) -> Self {
+        Self {
+            shell,
+            provider,
+            runs: 0,
         }
     }
 

@@ -223,7 +223,10 @@ impl Launcher {
         self.shell.launching.add_to(&mut usage, Some(&name));
         let settings = &self.shell.settings;
         let (now, seed) = (self.shell.now(), self.shell.seed_for(&name));
-        let (cluster, premium_max) = (settings.cluster_name.clone(), settings.policy_max_premium);
+        let (cluster, premium_max) = (
+            settings.cluster_name.clone(),
+            settings.solving.policy_max_premium,
+        );
         let rank = Arc::clone(&self.shell.rank);
         let (claim, pool) = (Arc::clone(claim), pool.clone());
         let pool_name = claim.pool_name().to_owned();

@@ -15,30 +15,38 @@ use tracing::error;
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::paging::for_each_listed;
+use crate::shell::periodic::{PastRound, Periodic};
 
 const PERIOD: Duration = Duration::from_mins(30);
 
 /// The controller.
 pub(crate) struct Profiles {
-    pub(crate) shell: Arc<Shell>,
-    pub(crate) provider: Arc<dyn CloudProvider>,
+    shell: Arc<Shell>,
+    provider: Arc<dyn CloudProvider>,
+}
+
+impl Periodic for Profiles {
+    const NAME: &'static str = "instanceprofile.garbagecollection";
+    const BEGINS_AT_ONCE: bool = false;
+    type Error = ReconcileError;
+
+    async fn round(&mut self) -> Result<(), ReconcileError> {
+        let in_use = self.in_use().await?;
+        Ok(self.provider.release_unused(&in_use).await?)
+    }
+
+    fn log(&mut self, error: &ReconcileError) {
+        error!(%error, "garbage collecting instance profiles");
+    }
+
+    fn pause(&self, _: PastRound) -> Duration {
+        PERIOD
+    }
 }
 
 impl Profiles {
-    pub(crate) async fn run(&self) {
-        loop {
-            tokio::time::sleep(PERIOD).await;
-            let metrics = &self.shell.metrics;
-            let mut round = metrics.round("instanceprofile.garbagecollection");
-            let outcome = async {
-                let in_use = self.in_use().await?;
-                Ok::<_, ReconcileError>(self.provider.release_unused(&in_use).await?)
-            };
-            if let Err(error) = outcome.await {
-                error!(%error, "garbage collecting instance profiles");
-                round.failed(error);
-            }
-        }
+    pub(crate) fn new(shell: Arc<Shell>, provider: Arc<dyn CloudProvider>) -> Self {
+        Self { shell, provider }
     }
 
     /// As the API server has it: what the watch tells may be old.

@@ -1,5 +1,5 @@
-//! What instance types have, and how they are sold, as the NodePools see them. Answers to `pkg/controllers/metrics` of the
-//! AWS provider and to the gauges of its `pkg/providers/instancetype`.
+//! What instance types have, and how they are sold, as the NodePools see them. Answers to `pkg/controllers/metrics` of
+//! the AWS provider and to the gauges of its `pkg/providers/instancetype`.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,8 @@ struct OfferingSeen {
     price_per_hour: f64,
 }
 
-/// Every offering once: it can be bought where one NodePool may buy it. Zones without a reservation show that there is none.
+/// Every offering once: it can be bought where one NodePool may buy it. Zones without a reservation show that there is
+/// none.
 fn each_offering(
     observation: &Observation<'_>,
     mut each: impl FnMut(&[(&'static str, &str)], &OfferingSeen),

@@ -1,5 +1,5 @@
-//! Queues and passes: what waits, and how long what is at work has taken. Answers to client-go's `util/workqueue/metrics.go`
-//! and to the gauges of `pkg/controllers/provisioning/scheduling/metrics.go`.
+//! Queues and passes: what waits, and how long what is at work has taken. Answers to client-go's
+//! `util/workqueue/metrics.go` and to the gauges of `pkg/controllers/provisioning/scheduling/metrics.go`.
 
 use super::{Observation, Tell, count};
 use crate::shell::work_queue::Load;

@@ -1,5 +1,5 @@
-//! Collects triggers into batches: a batch ends when nothing new came for a while, or after a longest time. One that goes on
-//! may be looked into meanwhile.
+//! Collects triggers into batches: a batch ends when nothing new came for a while, or after a longest time. One that
+//! goes on may be looked into meanwhile.
 //!
 //! Answers to `pkg/controllers/provisioning/batcher.go`.
 

@@ -1,7 +1,7 @@
 //! What may be launched before a batch is complete: nodes to which next to nothing could be added.
 //!
-//! Pods that are about to be created are in the plan, so such a node would be bought in the end too; the seconds until the batch
-//! closes are saved. Answers to no file of Karpenter, which launches by the batch.
+//! Pods that are about to be created are in the plan, so such a node would be bought in the end too; the seconds until
+//! the batch closes are saved. Answers to no file of Karpenter, which launches by the batch.
 
 use apis::labels::{RESOURCE_CPU, RESOURCE_MEMORY};
 use scheduling::Solution;

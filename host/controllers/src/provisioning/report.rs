@@ -255,7 +255,7 @@ impl JournalEntry for Pass<'_> {
     }
 
     fn measure(&self, (): &(), metrics: &Metrics) {
-        let controller = ("controller", super::NAME.to_owned());
+        let controller = ("controller", super::Provisioner::NAME.to_owned());
         let zones = self.decided.zones.iter().map(|(zone, pods)| {
             let labels = vec![controller.clone(), ("zone", zone.clone())];
             (labels, count(*pods))

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use apis::ObjectKey;
 use apis::labels;
-use scheduling::pod::PodKey;
 
 use crate::provisioning::batcher::Batcher;
 use crate::shell::Shell;
@@ -37,22 +36,18 @@ impl Reconciler for PodTrigger {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
-        let key = PodKey {
-            namespace: key.namespace.clone(),
-            name: key.name.clone(),
-        };
         let Some(pod) = self
             .shell
             .model
-            .pod(&key)
+            .pod(key)
             .filter(|pod| pod.is_provisionable())
         else {
             return Ok(Action::Await);
         };
-        self.shell.pods.saw(&key, self.shell.now());
+        self.shell.pods.saw(key, self.shell.now());
         self.batcher.trigger(&pod.uid);
         let snapshot = self.shell.model.snapshot();
-        let is_there = snapshot.place(&key).is_some_and(|it| it.is_ready());
+        let is_there = snapshot.place(key).is_some_and(|it| it.is_ready());
         Ok(if is_there { AGAIN_SOON } else { AGAIN })
     }
 }

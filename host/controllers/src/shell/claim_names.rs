@@ -1,7 +1,8 @@
 //! Names of new NodeClaims, chosen before the API server is asked: whoever does not learn what came of a creation can
 //! look under the name, and makes no second claim, which would be a second instance.
 //!
-//! It creates nothing. Answers to `metadata.generateName`, which Karpenter uses and which leaves the choice to the server.
+//! It creates nothing. Answers to `metadata.generateName`, which Karpenter uses and which leaves the choice to the
+//! server.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -60,8 +60,8 @@ pub(crate) struct MetricRow {
     pub(crate) help: &'static str,
 }
 
-/// One row a metric: its labels, its field and type, how it is made, its name and its help text. The row is all there is
-/// to write beside the place that counts: `just tables` writes docs/metrics.md.
+/// One row a metric: its labels, its field and type, how it is made, its name and its help text. The row is all there
+/// is to write beside the place that counts: `just tables` writes docs/metrics.md.
 macro_rules! metrics {
     ($(#[doc = $labels:literal] $field:ident: $kind:ty = $made:expr, $name:literal, $help:literal;)*) => {
         /// Every metric the controllers write.

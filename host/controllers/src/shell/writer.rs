@@ -1,7 +1,7 @@
 //! What controllers write: NodeClaims, Nodes and NodePools. The model learns of each write before the watch does.
 //!
-//! It decides nothing and tells nobody; that is the controllers' and the [`crate::shell::journal`]'s. Answers to the writing
-//! half of controller-runtime's client.
+//! It decides nothing and tells nobody; that is the controllers' and the [`crate::shell::journal`]'s. Answers to the
+//! writing half of controller-runtime's client.
 
 use std::fmt::Debug;
 use std::sync::Arc;

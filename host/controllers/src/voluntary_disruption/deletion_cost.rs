@@ -20,43 +20,63 @@ use state::ConsolidationState;
 use tracing::warn;
 
 use super::VoluntaryDisruption;
-use crate::shell::error::api_code;
+use crate::shell::error::{ReconcileError, api_code};
 use crate::shell::metrics::replace;
+use crate::shell::periodic::{self, PastRound, Periodic};
 
 const PERIOD: Duration = Duration::from_mins(1);
 const UNSYNCED: Duration = Duration::from_secs(1);
 /// Nodes whose pods are written in one pass, those on their way out aside.
 const NODES_MAX: usize = 50;
 
+/// The rounds in which pods are ranked.
+pub(crate) struct PodRanking<'a> {
+    disruption: &'a VoluntaryDisruption,
+    /// What the model was when all was written.
+    seen: Option<ConsolidationState>,
+}
+
+impl Periodic for PodRanking<'_> {
+    const NAME: &'static str = "pod.deletioncost";
+    const BEGINS_AT_ONCE: bool = true;
+    type Error = ReconcileError;
+
+    fn is_due(&self) -> bool {
+        self.disruption.shell.model.is_synced()
+    }
+
+    async fn round(&mut self) -> Result<(), ReconcileError> {
+        let shell = &self.disruption.shell;
+        let state = shell.model.snapshot().consolidation_state(shell.now());
+        if self.seen != Some(state) && self.disruption.rank_pods().await {
+            self.seen = Some(state);
+        }
+        Ok(())
+    }
+
+    /// Each write tells of its own failure.
+    fn log(&mut self, _: &ReconcileError) {}
+
+    fn pause(&self, past: PastRound) -> Duration {
+        match past {
+            PastRound::NotDue => UNSYNCED,
+            PastRound::Done | PastRound::Failed => PERIOD,
+        }
+    }
+}
+
 impl VoluntaryDisruption {
     /// For ever; nothing while the gate is closed.
     pub(super) async fn rank_pods_for_ever(&self) {
-        if !self
-            .shell
-            .settings
-            .feature_gates
-            .pod_deletion_cost_management
-        {
+        let gates = &self.shell.settings.feature_gates;
+        if !gates.pod_deletion_cost_management {
             return std::future::pending().await;
         }
-        let mut seen: Option<ConsolidationState> = None;
-        loop {
-            if !self.shell.model.is_synced() {
-                tokio::time::sleep(UNSYNCED).await;
-                continue;
-            }
-            let state = self
-                .shell
-                .model
-                .snapshot()
-                .consolidation_state(self.shell.now());
-            let round = self.shell.metrics.round("pod.deletioncost");
-            if seen != Some(state) && self.rank_pods().await {
-                seen = Some(state);
-            }
-            drop(round);
-            tokio::time::sleep(PERIOD).await;
-        }
+        let ranking = PodRanking {
+            disruption: self,
+            seen: None,
+        };
+        periodic::run(&self.shell.metrics, ranking).await;
     }
 
     /// One pass; whether everything that was to be written is.

@@ -97,8 +97,8 @@ pub(super) fn approved(regarding: Vec<ObjectReference>, found: &BalancedScore) -
     regarding.into_iter().map(notice).collect()
 }
 
-/// What do-not-disrupt comes to for a pod that carries it with a time, or with something that cannot be read. That it is
-/// over is told for a quarter of an hour: a pod may live on for weeks.
+/// What do-not-disrupt comes to for a pod that carries it with a time, or with something that cannot be read. That it
+/// is over is told for a quarter of an hour: a pod may live on for weeks.
 pub(super) fn protection(pod: &Pod, now: Timestamp) -> Option<Notice> {
     let annotation = labels::DO_NOT_DISRUPT_ANNOTATION;
     let tell = |event_type, reason, message: String| {

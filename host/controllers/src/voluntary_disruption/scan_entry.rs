@@ -17,7 +17,7 @@ use crate::shell::journal::JournalEntry;
 use crate::shell::metrics::{Labels, Metrics, replace};
 use crate::shell::recorder::Notice;
 use crate::shell::references;
-use crate::voluntary_disruption::{events, method_labels};
+use crate::voluntary_disruption::{VoluntaryDisruption, events, method_labels};
 
 /// A scan that is over.
 pub(super) struct ScanEntry<'a> {
@@ -61,7 +61,7 @@ impl JournalEntry for ScanEntry<'_> {
                 .inc();
         }
         let took: Duration = self.laps.iter().map(|it| it.1).sum();
-        let labels = vec![("controller", "disruption".to_owned())];
+        let labels = vec![("controller", VoluntaryDisruption::NAME.to_owned())];
         let seconds = metrics.scheduling_seconds.get_or_create(&labels);
         seconds.observe(took.as_secs_f64());
         drop(seconds);

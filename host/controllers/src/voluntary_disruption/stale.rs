@@ -21,7 +21,6 @@ pub(super) async fn remove(shell: &Shell, queued: &BTreeSet<String>) {
         node,
         claim,
         is_tainted,
-        has_condition: _,
     } in stale
     {
         let node = is_tainted.then_some(node.as_str());

@@ -128,7 +128,7 @@ async fn nothing_is_written_before_every_kind_was_listed() {
 #[tokio::test(start_paused = true)]
 async fn kinds_that_the_cluster_does_not_serve_are_not_waited_for() {
     let mut world = World::with_settings(|settings| {
-        settings.ignore_dra_requests = false;
+        settings.solving.ignore_dra_requests = false;
         settings.feature_gates.node_overlay = true;
         settings.feature_gates.capacity_buffer = true;
     });

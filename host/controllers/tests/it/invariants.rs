@@ -269,8 +269,8 @@ impl Judge {
         found
     }
 
-    /// I10, I11: every launch has its pod, real or of a buffer, its replacement, its replica, a hand that asked, or an earlier
-    /// claim that ended.
+    /// I10, I11: every launch has its pod, real or of a buffer, its replacement, its replica, a hand that asked, or an
+    /// earlier claim that ended.
     fn launches(&mut self, truth: &Truth<'_>, cloud: &Cloud, ledger: &SharedLedger) -> Vec<String> {
         let uid = |it: &Arc<Value>| it["metadata"]["uid"].as_str().unwrap().to_owned();
         self.pods.extend(truth.pods.iter().map(uid));

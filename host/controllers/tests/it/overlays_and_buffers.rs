@@ -1,4 +1,5 @@
-//! NodeOverlays and CapacityBuffers through the controllers: what they change about launches, and what their status says.
+//! NodeOverlays and CapacityBuffers through the controllers: what they change about launches, and what their status
+//! says.
 
 use serde_json::{Value, json};
 use sim::api_server::Resource;

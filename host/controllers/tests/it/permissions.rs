@@ -1,5 +1,5 @@
-//! An account without any one permission: what does not work without it says which one it is, everything else works, and
-//! all does once it is given.
+//! An account without any one permission: what does not work without it says which one it is, everything else works,
+//! and all does once it is given.
 
 use serde_json::Value;
 use sim::api_server::Resource;

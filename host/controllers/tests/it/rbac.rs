@@ -69,12 +69,12 @@ fn world_with_everything() -> World {
     };
     let mut settings = Settings {
         policy_namespace: "kube-system".to_owned(),
-        preference_policy: PreferencePolicy::Ignore,
-        ignore_dra_requests: false,
-        default_spread: Arc::new([spread]),
         plan_coming_pods: true,
         ..Settings::default()
     };
+    settings.solving.preference_policy = PreferencePolicy::Ignore;
+    settings.solving.ignore_dra_requests = false;
+    settings.solving.default_spread = Arc::new([spread]);
     settings.feature_gates.node_overlay = true;
     settings.feature_gates.capacity_buffer = true;
     settings.feature_gates.pod_deletion_cost_management = true;

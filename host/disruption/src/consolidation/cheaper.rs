@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use apis::labels;
+use scheduling::SPOT_TYPES_MIN;
 use scheduling::requirements::{Operator, Requirement};
 use scheduling::solution::NewClaim;
 use state::ledger::OutcomeId;
@@ -14,11 +15,6 @@ use super::price::Types;
 use super::removal::Removal;
 use crate::method::Method;
 use crate::obstacle::Obstacle;
-
-/// A single spot node is only replaced by a claim with this many cheaper types to choose from, so that
-/// the replacement is not the one type about to be interrupted. As many as `SPOT_TYPES_MIN` leaves a claim of a plan
-/// (`scheduling/src/solve/pack/plan_context.rs`), so that a node may move away again: change both.
-const SPOT_TO_SPOT_TYPES_MIN: usize = 15;
 
 /// Leaves the claim only types that are cheaper than the nodes that go.
 pub(super) fn leave_cheaper_types(
@@ -56,14 +52,15 @@ fn cheapen(claim: &mut NewClaim, it: Removal<'_, '_, '_>, types: &Types) -> Resu
         return Err(Obstacle::new(OutcomeId::NodeMinValues, ""));
     };
     if is_spot_to_spot && it.method == Method::SingleNodeConsolidation {
+        // Else the replacement may be the one type that is about to be interrupted.
         let cheaper = claim.instance_types.len();
-        if cheaper < SPOT_TO_SPOT_TYPES_MIN {
+        if cheaper < SPOT_TYPES_MIN {
             return Err(Obstacle::new(
                 OutcomeId::NodeSpotToSpotFewTypes,
-                format!("{cheaper} cheaper instance types, {SPOT_TO_SPOT_TYPES_MIN} needed"),
+                format!("{cheaper} cheaper instance types, {SPOT_TYPES_MIN} needed"),
             ));
         }
-        let kept = SPOT_TO_SPOT_TYPES_MIN.max(needed);
+        let kept = SPOT_TYPES_MIN.max(needed);
         claim.instance_types.truncate(kept);
     }
     // The other would be launched when the preferred one has no capacity, and might cost more than what goes.

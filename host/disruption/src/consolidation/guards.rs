@@ -1,5 +1,5 @@
-//! What keeps consolidation from moves that are sound and yet not sensible: circles, offerings that could not be had a moment
-//! ago, preferences that do not pay, gains too small.
+//! What keeps consolidation from moves that are sound and yet not sensible: circles, offerings that could not be had a
+//! moment ago, preferences that do not pay, gains too small.
 //!
 //! A claim whose last replacement did not come rests: what needs no new node may still move it. Judges without any
 //! simulation.

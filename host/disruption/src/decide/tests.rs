@@ -522,7 +522,8 @@ fn while_a_command_waits_its_nodes_and_their_budget_are_gone() {
 
 type Change = fn(&mut World);
 
-/// Of each case: a story, a cluster, what happens to it once a command was decided, and what goes then or why none does.
+/// Of each case: a story, a cluster, what happens to it once a command was decided, and what goes then or why none
+/// does.
 fn second_looks(cases: &[(&str, &str, Change, &str)]) {
     for (story, text, change, expected) in cases {
         let mut world = World::new(text);

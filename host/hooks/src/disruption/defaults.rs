@@ -8,6 +8,7 @@ use super::{
     ConsolidationRound, JudgeAnswer, Move, MoveKind, NodeTable, OrderAnswer, Verdict,
     VerdictDecision,
 };
+use crate::columns::{at, index};
 
 /// The declared budgets, nothing else.
 #[derive(Debug, Clone, Copy, Default)]
@@ -218,16 +219,8 @@ fn reject(reason: &str) -> Verdict {
     }
 }
 
-fn at<T: Copy + Default>(column: &[T], row: u32) -> T {
-    usize::try_from(row)
-        .ok()
-        .and_then(|row| column.get(row).copied())
-        .unwrap_or_default()
-}
-
 fn policy_of(nodes: &NodeTable, row: u32) -> &str {
-    let known = usize::try_from(row).ok();
-    let policy = known.and_then(|row| nodes.consolidation_policy.get(row));
+    let policy = nodes.consolidation_policy.get(index(row));
     policy.map_or("", |it| nodes.symbol(*it))
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Preference is the policy's; what it may cost is not. The bound is looked at natively, after the policy: in a launch
 //! and in what consolidation would bring, offerings that cost more than the bound above the cheapest of those left are
-//! dropped; a whole plan is held against the plan of list prices. Exclusions stand in any case: they are the owner's word
-//! on what not to buy, and what is left is compared among itself.
+//! dropped; a whole plan is held against the plan of list prices. Exclusions stand in any case: they are the owner's
+//! word on what not to buy, and what is left is compared among itself.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -35,7 +35,8 @@ pub(crate) struct IamArguments {
     #[arg(long)]
     pub(crate) without_queue: bool,
 
-    /// For a controller with --isolated-vpc: neither the price list nor instance profiles, which classes name themselves
+    /// For a controller with --isolated-vpc: neither the price list nor instance profiles, which classes name
+    /// themselves
     #[arg(long)]
     pub(crate) isolated_vpc: bool,
 

@@ -2,14 +2,8 @@
 
 use authoring::Output;
 use clap::Args;
-use clap::builder::BoolishValueParser;
-use controllers::{
-    FeatureGates, MinValuesPolicy, Packing, PreferencePolicy, parse_scheduler_config,
-};
-use scheduling::pod::TopologySpread;
-use scheduling::ranking::PremiumMax;
+use controllers::{FeatureGates, SolverSettings};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 #[derive(Debug, Args)]
 pub(crate) struct SimulateArguments {
@@ -35,21 +29,8 @@ pub(crate) struct SimulateArguments {
     #[arg(long = "policy", value_name = "POLICY|CONFIGMAP")]
     pub(crate) policies: Vec<String>,
 
-    /// Whether preferences of pods count
-    #[arg(long, env = "PREFERENCE_POLICY", value_enum, ignore_case = true, default_value_t = PreferencePolicy::default())]
-    pub(crate) preference_policy: PreferencePolicy,
-
-    /// Whether minValues of a requirement must be met
-    #[arg(long, env = "MIN_VALUES_POLICY", value_enum, ignore_case = true, default_value_t = MinValuesPolicy::default())]
-    pub(crate) min_values_policy: MinValuesPolicy,
-
-    /// How pods are packed: by cost, or in Karpenter's order
-    #[arg(long, env = "MORTISE_PACKING", value_enum, default_value_t = Packing::default())]
-    pub(crate) packing: Packing,
-
-    /// How much dearer than it need be a ranking policy may make a plan or a move: a share such as 50%, or off
-    #[arg(long, env = "MORTISE_POLICY_MAX_PREMIUM", default_value_t = PremiumMax::default())]
-    pub(crate) policy_max_premium: PremiumMax,
+    #[command(flatten)]
+    pub(crate) solving: SolverSettings,
 
     /// Simulate disruption instead: one loop over a running cluster, all methods in their order
     #[arg(long)]
@@ -68,14 +49,6 @@ pub(crate) struct SimulateArguments {
         hide_default_value = true
     )]
     pub(crate) feature_gates: FeatureGates,
-
-    /// Whether pods that claim devices are left out
-    #[arg(long, env = "IGNORE_DRA_REQUESTS", default_value_t = true, num_args = 0..=1, default_missing_value = "true", value_parser = BoolishValueParser::new(), action = clap::ArgAction::Set)]
-    pub(crate) ignore_dra_requests: bool,
-
-    /// Configuration of the cluster's scheduler, in YAML or JSON: podTopologySpread.defaultConstraints
-    #[arg(long = "scheduler-config", env = "SCHEDULER_CONFIG", default_value = "", hide_default_value = true, value_parser = parse_scheduler_config)]
-    pub(crate) default_spread: Arc<[TopologySpread]>,
 
     /// Say for each pod without a place and each pool what excluded what, and the nearest miss
     #[arg(long)]

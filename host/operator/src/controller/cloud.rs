@@ -161,7 +161,8 @@ pub(super) fn aws_options(options: &ControllerOptions, region: String) -> AwsOpt
     } = &options.cloud;
     AwsOptions {
         reserved_capacity: options.settings.feature_gates.reserved_capacity,
-        min_values_best_effort: options.settings.min_values_policy == MinValuesPolicy::BestEffort,
+        min_values_best_effort: options.settings.solving.min_values_policy
+            == MinValuesPolicy::BestEffort,
         ..aws.clone().given(region)
     }
 }

@@ -22,7 +22,8 @@ use std::time::Duration;
 /// and the lease come after it.
 const STOP_GRACE: Duration = Duration::from_secs(20);
 
-/// Leads when it is its turn, until it is asked to stop: then what was begun is done and told, and the lease given back.
+/// Leads when it is its turn, until it is asked to stop: then what was begun is done and told, and the lease given
+/// back.
 pub(super) async fn live(
     election: Option<&Election>,
     stack: &Stack,

@@ -2,8 +2,8 @@
 
 use wasmtime::{ResourceLimiter, Result};
 
-use crate::interface::bindings::mortise::policy::host::{self, Level};
-use crate::interface::bindings::mortise::policy::types;
+use crate::interface::host::{self, Level};
+use crate::interface::types;
 
 /// Lines kept of one call.
 const LOG_LINES_MAX: usize = 64;
@@ -11,8 +11,8 @@ const LOG_LINES_MAX: usize = 64;
 const LOG_BYTES_MAX: usize = 16 << 10;
 /// Elements of a table.
 pub(crate) const TABLE_ELEMENTS_MAX: usize = 20_000;
-/// Memories of an instance, which share one limit: its own, and those that tools put beside it (a component of JavaScript
-/// has three).
+/// Memories of an instance, which share one limit: its own, and those that tools put beside it (a component of
+/// JavaScript has three).
 pub(crate) const MEMORIES_MAX: u32 = 4;
 /// Core instances of an instance: the policy's own, and those that tools put around it.
 pub(crate) const CORE_INSTANCES_MAX: u32 = 32;

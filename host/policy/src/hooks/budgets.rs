@@ -43,7 +43,7 @@ impl BudgetsHook for PolicyHost {
             if let Some(changed) = allowances.lowered_by(round, &answer, &policy) {
                 host.note_change(&policy, at_round(round), changed);
             }
-            allowances.lower(round, &answer, Some(&policy));
+            allowances.lower(round, &answer, &policy);
         }
         let decided: DecidedReasons = allowances.items.keys().copied().collect();
         if !allowances.is_complete(round) {
@@ -142,17 +142,16 @@ impl Allowances {
     }
 
     /// Takes in an answer where it is lower than what there is, for the pools it is for.
-    fn lower(&mut self, round: &BudgetRound, answer: &Allowed, policy: Option<&ActivePolicy>) {
+    fn lower(&mut self, round: &BudgetRound, answer: &Allowed, policy: &ActivePolicy) {
         for item in &answer.items {
             let pool = usize::try_from(item.pool)
                 .ok()
                 .and_then(|pool| round.pools.get(pool));
-            if !pool.is_some_and(|pool| policy.is_none_or(|policy| policy.is_for(&pool.name))) {
+            if !pool.is_some_and(|pool| policy.is_for(&pool.name)) {
                 continue;
             }
             let mut item = item.clone();
-            item.replaces_declared =
-                policy.is_some_and(|policy| policy.authority == Authority::Replace);
+            item.replaces_declared = policy.authority == Authority::Replace;
             self.items
                 .entry((item.pool, item.reason))
                 .and_modify(|known| {

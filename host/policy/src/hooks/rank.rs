@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use hooks::columns::{at, word};
 use hooks::ranking::{
     ClaimView, Needs, PolicyUse, PremiumMax, RankAnswer, RankHook, RankRound, Ranking,
 };
@@ -76,8 +77,7 @@ fn grouped(round: &RankRound, all: &[Arc<ActivePolicy>]) -> Vec<(Chain, Vec<usiz
 }
 
 fn pool_name<'a>(round: &'a RankRound, claim: &ClaimView) -> &'a str {
-    let index = usize::try_from(claim.nodepool).unwrap_or(usize::MAX);
-    round.table.symbols.get(index).map_or("", String::as_str)
+    word(&round.table.symbols, claim.nodepool)
 }
 
 /// Where every chain starts, and what the native default answers.
@@ -294,11 +294,4 @@ fn passed_on(ranking: &mut Ranking, answer: Ranking) {
         (Some(earlier), Some(later)) => Some(format!("{earlier}; {later}")),
         (earlier, later) => earlier.or(later),
     };
-}
-
-fn at(column: &[f64], row: u32) -> f64 {
-    usize::try_from(row)
-        .ok()
-        .and_then(|row| column.get(row).copied())
-        .unwrap_or(0.0)
 }

@@ -1,11 +1,11 @@
 //! What one policy decides differently from another, on the same rounds.
 
 use apis::ObjectKey;
+use hooks::columns::{at, word};
 use hooks::disruption::{BudgetRound, ConsolidationRound, Move};
 use hooks::ranking::{ClaimView, RankRound};
 
 use crate::active_policy::ActivePolicy;
-use crate::columns::{at, word};
 use crate::guest::call_failure::CallFailure;
 use crate::guest::called::Called;
 use crate::guest::limits::PolicyKind;

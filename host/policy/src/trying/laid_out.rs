@@ -6,12 +6,12 @@ mod question;
 mod tables;
 
 use apis::ObjectKey;
+use hooks::columns::word;
 use hooks::disruption::{MoveKind, VerdictDecision};
 use hooks::ranking::{ClaimView, RankStage};
 use serde::Serialize;
 
 use crate::active_policy::ActivePolicy;
-use crate::columns::word;
 use crate::guest::called::Called;
 use crate::host::{HostState, PolicyHost};
 use crate::interface::exchange::JudgeAsk;

@@ -1,5 +1,5 @@
-//! What users of Karpenter asked for: `policies/wishes.yaml` says what answers each wish, its scenarios show it, and the
-//! table of `policies/README.md` says no more than that.
+//! What users of Karpenter asked for: `policies/wishes.yaml` says what answers each wish, its scenarios show it, and
+//! the table of `policies/README.md` says no more than that.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,5 @@
-//! What a running cluster would have written on objects, and a file leaves out: statuses, claims of templates, provider ids.
+//! What a running cluster would have written on objects, and a file leaves out: statuses, claims of templates, provider
+//! ids.
 
 use std::collections::{BTreeMap, BTreeSet};
 

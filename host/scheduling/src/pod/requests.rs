@@ -18,8 +18,8 @@ const ONE_POD_MILLIS: i64 = 1000;
 type QuantityList = BTreeMap<String, Quantity>;
 
 /// The larger of what init containers need at their worst moment and what runs side by side later, plus overhead and
-/// one pod slot. Pod-level requests win over the sum of the containers. During an in-place resize the largest of what is
-/// asked for, allocated and granted counts.
+/// one pod slot. Pod-level requests win over the sum of the containers. During an in-place resize the largest of what
+/// is asked for, allocated and granted counts.
 pub fn effective_requests(
     pod: &core::Pod,
     spec: &core::PodSpec,

@@ -1,7 +1,8 @@
 //! What nodes that run cost as the ranking policy reckons: one call for offerings that nobody may buy at the moment.
 //!
-//! What can be bought has its cost from the round's packing call; a node on an offering without capacity, or on one that
-//! its pool no longer admits, would have none. The answer is a price and nothing else: exclusions say what not to buy.
+//! What can be bought has its cost from the round's packing call; a node on an offering without capacity, or on one
+//! that its pool no longer admits, would have none. The answer is a price and nothing else: exclusions say what not to
+//! buy.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The least that the pods of a problem could cost: what no plan undercuts, however clever.
 //!
-//! Every node is taken to be full to the last byte of the pods that suit it best; constraints, daemons and the sizes of pods are left
-//! out. So a plan of real nodes is dearer, by some percent where few pods share a node.
+//! Every node is taken to be full to the last byte of the pods that suit it best; constraints, daemons and the sizes of
+//! pods are left out. So a plan of real nodes is dearer, by some percent where few pods share a node.
 
 use apis::resources::Resources;
 

@@ -1,7 +1,7 @@
 //! The interruption queue: EventBridge's messages about simulated instances, on a queue that behaves as SQS does.
 //!
-//! What is received is hidden for a while and comes again unless it is deleted; an old receipt deletes nothing. It fails
-//! as its account does, and may repeat itself, which SQS reserves the right to.
+//! What is received is hidden for a while and comes again unless it is deleted; an old receipt deletes nothing. It
+//! fails as its account does, and may repeat itself, which SQS reserves the right to.
 //! Tests send what they like, malformed bodies included.
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -77,6 +77,18 @@ impl AccountState {
     }
 
     fn take_up(&mut self, known: KnownInstance) -> Option<()> {
+        let (id, is_registered) = (known.id.clone(), known.is_registered);
+        let instance = self.made_again(known)?;
+        self.occupy(&instance);
+        self.instances.insert(id.clone(), instance);
+        if !is_registered {
+            self.tell(&InstanceEvent::Launched(id));
+        }
+        Some(())
+    }
+
+    /// The instance with an address of its subnet; not yet among those of the account.
+    fn made_again(&mut self, known: KnownInstance) -> Option<SimulatedInstance> {
         let KnownInstance {
             id,
             instance_type,
@@ -104,7 +116,7 @@ impl AccountState {
         let subnet = self.subnets.iter_mut().find(|it| it.zone == zone)?;
         subnet.free -= addresses(t);
         let private_ip = private_ip.unwrap_or_else(|| subnet.next_address());
-        let instance = SimulatedInstance {
+        Some(SimulatedInstance {
             instance_type: t,
             zone_id: subnet.zone_id.clone(),
             subnet_id: subnet.id.clone(),
@@ -137,15 +149,9 @@ impl AccountState {
             scheduled_event: None,
             notice_at: None,
             interruption_at: None,
-            id: id.clone(),
+            id,
             zone,
-        };
-        self.occupy(&instance);
-        self.instances.insert(id.clone(), instance);
-        if !is_registered {
-            self.tell(&InstanceEvent::Launched(id));
-        }
-        Some(())
+        })
     }
 
     /// Counts an instance as taken from its pool and its reservation.

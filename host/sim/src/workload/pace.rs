@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 
-/// How many pods ReplicaSets may create, as client-side limits of their controller have it: so many a second, none saved up.
+/// How many pods ReplicaSets may create, as client-side limits of their controller have it: so many a second, none
+/// saved up.
 #[derive(Debug, Clone)]
 pub(crate) struct Pace {
     per_second: u32,

@@ -53,7 +53,8 @@ impl Event {
         Self::Object(ObjectEvent(Box::new(AppliedObject(object))))
     }
 
-    /// We wrote an object ourselves: the model learns of it at once, as the watch may tell only after the next decision.
+    /// We wrote an object ourselves: the model learns of it at once, as the watch may tell only after the next
+    /// decision.
     pub fn written<K: Watched>(object: Arc<K>) -> Self {
         Self::Object(ObjectEvent(Box::new(WrittenObject(object))))
     }

@@ -59,7 +59,8 @@ impl Watched for NodeClaim {
 }
 
 impl Cluster {
-    /// Whether every claim has its instance: the capacity of one that has none is unknown, so that nothing may be decided.
+    /// Whether every claim has its instance: the capacity of one that has none is unknown, so that nothing may be
+    /// decided.
     pub fn is_every_claim_launched(&self) -> bool {
         self.data.claim_keys.values().all(|key| !key.is_empty())
     }

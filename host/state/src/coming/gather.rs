@@ -1,9 +1,9 @@
 //! Which of the nodes of a plan are bought now: those for pods that are there.
 //!
-//! A plan for what is there and what is about to be may hold one real pod and twenty to come on every node. Pods of a kind can
-//! change places, so the real ones are gathered on as few nodes as they fill, and the others are not bought yet: the next pass, with
-//! the pods that came meanwhile, plans them again. A node that opens finds its pods waiting, and nothing is ever bought for pods
-//! of which none is there.
+//! A plan for what is there and what is about to be may hold one real pod and twenty to come on every node. Pods of a
+//! kind can change places, so the real ones are gathered on as few nodes as they fill, and the others are not bought
+//! yet: the next pass, with the pods that came meanwhile, plans them again. A node that opens finds its pods waiting,
+//! and nothing is ever bought for pods of which none is there.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -27,8 +27,8 @@ struct Crowd {
     coming: BTreeMap<PodKind, VecDeque<PodKey>>,
 }
 
-/// Gathers the real pods of a solution on existing nodes first and on as few new ones as they fill, and leaves out claims
-/// without any. `pods` are those of the problem.
+/// Gathers the real pods of a solution on existing nodes first and on as few new ones as they fill, and leaves out
+/// claims without any. `pods` are those of the problem.
 pub fn gather(pods: &[Arc<Pod>], solution: &mut Solution) {
     if !pods.iter().any(|it| is_coming(&it.key)) {
         return;

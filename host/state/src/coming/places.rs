@@ -1,5 +1,5 @@
-//! The places planned for pods about to be created, in the model: a pod that is born takes the place of one of its kind, and what a
-//! controller asks for no longer has none.
+//! The places planned for pods about to be created, in the model: a pod that is born takes the place of one of its
+//! kind, and what a controller asks for no longer has none.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! What the claims of pods come to: which devices suit each request, and where those can be used that are allocated already.
+//! What the claims of pods come to: which devices suit each request, and where those can be used that are allocated
+//! already.
 //!
 //! Finds all that suit; the combination is for `scheduling::device` to choose.
 

@@ -2,10 +2,22 @@
 //!
 //! Numbers and names are never reused and never change their meaning; new ones are appended to their
 //! block. 1xxx pods, 2xxx pools, 3xxx claims, 4xxx nodes of a disruption scan, 5xxx commands,
-//! 6xxx terminations. A row is the number, the name, what it means, and what people can do about it.
+//! 6xxx terminations. A row is the number, the gate of a scan at which it leaves a node, the name, what it means, and
+//! what people can do about it. An outcome by which the node goes, or of no scan, is at no gate.
+
+use super::gate::NodeGate;
+
+macro_rules! gate {
+    () => {
+        None
+    };
+    ($gate:ident) => {
+        Some(NodeGate::$gate)
+    };
+}
 
 macro_rules! outcomes {
-    ($($variant:ident = $code:literal, $name:literal, $meaning:literal, $advice:literal;)*) => {
+    ($($variant:ident = $code:literal $(at $gate:ident)?, $name:literal, $meaning:literal, $advice:literal;)*) => {
         /// What came of one decision about one object.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u16)]
@@ -20,6 +32,11 @@ macro_rules! outcomes {
             /// The stable number.
             pub fn code(self) -> u16 {
                 match self { $(Self::$variant => $code,)* }
+            }
+
+            /// Where it leaves a node in a scan.
+            pub(super) fn gate(self) -> Option<NodeGate> {
+                match self { $(Self::$variant => gate!($($gate)?),)* }
             }
 
             /// The stable name, in kebab case.
@@ -112,95 +129,95 @@ outcomes! {
         "Nothing: it is back.";
     ClaimRebootFailed = 3039, "claim-reboot-failed", "The node was to reboot and did not come back.",
         "It is replaced.";
-    NodeNotManaged = 4001, "node-not-managed", "The node has no NodeClaim.",
+    NodeNotManaged = 4001 at Managed, "node-not-managed", "The node has no NodeClaim.",
         "Nothing: it is another's node.";
-    NodeMissing = 4002, "node-missing", "The NodeClaim has no Node yet.",
+    NodeMissing = 4002 at Ready, "node-missing", "The NodeClaim has no Node yet.",
         "The NodeClaim has no node yet; ask `why claim`.";
-    NodeNotInitialized = 4003, "node-not-initialized", "The node is not initialized.",
+    NodeNotInitialized = 4003 at Ready, "node-not-initialized", "The node is not initialized.",
         "Wait; where it lasts, a startup taint stays or an extended resource does not appear: `kubectl describe nodeclaim`.";
-    NodeMarkedForDeletion = 4004, "node-marked-for-deletion", "The node is already going.",
+    NodeMarkedForDeletion = 4004 at Ready, "node-marked-for-deletion", "The node is already going.",
         "Nothing: it is going; see [nodes that go](#nodes-that-go).";
-    NodeNominated = 4005, "node-nominated", "The node is nominated for a pending pod.",
+    NodeNominated = 4005 at Undisturbed, "node-nominated", "The node is nominated for a pending pod.",
         "A pod is on its way to it.";
-    NodeDoNotDisrupt = 4006, "node-do-not-disrupt", "The node carries do-not-disrupt.",
+    NodeDoNotDisrupt = 4006 at Undisturbed, "node-do-not-disrupt", "The node carries do-not-disrupt.",
         "Take `karpenter.sh/do-not-disrupt` off the node, if it is not meant.";
-    NodeWithoutNodePool = 4007, "node-without-node-pool", "The node has no NodePool label.",
+    NodeWithoutNodePool = 4007 at Pool, "node-without-node-pool", "The node has no NodePool label.",
         "Somebody took the label `karpenter.sh/nodepool` off the node.";
-    NodePoolNotFound = 4008, "node-pool-not-found", "The node's NodePool does not exist or is being deleted.",
+    NodePoolNotFound = 4008 at Pool, "node-pool-not-found", "The node's NodePool does not exist or is being deleted.",
         "Its NodePool was deleted; its nodes go with it.";
-    NodePoolWithoutTypes = 4009, "node-pool-without-types", "The instance types of the node's NodePool are unknown.",
+    NodePoolWithoutTypes = 4009 at Pool, "node-pool-without-types", "The instance types of the node's NodePool are unknown.",
         "As 2003, for the pool of the node.";
-    NodePodDoNotDisrupt = 4010, "node-pod-do-not-disrupt", "A pod on the node carries do-not-disrupt.",
+    NodePodDoNotDisrupt = 4010 at Pods, "node-pod-do-not-disrupt", "A pod on the node carries do-not-disrupt.",
         "The pod is named. Where it is a job, let it end; give the annotation a duration (`\"4h\"`) instead of `\"true\"`.";
-    NodePodManyPdbs = 4011, "node-pod-many-pdbs", "A pod on the node is matched by several PodDisruptionBudgets.",
+    NodePodManyPdbs = 4011 at Pods, "node-pod-many-pdbs", "A pod on the node is matched by several PodDisruptionBudgets.",
         "Two budgets match one pod, and the Eviction API refuses such. Make their selectors disjoint.";
-    NodePodPdbBlocked = 4012, "node-pod-pdb-blocked", "A PodDisruptionBudget allows no eviction of a pod on the node.",
+    NodePodPdbBlocked = 4012 at Pods, "node-pod-pdb-blocked", "A PodDisruptionBudget allows no eviction of a pod on the node.",
         "The budget allows none at present: too few replicas are ready, or `maxUnavailable: 0`.";
-    NodeInQueue = 4013, "node-in-queue", "A command about the node is already under way.",
+    NodeInQueue = 4013 at NoCommand, "node-in-queue", "A command about the node is already under way.",
         "A command is under way; ask again.";
-    NodeRebooting = 4014, "node-rebooting", "The node reboots in place.",
+    NodeRebooting = 4014 at Ready, "node-rebooting", "The node reboots in place.",
         "Wait.";
-    NodeDoNotRepair = 4015, "node-do-not-repair", "The node is sick and carries do-not-repair.",
+    NodeDoNotRepair = 4015 at Eligible, "node-do-not-repair", "The node is sick and carries do-not-repair.",
         "Take `karpenter.sh/do-not-repair` off the node, or mend the node yourself.";
-    NodeRepairUnbounded = 4016, "node-repair-unbounded", "The node is sick, a pod blocks its drain, and nothing bounds the drain.",
+    NodeRepairUnbounded = 4016 at Pods, "node-repair-unbounded", "The node is sick, a pod blocks its drain, and nothing bounds the drain.",
         "Set `terminationGracePeriod` on the pool, so that the drain has an end.";
-    NodeStaticPool = 4020, "node-static-pool", "The node's NodePool keeps a fixed number of nodes.",
+    NodeStaticPool = 4020 at Eligible, "node-static-pool", "The node's NodePool keeps a fixed number of nodes.",
         "Pools with `replicas` are not consolidated.";
-    NodeConsolidationNever = 4021, "node-consolidation-never", "consolidateAfter is Never.",
+    NodeConsolidationNever = 4021 at Eligible, "node-consolidation-never", "consolidateAfter is Never.",
         "`consolidateAfter: Never` of the pool.";
-    NodeNotConsolidatable = 4022, "node-not-consolidatable", "consolidateAfter has not passed since the last pod event.",
+    NodeNotConsolidatable = 4022 at Eligible, "node-not-consolidatable", "consolidateAfter has not passed since the last pod event.",
         "Pods came or went lately; shorten `consolidateAfter`, or wait.";
-    NodePolicyWhenEmpty = 4023, "node-policy-when-empty", "The NodePool consolidates only empty nodes.",
+    NodePolicyWhenEmpty = 4023 at Eligible, "node-policy-when-empty", "The NodePool consolidates only empty nodes.",
         "`consolidationPolicy: WhenEmpty` of the pool.";
-    NodeTypeUnknown = 4024, "node-type-unknown", "The node's instance type is not among those of its NodePool.",
+    NodeTypeUnknown = 4024 at Eligible, "node-type-unknown", "The node's instance type is not among those of its NodePool.",
         "The pool does not allow the node's type any more; drift takes care of it.";
-    NodeWithoutCapacityType = 4025, "node-without-capacity-type", "The node has no capacity type label.",
+    NodeWithoutCapacityType = 4025 at Eligible, "node-without-capacity-type", "The node has no capacity type label.",
         "The label was taken off the node.";
-    NodeWithoutZone = 4026, "node-without-zone", "The node has no zone label.",
+    NodeWithoutZone = 4026 at Eligible, "node-without-zone", "The node has no zone label.",
         "The label was taken off the node.";
-    NodeHoldsBuffer = 4027, "node-holds-buffer", "The node keeps room for a capacity buffer.",
+    NodeHoldsBuffer = 4027 at Eligible, "node-holds-buffer", "The node keeps room for a capacity buffer.",
         "It keeps room for a CapacityBuffer.";
-    NodeGainTooSmall = 4028, "node-gain-too-small", "The move saves little of the bill, and not for long enough to pay for it.",
+    NodeGainTooSmall = 4028 at Gain, "node-gain-too-small", "The move saves little of the bill, and not for long enough to pay for it.",
         "It saves less than 3 % of the bill, and waits until that has paid for the move.";
-    NodeBudgetExhausted = 4030, "node-budget-exhausted", "The disruption budgets of the NodePool leave no room.",
+    NodeBudgetExhausted = 4030 at Budgets, "node-budget-exhausted", "The disruption budgets of the NodePool leave no room.",
         "`spec.disruption.budgets` of the pool: how many, when, and for which reason.";
-    NodePolicySkipped = 4031, "node-policy-skipped", "The consolidation policy told to skip the node.",
+    NodePolicySkipped = 4031 at Order, "node-policy-skipped", "The consolidation policy told to skip the node.",
         "Your consolidation policy said so; its reason is in the text.";
-    NodePolicyRejected = 4032, "node-policy-rejected", "The consolidation policy rejected the move.",
+    NodePolicyRejected = 4032 at Verdict, "node-policy-rejected", "The consolidation policy rejected the move.",
         "Your consolidation policy refused the move; its reason is in the text.";
-    NodePolicyHeld = 4033, "node-policy-held", "The consolidation policy put the move off.",
+    NodePolicyHeld = 4033 at Verdict, "node-policy-held", "The consolidation policy put the move off.",
         "Your consolidation policy put the move off; its reason is in the text. A hold ends after an hour at most.";
-    NodeRepairBreaker = 4034, "node-repair-breaker", "Too many nodes of the NodePool are sick at once, so none is repaired.",
+    NodeRepairBreaker = 4034 at PoolAsAWhole, "node-repair-breaker", "Too many nodes of the NodePool are sick at once, so none is repaired.",
         "More than a fifth of the pool is sick: that is seldom the nodes. Look for what they share: an image, a DaemonSet, a zone.";
-    NodeStaticAtLimit = 4035, "node-static-at-limit", "The NodePool keeps replicas and is at its limit of nodes, so no replacement can come first.",
+    NodeStaticAtLimit = 4035 at Place, "node-static-at-limit", "The NodePool keeps replicas and is at its limit of nodes, so no replacement can come first.",
         "Raise `limits.nodes` above `replicas`, so that a replacement can come first.";
-    NodeReservationsFull = 4036, "node-reservations-full", "The capacity reservations the node could move to are full.",
+    NodeReservationsFull = 4036 at Place, "node-reservations-full", "The capacity reservations the node could move to are full.",
         "Another instance of the reservation must go first.";
-    NodeStaticSurplus = 4037, "node-static-surplus", "The NodePool has more nodes than replicas, which is settled first.",
+    NodeStaticSurplus = 4037 at PoolAsAWhole, "node-static-surplus", "The NodePool has more nodes than replicas, which is settled first.",
         "Wait: there are more nodes than `replicas`.";
-    NodePreferenceTooYoung = 4038, "node-preference-too-young", "Only the ranking policy wants the move, and not for long enough to pay for it.",
+    NodePreferenceTooYoung = 4038 at Guards, "node-preference-too-young", "Only the ranking policy wants the move, and not for long enough to pay for it.",
         "Only your ranking policy wants it; it waits until that has paid for the pods it disturbs.";
-    NodePremiumExceeded = 4039, "node-premium-exceeded", "What the ranking policy prefers would cost more than the bound on its premium.",
+    NodePremiumExceeded = 4039 at Guards, "node-premium-exceeded", "What the ranking policy prefers would cost more than the bound on its premium.",
         "As 2006.";
-    NodePodsDoNotFit = 4040, "node-pods-do-not-fit", "Not every pod of the node would find a place.",
+    NodePodsDoNotFit = 4040 at Place, "node-pods-do-not-fit", "Not every pod of the node would find a place.",
         "Not even with a new node: a pod has no place that the pools allow. Ask `why pod` of the one that is named.";
-    NodeNeedsManyNodes = 4041, "node-needs-many-nodes", "The pods would need several new nodes, and those would not cost less.",
+    NodeNeedsManyNodes = 4041 at Place, "node-needs-many-nodes", "The pods would need several new nodes, and those would not cost less.",
         "Its pods would need several nodes that cost no less.";
-    NodeNoCheaperReplacement = 4042, "node-no-cheaper-replacement", "No replacement is cheaper.",
+    NodeNoCheaperReplacement = 4042 at Place, "node-no-cheaper-replacement", "No replacement is cheaper.",
         "Nothing: it is the cheapest that does.";
-    NodeSpotToSpotDisabled = 4043, "node-spot-to-spot-disabled", "Replacing spot by spot is switched off.",
+    NodeSpotToSpotDisabled = 4043 at Place, "node-spot-to-spot-disabled", "Replacing spot by spot is switched off.",
         "Open the gate `SpotToSpotConsolidation`.";
-    NodeSpotToSpotFewTypes = 4044, "node-spot-to-spot-few-types", "Replacing spot by spot needs more cheaper instance types.",
+    NodeSpotToSpotFewTypes = 4044 at Place, "node-spot-to-spot-few-types", "Replacing spot by spot needs more cheaper instance types.",
         "Allow more types: 15 cheaper ones are wanted, so that spot is not traded for the next interruption.";
-    NodeMinValues = 4045, "node-min-values", "The cheaper instance types do not satisfy minValues.",
+    NodeMinValues = 4045 at Place, "node-min-values", "The cheaper instance types do not satisfy minValues.",
         "`minValues` of the pool leaves no cheaper set of types.";
-    NodeUninitializedDestination = 4046, "node-uninitialized-destination", "The pods would go to a node that is not initialized.",
+    NodeUninitializedDestination = 4046 at Place, "node-uninitialized-destination", "The pods would go to a node that is not initialized.",
         "Wait until the other node is open.";
-    NodeLoopGuard = 4047, "node-loop-guard", "The replacement would bring back what an earlier move took away.",
+    NodeLoopGuard = 4047 at Guards, "node-loop-guard", "The replacement would bring back what an earlier move took away.",
         "It would bring back what was taken away within the hour.";
-    NodeNotReached = 4048, "node-not-reached", "The scan was cut off before the node was tried.",
+    NodeNotReached = 4048 at Place, "node-not-reached", "The scan was cut off before the node was tried.",
         "The next scan begins with it.";
-    NodeReplacementFailed = 4049, "node-replacement-failed", "The last replacement did not come, so the node rests.",
+    NodeReplacementFailed = 4049 at Place, "node-replacement-failed", "The last replacement did not come, so the node rests.",
         "The last replacement did not come; see why in its NodeClaim. The node rests for a while.";
     NodeChosenEmpty = 4050, "node-chosen-empty", "The node is empty and goes.",
         "Nothing.";
@@ -210,15 +227,15 @@ outcomes! {
         "Nothing.";
     NodeChosenSingle = 4053, "node-chosen-single", "The node goes.",
         "Nothing.";
-    NodeOutranked = 4054, "node-outranked", "The node could go, but another command goes first.",
+    NodeOutranked = 4054 at Turn, "node-outranked", "The node could go, but another command goes first.",
         "Another command goes first.";
-    NodeInvalidatedChurn = 4055, "node-invalidated-churn", "The node stopped being a candidate during validation.",
+    NodeInvalidatedChurn = 4055 at Gain, "node-invalidated-churn", "The node stopped being a candidate during validation.",
         "Something changed while it was looked at a second time.";
-    NodeInvalidatedBudget = 4056, "node-invalidated-budget", "The budget closed during validation.",
+    NodeInvalidatedBudget = 4056 at Gain, "node-invalidated-budget", "The budget closed during validation.",
         "Nothing: the budget closed while the move was looked at a second time. See 4030.";
-    NodeInvalidatedScheduling = 4057, "node-invalidated-scheduling", "The pods no longer fit when the move was validated.",
+    NodeInvalidatedScheduling = 4057 at Gain, "node-invalidated-scheduling", "The pods no longer fit when the move was validated.",
         "Nothing: pods came or went meanwhile, and its own do not fit elsewhere any more. The next scan looks anew.";
-    NodeWithoutReason = 4058, "node-without-reason", "The node is neither empty, nor drifted, nor worth consolidating.",
+    NodeWithoutReason = 4058 at Eligible, "node-without-reason", "The node is neither empty, nor drifted, nor worth consolidating.",
         "Nothing: there is nothing to be had.";
     NodeChosenUnhealthy = 4059, "node-chosen-unhealthy", "The node is sick and is replaced.",
         "Nothing; the condition is in the text.";

@@ -2,7 +2,6 @@
 //!
 //! Only selects and words what was recorded; never judges anew.
 
-mod gate;
 mod steps;
 mod words;
 
@@ -13,10 +12,10 @@ use scheduling::ranking::PolicyUse;
 use serde::{Deserialize, Serialize};
 
 use super::Ledger;
+use super::gate::NodeGate;
 use super::outcome::OutcomeId;
 use super::record::{NodeOutcome, Record};
 use super::subject::Subject;
-use gate::NodeGate;
 use steps::steps_of;
 
 /// Most steps told.
@@ -132,7 +131,7 @@ impl Why {
 }
 
 fn funnel_of(node: &NodeOutcome) -> Vec<ScanGate> {
-    let stop = NodeGate::of(node.outcome);
+    let stop = node.outcome.gate();
     let gates = NodeGate::ALL.iter().map(|gate| {
         let result = match stop.map(|stop| gate.cmp(&stop)) {
             None | Some(Ordering::Less) => "passed",

@@ -1,8 +1,9 @@
 //! Pods of a plan trade places just before its nodes open, so that as many as can be are told of theirs.
 //!
-//! Of equal pods that must spread over zones one is told of a node at a time, and the others, told nothing, take room that was
-//! meant for somebody else. Where another node of the same zone has none of their kind, one goes there and pods from there come
-//! in its place: then all of them are told. Nobody loses a place by it, and no zone a pod. Decides; the shells write.
+//! Of equal pods that must spread over zones one is told of a node at a time, and the others, told nothing, take room
+//! that was meant for somebody else. Where another node of the same zone has none of their kind, one goes there and
+//! pods from there come in its place: then all of them are told. Nobody loses a place by it, and no zone a pod.
+//! Decides; the shells write.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -58,8 +59,9 @@ pub fn trades(snapshot: &Snapshot) -> BTreeMap<String, Vec<PodKey>> {
     by_claim(&nodes, &moved)
 }
 
-/// Pods that have to wait until one of their group runs on their node, and the node's number. Those of small groups come first, as
-/// the many of a large group may take each other's room without harm, then the large ones, which find room the least.
+/// Pods that have to wait until one of their group runs on their node, and the node's number. Those of small groups
+/// come first, as the many of a large group may take each other's room without harm, then the large ones, which find
+/// room the least.
 fn told_late<'a>(nodes: &[Opening<'a>]) -> Vec<(usize, &'a Arc<Pod>)> {
     let of_node = |(number, node): (usize, &Opening<'a>)| {
         let pods = node.pods_told_late().into_iter();

@@ -44,8 +44,8 @@ pub fn pending_pods(snapshot: &Snapshot) -> (Vec<Arc<Pod>>, Vec<(PodKey, Ignored
     (pods, ignored)
 }
 
-/// Whether a pod runs on a node that a command has marked and not deleted yet. What comes in the place of such a node is
-/// the command's to bring: were it lost, the command would give up and the node would stay.
+/// Whether a pod runs on a node that a command has marked and not deleted yet. What comes in the place of such a node
+/// is the command's to bring: were it lost, the command would give up and the node would stay.
 pub fn awaits_command(snapshot: &Snapshot, pod: &PodKey) -> bool {
     let node_name = snapshot.pod(pod).and_then(|it| it.node_name.as_deref());
     let node = node_name.and_then(|name| snapshot.node(name));

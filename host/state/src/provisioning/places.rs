@@ -66,8 +66,8 @@ pub(super) fn keep_places(
     others
 }
 
-/// Takes the pods for which an open node has no room left out of those that are kept for it. Who was told of the node is let in
-/// first, as the scheduler does it, then who waits longest.
+/// Takes the pods for which an open node has no room left out of those that are kept for it. Who was told of the node
+/// is let in first, as the scheduler does it, then who waits longest.
 fn take_those_without_room(
     snapshot: &Snapshot,
     node: &StateNode,

@@ -9,7 +9,8 @@ use scheduling::pod::{Pod, PodKey};
 use super::Snapshot;
 use crate::state_node::StateNode;
 
-/// How long kube-scheduler may take to look at a pod again that it could not place: its longest back-off, and the look itself.
+/// How long kube-scheduler may take to look at a pod again that it could not place: its longest back-off, and the look
+/// itself.
 const SCHEDULER_BACKOFF: SignedDuration = SignedDuration::from_secs(12);
 
 /// How long it may take to get to the pods of a node that opened, among a crowd of others.
@@ -43,8 +44,8 @@ impl Snapshot {
         (!node.is_initialized() && !node.is_marked_for_deletion()).then_some(node)
     }
 
-    /// The node that a pod was placed on and that opened so lately, or was given a pod so lately, that the scheduler may still be
-    /// about to bind it. One that is behind gives others a pod first.
+    /// The node that a pod was placed on and that opened so lately, or was given a pod so lately, that the scheduler
+    /// may still be about to bind it. One that is behind gives others a pod first.
     pub fn place_just_opened(
         &self,
         pod: &PodKey,

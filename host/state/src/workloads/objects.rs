@@ -161,8 +161,8 @@ fn is_any_true<'a>(
     conditions.any(|(kind, status)| status == "True" && names.contains(&kind))
 }
 
-/// Whether the pods can be foreseen from their template: the scheduler takes them as they come, and they ask for no volumes or devices
-/// that are made for each of them.
+/// Whether the pods can be foreseen from their template: the scheduler takes them as they come, and they ask for no
+/// volumes or devices that are made for each of them.
 fn are_plain(template: &v1::PodTemplateSpec) -> bool {
     let Some(spec) = &template.spec else {
         return false;

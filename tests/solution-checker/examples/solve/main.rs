@@ -5,8 +5,8 @@
 //! - `plain|fleet|diverse|prefs|groups SEED PODS` for a problem of the generator, 1,199 types,
 //! - `table [DIRECTORY]` for a line of every yardstick, goal beside measured; the files of the directory if given.
 //!
-//! Options: `types=FILE`, `packing=karpenter`, `preferences=ignore`, `threads=N`, `plans=N`, `tolerance=SHARE`, `repeats=N`,
-//! `check`, `quiet`.
+//! Options: `types=FILE`, `packing=karpenter`, `preferences=ignore`, `threads=N`, `plans=N`, `tolerance=SHARE`,
+//! `repeats=N`, `check`, `quiet`.
 
 #[path = "../../../../host/scheduling/tests/support/families.rs"]
 mod families;

@@ -42,7 +42,8 @@ pub(super) fn check(layout: &Layout<'_>, faults: &mut Faults) {
     }
 }
 
-/// Lets everybody arrive who can, whoever must be first for that; the first order looked at where there is none for all.
+/// Lets everybody arrive who can, whoever must be first for that; the first order looked at where there is none for
+/// all.
 fn arrive<'a>(
     layout: &Layout<'_>,
     parties: &[Party<'a>],

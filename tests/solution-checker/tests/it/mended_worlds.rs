@@ -121,8 +121,8 @@ fn friends_that_did_not_come_open_no_second_zone() {
     world(&types, vec![varied, plain_pool(), small], services).assert_sound();
 }
 
-/// Nodes of a pool were planned that its limits held to fewer types than `minValues` asks for; they were given up in the
-/// end, and with them pods that another node had room for.
+/// Nodes of a pool were planned that its limits held to fewer types than `minValues` asks for; they were given up in
+/// the end, and with them pods that another node had room for.
 #[test]
 fn no_node_is_planned_that_limits_leave_too_few_types() {
     let spread_out = Service {

@@ -1,5 +1,5 @@
-//! `operator_*`: how conditions of objects change and how long objects take to go, for each kind by a name of its own, and
-//! under the names without a kind that Karpenter has given up but still writes.
+//! `operator_*`: how conditions of objects change and how long objects take to go, for each kind by a name of its own,
+//! and under the names without a kind that Karpenter has given up but still writes.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
-//! QuantileSummaries with quantiles, which the library of metrics does not have: what was observed in the last ten minutes.
+//! QuantileSummaries with quantiles, which the library of metrics does not have: what was observed in the last ten
+//! minutes.
 //!
-//! Exact and bounded: beyond [`SAMPLES_MAX`] the oldest sample goes. Answers to `prometheus.NewSummary` of client_golang
-//! with Karpenter's `SummaryObjectives`.
+//! Exact and bounded: beyond [`SAMPLES_MAX`] the oldest sample goes. Answers to `prometheus.NewSummary` of
+//! client_golang with Karpenter's `SummaryObjectives`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;

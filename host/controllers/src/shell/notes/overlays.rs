@@ -36,8 +36,8 @@ impl Overlays {
         *before = Some(Arc::new(judged));
     }
 
-    /// The pool's types under the overlays in force; nothing as long as the pool was not part of a judgement. A claim that
-    /// no pool made comes with one without a name, of its own requirements, which nobody judges beforehand.
+    /// The pool's types under the overlays in force; nothing as long as the pool was not part of a judgement. A claim
+    /// that no pool made comes with one without a name, of its own requirements, which nobody judges beforehand.
     pub(crate) fn overlay(
         &self,
         pool: &NodePool,

@@ -1,5 +1,5 @@
-//! The last pass of each controller that runs the solver: what it is called, what is left in it, and since when it is at
-//! work.
+//! The last pass of each controller that runs the solver: what it is called, what is left in it, and since when it is
+//! at work.
 //!
 //! Answers to the gauges of a pass in Karpenter's `pkg/controllers/provisioning/scheduling/metrics.go`.
 

@@ -1,7 +1,7 @@
 //! Pods on their way: from when they are seen pending until they are ready.
 //!
-//! Bounded by the pods that have not started. What a process did not see pending it tells nothing of. Answers to the maps of
-//! Karpenter's `pkg/controllers/metrics/pod/controller.go`.
+//! Bounded by the pods that have not started. What a process did not see pending it tells nothing of. Answers to the
+//! maps of Karpenter's `pkg/controllers/metrics/pod/controller.go`.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};

@@ -1,6 +1,7 @@
 //! The instance types of every NodePool as disruption saw them last, and what nodes cost by them.
 //!
-//! The lists are those that decisions share; nothing is asked for its own sake. Answers to Karpenter's `pkg/state/cost`.
+//! The lists are those that decisions share; nothing is asked for its own sake. Answers to Karpenter's
+//! `pkg/state/cost`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};

@@ -96,7 +96,8 @@ fn a_settled_cluster_costs_no_more_than_five_percent_above_a_fresh_one() {
 
 #[test]
 fn one_dear_node_does_not_come_where_several_cheap_ones_do() {
-    // Every pod needs most of a large node; a huge one takes them all, for less than today and more than six large ones.
+    // Every pod needs most of a large node; a huge one takes them all, for less than today and more than six large
+    // ones.
     let mut types = world::catalogue().to_vec();
     types.push(world::instance_type("huge", 32, 4.0));
     types.push(world::instance_type("old", 8, 1.5));

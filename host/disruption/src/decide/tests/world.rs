@@ -93,7 +93,8 @@ pub(super) fn instance_type(name: &str, cpus: i64, price: f64) -> Arc<InstanceTy
 
 /// A cluster told in lines: `pool NAME key=value..`, `node NAME TYPE CAPACITY-TYPE ZONE [POOL] flag..`,
 /// `pod NAME NODE CPU-MILLIS flag..`, `pdb NAME ALLOWED [APP]`,
-/// `reservation ID TYPE ZONE SLOTS`, `rebooted NODE TIME`, `failed NODE TIME` (its replacement did not come). In values `_` stands for a blank.
+/// `reservation ID TYPE ZONE SLOTS`, `rebooted NODE TIME`, `failed NODE TIME` (its replacement did not come). In values
+/// `_` stands for a blank.
 pub(super) struct World {
     pub(super) cluster: Cluster,
     pub(super) types: TypesByPool,

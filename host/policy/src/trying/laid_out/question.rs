@@ -1,7 +1,7 @@
 //! What tools ask of a recorded question: its decision, its moment, and what of it is about one NodePool.
 
-use crate::columns::{at, word};
 use crate::recording::RecordedQuestion;
+use hooks::columns::{at, word};
 use hooks::disruption::{Move, NodeTable};
 
 impl RecordedQuestion {

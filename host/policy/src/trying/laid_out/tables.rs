@@ -2,11 +2,11 @@
 
 use super::question::{pool_of, pools_of};
 use super::{AllowedNodes, JudgedMove, LaidOutResult, OrderedNode, RankedClaim, RankedRow};
-use crate::columns::{at, word};
 use crate::hooks::rows;
 use crate::interface::exchange::RankAsk;
 use crate::recording::RecordedAnswer;
 use hooks::CapacityType;
+use hooks::columns::{at, word};
 use hooks::disruption::{BudgetReason, BudgetRound, ConsolidationRound, Move, Verdict};
 use hooks::ranking::{ClaimView, RankRound, Ranking};
 

@@ -12,7 +12,7 @@ use crate::problem::{Pool, ReservedMode};
 use crate::requirements::AllowUndefined;
 use crate::solution::Solution;
 use crate::solve::input::bitset::BitSet;
-use crate::solve::input::topology::{NodePlace, Pin};
+use crate::solve::input::topology::{DomainId, HOSTNAME_KEY, NodePlace, Pin};
 use crate::solve::input::vocabulary::SetId;
 use crate::solve::solver::{DeferredDomains, Solver, ViewId};
 use crate::taints;
@@ -86,7 +86,7 @@ impl Solver<'_> {
     fn own_pins(&self, group: usize, place: &NodePlace) -> Vec<Pin> {
         let keys = self.topology.keys_of(&self.view_of(group, 0).membership);
         let pins = keys.into_iter().filter_map(|key| {
-            let domain = place.domains.get(key).copied().flatten()?;
+            let domain = place.domain(key)?;
             Some(Pin { key, domain })
         });
         pins.collect()
@@ -97,7 +97,8 @@ impl Solver<'_> {
         if !self.may_wait() {
             return None;
         }
-        let mut of_group = self.deferred.range((group, 0, 0)..(group + 1, 0, 0));
+        let first = |group: usize| (group, HOSTNAME_KEY, DomainId::FIRST);
+        let mut of_group = self.deferred.range(first(group)..first(group + 1));
         if let Some((_, pool)) = of_group.next().filter(|_| pins.is_empty()) {
             return Some(pool.clone());
         }

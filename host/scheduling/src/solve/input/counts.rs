@@ -112,7 +112,7 @@ impl Term {
         let sets = group.filter.requirements.iter();
         Self {
             counts_owners: group.rule == TopologyRule::AntiAffinity { is_required: true },
-            key: topology.keys()[group.key].clone(),
+            key: topology.label(group.key).to_owned(),
             namespaces: group.namespaces.clone(),
             selector: group.selector.clone(),
             requirements: sets.map(|set| vocabulary.get(*set).clone()).collect(),
@@ -229,7 +229,7 @@ impl TermCounts {
                 topology.count_domain(id, domain, *count);
             }
         }
-        let name = topology.keys()[key].clone();
+        let name = topology.label(key).to_owned();
         for (position, count) in lost {
             let value = nodes[position].node.labels.get(&name);
             if let Some(domain) = value.and_then(|it| topology.domain(key, it)) {

@@ -11,7 +11,7 @@ use super::topology::{
     GroupId, HOSTNAME_KEY, Membership, NodeFilter, OwnedTerm, Topology, TopologyRule,
 };
 use super::views::{self, PodView};
-use super::vocabulary::{Amounts, Dimensions, SetId, Vocabulary};
+use super::vocabulary::{Amounts, Dimensions, EMPTY_SET, SetId, Vocabulary};
 use crate::pod::{HostPort, Pod, PodKey, PodShape, Toleration};
 use crate::problem::{PodVolumes, Problem};
 
@@ -204,7 +204,7 @@ impl Grouper<'_> {
                     let alternatives = views::strict_alternatives(shape).into_iter();
                     alternatives
                         .map(|r| self.vocabulary.set(r))
-                        .filter(|id| *id != 0)
+                        .filter(|id| *id != EMPTY_SET)
                         .collect()
                 } else {
                     Vec::new()

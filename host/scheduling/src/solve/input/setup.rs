@@ -10,7 +10,7 @@ use super::nodes::Nodes;
 use super::pod_groups::Grouper;
 use super::pool_table::PoolTable;
 use super::prepared::Prepared;
-use super::topology::{GroupId, HOSTNAME_KEY, NodePlace, Topology, TopologyRule};
+use super::topology::{GroupId, HOSTNAME_KEY, KeyId, NodePlace, Topology, TopologyRule};
 use super::views::has_preference_taint;
 use super::vocabulary::Vocabulary;
 use crate::device::Allocator;
@@ -92,21 +92,16 @@ impl<'a> Solver<'a> {
     /// Where a node is before any pod is added to it.
     pub(crate) fn place_of_node(&self, index: usize) -> NodePlace {
         let node = self.nodes.node(index);
-        let domain = |(key, name): (usize, &String)| {
+        let domain = |key: KeyId| {
+            let name = self.topology.label(key);
             let value = (key != HOSTNAME_KEY).then(|| node.labels.get(name));
             self.topology.domain(key, value.flatten()?)
         };
         let mut place = NodePlace {
-            domains: self
-                .topology
-                .keys()
-                .iter()
-                .enumerate()
-                .map(domain)
-                .collect(),
+            domains: self.topology.keys().map(domain).collect(),
             ..NodePlace::default()
         };
-        for (id, term_counts) in self.term_counts.iter().enumerate() {
+        for (id, term_counts) in self.topology.ids().zip(&self.term_counts) {
             if term_counts.uncounted.contains(&index) {
                 place.uncounted.push(id);
             }
@@ -133,8 +128,8 @@ fn count(
         shapes: &prepared.shapes,
         namespaces: &problem.namespaces,
     };
-    let groups = 0..topology.len();
-    groups
+    topology
+        .ids()
         .map(|id| {
             let term_counts = prepared.counts.of_group(id, topology, vocabulary, running);
             term_counts.add_to(topology, id, &prepared.nodes, removed);
@@ -153,8 +148,8 @@ fn register_terms(problem: &Problem, shape: &crate::pod::PodShape, topology: &mu
 
 /// The domains of every key: what pools could offer, available now or not, and what nodes have.
 fn set_domains(prepared: &Prepared, removed: &BTreeSet<usize>, topology: &mut Topology) {
-    for key in 1..topology.keys().len() {
-        let name = topology.keys()[key].clone();
+    for key in topology.keys().filter(|key| *key != HOSTNAME_KEY) {
+        let name = topology.label(key).to_owned();
         let counts = prepared.counts.values(&name, &prepared.nodes);
         let lost = removed.iter().filter_map(|it| prepared.nodes.get(*it));
         let lost = lost.filter_map(|it| it.node.labels.get(&name).cloned());
@@ -175,12 +170,12 @@ fn reachable(
     term_counts: &[Arc<TermCounts>],
 ) -> BTreeMap<GroupId, Vec<bool>> {
     let mut reachable = BTreeMap::new();
-    for (id, term_counts) in term_counts.iter().enumerate() {
+    for (id, term_counts) in topology.ids().zip(term_counts) {
         let group = topology.group(id);
         let Some(tolerations) = &group.filter.tolerations else {
             continue;
         };
-        let key = &topology.keys()[group.key];
+        let key = topology.label(group.key);
         let is_open = |all: &[Taint]| untolerated(all, tolerations).is_none();
         let lost = removed.iter().filter_map(|it| prepared.nodes.get(*it));
         let lost = lost.filter(|it| is_open(&it.node.taints));

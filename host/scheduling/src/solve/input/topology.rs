@@ -16,13 +16,24 @@ use crate::pod::{AffinityTerm, LabelSelector, SelectorOperator, Toleration, Topo
 pub(crate) use counting::{GroupCounts, NodePlace, counts_of};
 
 /// Number of a topology group.
-pub(crate) type GroupId = usize;
-/// Number of a topology key; [`HOSTNAME_KEY`] is the host name.
-pub(crate) type KeyId = usize;
-/// Number of a domain of a key.
-pub(crate) type DomainId = usize;
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct GroupId(usize);
 
-pub(crate) const HOSTNAME_KEY: KeyId = 0;
+/// Number of a topology key; [`HOSTNAME_KEY`] is the host name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct KeyId(usize);
+
+/// Number of a domain of a key, and its place in the columns of counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct DomainId(usize);
+
+/// The first of all keys.
+pub(crate) const HOSTNAME_KEY: KeyId = KeyId(0);
+
+impl DomainId {
+    /// The first of a key.
+    pub(crate) const FIRST: Self = Self(0);
+}
 
 /// A topology key with the domain assigned to a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -114,6 +125,13 @@ pub(crate) struct Topology {
     unindexed: Vec<GroupId>,
 }
 
+impl TopologyGroup {
+    /// Selected pods in a domain.
+    pub(crate) fn selected_in(&self, domain: DomainId) -> i64 {
+        self.selected[domain.0]
+    }
+}
+
 impl Topology {
     pub(crate) fn new() -> Self {
         Self {
@@ -126,26 +144,38 @@ impl Topology {
         }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.groups.len()
+    /// All groups, in the order in which they were met.
+    pub(super) fn ids(&self) -> impl Iterator<Item = GroupId> + use<> {
+        (0..self.groups.len()).map(GroupId)
     }
 
     pub(crate) fn group(&self, id: GroupId) -> &TopologyGroup {
-        &self.groups[id]
+        &self.groups[id.0]
     }
 
-    pub(crate) fn keys(&self) -> &[String] {
-        &self.keys
+    /// All keys, the host name first.
+    pub(super) fn keys(&self) -> impl Iterator<Item = KeyId> + use<> {
+        (0..self.keys.len()).map(KeyId)
     }
 
+    /// The label that a key is.
+    pub(crate) fn label(&self, key: KeyId) -> &str {
+        &self.keys[key.0]
+    }
+
+    /// The values of a key, in order.
     pub(crate) fn domains(&self, key: KeyId) -> &[String] {
-        &self.domains[key]
+        &self.domains[key.0]
+    }
+
+    /// The value that a domain is.
+    pub(crate) fn value(&self, Pin { key, domain }: Pin) -> &str {
+        &self.domains[key.0][domain.0]
     }
 
     pub(crate) fn domain(&self, key: KeyId, value: &str) -> Option<DomainId> {
-        self.domains[key]
-            .binary_search_by(|known| known.as_str().cmp(value))
-            .ok()
+        let found = self.domains[key.0].binary_search_by(|known| known.as_str().cmp(value));
+        found.ok().map(DomainId)
     }
 
     pub(super) fn spread(
@@ -186,18 +216,18 @@ impl Topology {
 
     fn key(&mut self, key: &str) -> KeyId {
         if let Some(known) = self.keys.iter().position(|k| k == key) {
-            return known;
+            return KeyId(known);
         }
         self.keys.push(key.to_owned());
         self.domains.push(Vec::new());
-        self.keys.len() - 1
+        KeyId(self.keys.len() - 1)
     }
 
     fn intern(&mut self, identity: Identity) -> GroupId {
         if let Some(known) = self.by_identity.get(&identity) {
             return *known;
         }
-        let id = self.groups.len();
+        let id = GroupId(self.groups.len());
         let insisted = identity.selector.as_ref().and_then(|selector| {
             selector
                 .requirements
@@ -254,7 +284,7 @@ impl Topology {
             }
         }
         found.retain(|id| {
-            let group = &self.groups[*id];
+            let group = &self.groups[id.0];
             let in_namespace = match &group.namespaces {
                 Namespaces::All => true,
                 Namespaces::Named(names) => names.contains(namespace),
@@ -271,8 +301,9 @@ impl Topology {
 
     /// Fixes the domains of a key and makes room for counts.
     pub(super) fn set_domains(&mut self, key: KeyId, values: BTreeSet<String>) {
-        self.domains[key] = values.into_iter().collect();
-        let len = self.domains[key].len();
+        let domains = &mut self.domains[key.0];
+        *domains = values.into_iter().collect();
+        let len = domains.len();
         for group in self.groups.iter_mut().filter(|g| g.key == key) {
             group.selected = vec![0; len];
             group.owners = vec![0; len];
@@ -284,7 +315,7 @@ impl Topology {
         let owned = membership.owned.iter().map(|o| o.group);
         let keys: BTreeSet<KeyId> = owned
             .chain(membership.selected.iter().copied())
-            .map(|id| self.groups[id].key)
+            .map(|id| self.group(id).key)
             .filter(|key| *key != HOSTNAME_KEY)
             .collect();
         keys.into_iter().collect()
@@ -293,12 +324,12 @@ impl Topology {
     /// Whether a pod declares a term over the key, rather than only being looked at.
     pub(crate) fn owns(&self, membership: &Membership, key: KeyId) -> bool {
         let mut owned = membership.owned.iter();
-        owned.any(|o| self.groups[o.group].key == key)
+        owned.any(|o| self.group(o.group).key == key)
     }
 
     /// Counts by domain, in words.
     pub(crate) fn describe(&self, id: GroupId) -> (TopologyKind, String, String) {
-        let group = &self.groups[id];
+        let group = self.group(id);
         let kind = match group.rule {
             TopologyRule::Spread { .. } => TopologyKind::Spread,
             TopologyRule::Affinity => TopologyKind::Affinity,
@@ -307,14 +338,14 @@ impl Topology {
         let counts = if group.key == HOSTNAME_KEY {
             format!("{} in total", group.total)
         } else {
-            let names = self.domains[group.key].iter();
+            let names = self.domains(group.key).iter();
             let pairs: Vec<String> = names
                 .zip(&group.selected)
                 .map(|(name, count)| format!("{name}:{count}"))
                 .collect();
             pairs.join(", ")
         };
-        (kind, self.keys[group.key].clone(), counts)
+        (kind, self.label(group.key).to_owned(), counts)
     }
 }
 

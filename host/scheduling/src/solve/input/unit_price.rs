@@ -60,8 +60,8 @@ pub(crate) struct Mix {
     pub(crate) worth: f64,
 }
 
-/// The mix that makes a demand worth most. Each offer is what a dollar an hour buys of the demand's CPU and memory, as shares of
-/// the whole; none undercuts what comes of it.
+/// The mix that makes a demand worth most. Each offer is what a dollar an hour buys of the demand's CPU and memory, as
+/// shares of the whole; none undercuts what comes of it.
 pub(crate) fn best_mix(offers: &[(f64, f64)]) -> Option<Mix> {
     if offers.is_empty() {
         return None;

@@ -11,13 +11,14 @@ use smallvec::SmallVec;
 use crate::requirements::{Requirement, Requirements};
 
 /// Number of a distinct requirement set.
-pub(crate) type SetId = usize;
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct SetId(usize);
 
 /// Amounts by resource dimension, in thousandths.
 pub(crate) type Amounts = SmallVec<[i64; 8]>;
 
 /// The set without requirements.
-pub(crate) const EMPTY_SET: SetId = 0;
+pub(crate) const EMPTY_SET: SetId = SetId(0);
 
 /// All distinct requirement sets of a solve.
 #[derive(Debug)]
@@ -36,17 +37,22 @@ impl Vocabulary {
         }
     }
 
-    /// Number of sets.
-    pub(crate) fn len(&self) -> usize {
-        self.sets.len()
+    /// A set that is none of these: by its place in a list that goes on where these end.
+    pub(crate) fn beyond(&self, place: usize) -> SetId {
+        SetId(self.sets.len() + place)
+    }
+
+    /// Its place in that list, if it is none of these.
+    pub(crate) fn place_beyond(&self, id: SetId) -> Option<usize> {
+        id.0.checked_sub(self.sets.len())
     }
 
     pub(crate) fn set(&mut self, requirements: Requirements) -> SetId {
-        self.sets.insert_full(requirements).0
+        SetId(self.sets.insert_full(requirements).0)
     }
 
     pub(crate) fn get(&self, id: SetId) -> &Requirements {
-        &self.sets[id]
+        &self.sets[id.0]
     }
 
     /// What satisfies both sets, if anything can.
@@ -61,9 +67,9 @@ impl Vocabulary {
         if let Some(known) = self.merged.get(&key) {
             return *known;
         }
-        let result = self.sets[a].meets(&self.sets[b]).then(|| {
-            let mut both = self.sets[a].clone();
-            both.extend_with(&self.sets[b]);
+        let result = self.get(a).meets(self.get(b)).then(|| {
+            let mut both = self.get(a).clone();
+            both.extend_with(self.get(b));
             both
         });
         let id = result.map(|both| self.set(both));

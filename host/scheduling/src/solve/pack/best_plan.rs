@@ -14,8 +14,8 @@ use crate::solve::input::pool_table::RowId;
 
 /// The heuristic of a first plan: what a node costs beyond its price is told in cores.
 const FIRST: (f64, f64) = (0.1, 2.0);
-/// The heuristic of a further plan: what a node costs beyond its price, as a share of the first plan's average node, and
-/// the weight of size.
+/// The heuristic of a further plan: what a node costs beyond its price, as a share of the first plan's average node,
+/// and the weight of size.
 const FURTHER: [(f64, f64); 7] = [
     (0.03, 0.75),
     (0.1, 8.0),
@@ -91,8 +91,8 @@ impl Planner<'_> {
         self.merge_nodes(plans.swap_remove(best), within - bills[best], budget)
     }
 
-    /// Lets the pods of a kind be worth more where they ended on nodes that cost much for what their pods are worth, and
-    /// less on others: the next plan finds better company for them while there is a choice.
+    /// Lets the pods of a kind be worth more where they ended on nodes that cost much for what their pods are worth,
+    /// and less on others: the next plan finds better company for them while there is a choice.
     fn learn(&self, plan: &[PlannedNode], times: &mut [f64]) {
         let context = self.context;
         let mut paid = vec![(0.0, 0.0); times.len()];

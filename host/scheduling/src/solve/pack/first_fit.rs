@@ -6,6 +6,7 @@ use crate::interrupt::Interrupt;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::pool_table::PoolTable;
 use crate::solve::input::topology::NodePlace;
+use crate::solve::input::vocabulary::SetId;
 use crate::solve::input::volumes::AttachedVolumes;
 use crate::solve::place::claim::OpenClaim;
 use crate::solve::place::open_claims::Assigned;
@@ -77,8 +78,8 @@ impl Solver<'_> {
         failed
     }
 
-    /// Opens a claim in the first pool whose new claim takes a pod: what limits leave may be too little for `minValues`,
-    /// which shows only then.
+    /// Opens a claim in the first pool whose new claim takes a pod: what limits leave may be too little for
+    /// `minValues`, which shows only then.
     fn open_in_turn(
         &mut self,
         batch: &PodBatch,
@@ -119,7 +120,7 @@ impl Solver<'_> {
         true
     }
 
-    fn open_claim(&mut self, pool: usize, row: usize, set: usize, mut rows: BitSet) {
+    fn open_claim(&mut self, pool: usize, row: usize, set: SetId, mut rows: BitSet) {
         let reservation = self.take_slot(pool, row, &mut rows);
         let relaxed = self.missed_min_values(pool, &rows).is_some();
         self.claims.push(OpenClaim {

@@ -25,7 +25,7 @@ impl OpenSets {
         if let Some(found) = self.merged.get(&key) {
             return *found;
         }
-        let get = |id: SetId| match id.checked_sub(known.len()) {
+        let get = |id: SetId| match known.place_beyond(id) {
             Some(at) => &self.added[at],
             None => known.get(id),
         };
@@ -40,7 +40,7 @@ impl OpenSets {
                 self.added.push(both);
                 self.added.len() - 1
             });
-            known.len() + at
+            known.beyond(at)
         });
         self.merged.insert(key, id);
         id

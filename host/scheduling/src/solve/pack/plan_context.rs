@@ -9,13 +9,10 @@ use smallvec::SmallVec;
 
 use super::items::{Item, ItemClass, PackItems};
 use super::planned_node::{ItemCount, PlannedNode};
+use crate::market::SPOT_TYPES_MIN;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::pool_table::{PoolTable, RowId};
 use crate::solve::input::vocabulary::{Amounts, Vocabulary, add_times};
-
-/// Fewest types that a Spot claim is left with, where its pods allow as many. As many as `SPOT_TO_SPOT_TYPES_MIN` asks for
-/// before a Spot node is replaced (`disruption/src/consolidation/cheaper.rs`): change both.
-const SPOT_TYPES_MIN: usize = 15;
 
 /// What planning reads and never changes.
 #[derive(Debug)]

@@ -29,12 +29,12 @@ pub(crate) struct OpenClaim {
 
 /// Notes the domains of a place that are assigned to pods whose terms look at these keys.
 pub(crate) fn record_domains(place: &mut NodePlace, keys: &[KeyId], pins: &[Pin]) {
-    for Pin { key, domain } in pins {
-        debug_assert_ne!(*key, HOSTNAME_KEY, "host names are not assigned as domains");
-        if place.domains.len() <= *key {
-            place.domains.resize(key + 1, None);
-        }
-        place.domains[*key] = Some(*domain);
+    for pin in pins {
+        debug_assert_ne!(
+            pin.key, HOSTNAME_KEY,
+            "host names are not assigned as domains"
+        );
+        place.assign(*pin);
     }
     for key in keys {
         let is_assigned = pins.iter().any(|pin| pin.key == *key);

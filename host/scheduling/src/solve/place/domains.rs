@@ -216,9 +216,9 @@ impl Solver<'_> {
 
     pub(crate) fn pinned(&mut self, base: SetId, pins: &[Pin]) -> Option<SetId> {
         let mut set = base;
-        for Pin { key, domain } in pins {
-            let name = &self.topology.keys()[*key];
-            let value = &self.topology.domains(*key)[*domain];
+        for pin in pins {
+            let name = self.topology.label(pin.key);
+            let value = self.topology.value(*pin);
             set = self.vocabulary.with(set, exactly(name, value))?;
         }
         Some(set)

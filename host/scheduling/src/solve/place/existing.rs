@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::pod::HostPort;
 use crate::solve::input::nodes::meets;
-use crate::solve::input::topology::{HOSTNAME_KEY, Membership, NodePlace, Pin, TopologyRule};
+use crate::solve::input::topology::{HOSTNAME_KEY, Membership, NodePlace, TopologyRule};
 use crate::solve::input::vocabulary::{add_times, times_fitting};
 use crate::solve::input::volumes::{attach, attaches};
 use crate::solve::solver::{Pending, Solver};
@@ -109,7 +109,7 @@ impl Solver<'_> {
             if group.key == HOSTNAME_KEY {
                 continue;
             }
-            let Some(domain) = place.domains.get(group.key).copied().flatten() else {
+            let Some(domain) = place.domain(group.key) else {
                 return 0;
             };
             let allowed = self.allowed_domains(strict, owned.group);
@@ -125,7 +125,7 @@ impl Solver<'_> {
             if key == HOSTNAME_KEY {
                 continue;
             }
-            if let Some(domain) = place.domains.get(key).copied().flatten()
+            if let Some(domain) = place.domain(key)
                 && self.topology.is_kept_out(*id, domain)
             {
                 return 0;
@@ -166,15 +166,9 @@ impl Solver<'_> {
         }
         self.topology
             .record_host(membership, &mut node.place, count);
-        for (key, domain) in node.place.domains.iter().enumerate() {
-            if let Some(domain) = domain {
-                let pin = Pin {
-                    key,
-                    domain: *domain,
-                };
-                self.topology
-                    .record_domain(membership, pin, &node.place.uncounted, count);
-            }
+        for pin in node.place.pins() {
+            self.topology
+                .record_domain(membership, pin, &node.place.uncounted, count);
         }
         self.placed += members.len();
         node.added.extend(members);

@@ -34,7 +34,7 @@ impl Solver<'_> {
         if let Some(known) = self.feasible_domains.get(&asked) {
             return Arc::clone(known);
         }
-        let name = self.topology.keys()[key].clone();
+        let name = self.topology.label(key).to_owned();
         let mut best: BTreeMap<DomainId, f64> = BTreeMap::new();
         for pool in 0..self.pools.len() {
             let Some(rows) = self.rows_to_buy(pool, pending.view_id(), base) else {
@@ -69,10 +69,10 @@ impl Solver<'_> {
         feasible
     }
 
-    /// The domains of a key that nodes of a pool could be in, with their rows: what they are sold with or labelled, or any
-    /// that is known where the pool asks for the label and leaves its value open.
+    /// The domains of a key that nodes of a pool could be in, with their rows: what they are sold with or labelled, or
+    /// any that is known where the pool asks for the label and leaves its value open.
     fn domains_of(&self, pool: usize, key: KeyId) -> Vec<(String, BitSet)> {
-        let (table, name) = (&self.pools[pool], &self.topology.keys()[key]);
+        let (table, name) = (&self.pools[pool], self.topology.label(key));
         let offered = table.domains(name, &self.vocabulary);
         let asked = self.vocabulary.get(table.template).find(name);
         let Some(asked) = asked.filter(|it| offered.is_empty() && it.is_complement()) else {

@@ -5,7 +5,7 @@
 use super::claim::{OpenClaim, record_domains};
 use crate::pod::HostPort;
 use crate::solve::input::bitset::BitSet;
-use crate::solve::input::topology::{DomainId, KeyId, Pin};
+use crate::solve::input::topology::{DomainId, GroupId, KeyId, Pin};
 use crate::solve::input::vocabulary::{EMPTY_SET, SetId, add_times, times_fitting};
 use crate::solve::input::volumes::attach;
 use crate::solve::solver::{Pending, Solver};
@@ -196,12 +196,12 @@ impl Solver<'_> {
         let strict = self.view_of(pending.group, pending.view).strict;
         let mut pins = Vec::new();
         for key in keys {
-            let of_key = |group: usize| self.topology.group(group).key == *key;
+            let of_key = |group: GroupId| self.topology.group(group).key == *key;
             let wanted = assigned
                 .iter()
                 .find(|pin| pin.key == *key)
                 .map(|pin| pin.domain);
-            let there = claim.place.domains.get(*key).copied().flatten();
+            let there = claim.place.domain(*key);
             if wanted.is_some() && there.is_some() && wanted != there {
                 return None;
             }
@@ -213,7 +213,7 @@ impl Solver<'_> {
             let Some(domain) = domain else {
                 // What others' terms say of a label matters only to nodes that may have a value of it which is known:
                 // owners of such a term are nowhere else.
-                let name = &self.topology.keys()[*key];
+                let name = self.topology.label(*key);
                 let asked = self.vocabulary.get(claim.set).find(name);
                 let mut known = self.topology.domains(*key).iter();
                 let is_open =
@@ -254,7 +254,7 @@ impl Solver<'_> {
 
     /// The domain a claim would be in at its best offering.
     fn best_domain_of(&self, claim: &OpenClaim, key: KeyId) -> Option<DomainId> {
-        let name = &self.topology.keys()[key];
+        let name = self.topology.label(key);
         let of_row = self.pools[claim.pool].value_of(claim.rows.first()?, name);
         // Labels of a pool's own are given by requirements, not by what is bought.
         let value = of_row.or_else(|| self.only_value(claim.set, name))?;

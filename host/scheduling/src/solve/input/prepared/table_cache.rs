@@ -1,5 +1,5 @@
-//! Tables of earlier rounds: taken over where everything that they are made of is the same, so that no answer depends on
-//! what was kept.
+//! Tables of earlier rounds: taken over where everything that they are made of is the same, so that no answer depends
+//! on what was kept.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};

@@ -23,7 +23,7 @@ pub(crate) struct GroupCounts {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NodePlace {
     /// Domain of each key, where assigned.
-    pub(crate) domains: Vec<Option<DomainId>>,
+    pub(in crate::solve::input) domains: Vec<Option<DomainId>>,
     /// Keys that terms of pods here look at though no domain is known: none may be assigned later, which would leave
     /// those pods uncounted.
     pub(crate) unknown: SmallVec<[KeyId; 2]>,
@@ -40,6 +40,28 @@ pub(crate) fn counts_of(hosted: &[(GroupId, GroupCounts)], group: GroupId) -> Gr
 }
 
 impl NodePlace {
+    /// The domain of a key, where assigned.
+    pub(crate) fn domain(&self, key: KeyId) -> Option<DomainId> {
+        self.domains.get(key.0).copied().flatten()
+    }
+
+    /// Assigns a domain.
+    pub(crate) fn assign(&mut self, Pin { key, domain }: Pin) {
+        if self.domains.len() <= key.0 {
+            self.domains.resize(key.0 + 1, None);
+        }
+        self.domains[key.0] = Some(domain);
+    }
+
+    /// All that are assigned, by key.
+    pub(crate) fn pins(&self) -> impl Iterator<Item = Pin> {
+        let domains = self.domains.iter().enumerate();
+        domains.filter_map(|(key, domain)| {
+            let (key, domain) = (KeyId(key), (*domain)?);
+            Some(Pin { key, domain })
+        })
+    }
+
     pub(crate) fn hosted(&self, group: GroupId) -> GroupCounts {
         counts_of(&self.hosted, group)
     }
@@ -62,22 +84,22 @@ impl Topology {
         domain: DomainId,
         counts: GroupCounts,
     ) {
-        let group = &mut self.groups[id];
-        group.selected[domain] += counts.selected;
-        group.owners[domain] += counts.owners;
+        let group = &mut self.groups[id.0];
+        group.selected[domain.0] += counts.selected;
+        group.owners[domain.0] += counts.owners;
         group.total += counts.selected;
     }
 
     /// Counts running pods of a group whose domains are hosts.
     pub(in crate::solve::input) fn count_hosts(&mut self, id: GroupId, selected: i64) {
-        self.groups[id].total += selected;
+        self.groups[id.0].total += selected;
     }
 
     /// The domains in which one more pod with this term may go, as the group alone sees it. `allowed` are the
     /// domains of the pod's strict requirements.
     pub(crate) fn admits(&self, owned: &OwnedTerm, domain: DomainId, allowed: &[bool]) -> bool {
-        let group = &self.groups[owned.group];
-        let count = group.selected[domain];
+        let group = &self.groups[owned.group.0];
+        let count = group.selected[domain.0];
         match &group.rule {
             TopologyRule::Spread { max_skew } => {
                 let own = i64::from(owned.is_self_selecting);
@@ -90,7 +112,7 @@ impl Topology {
 
     /// Whether a self-selecting affinity may open its first domain.
     fn may_bootstrap(&self, owned: &OwnedTerm, allowed: &[bool]) -> bool {
-        let group = &self.groups[owned.group];
+        let group = &self.groups[owned.group.0];
         owned.is_self_selecting
             && !group
                 .selected
@@ -101,7 +123,7 @@ impl Topology {
 
     /// The emptiest allowed domain's count.
     pub(crate) fn least(&self, owned: &OwnedTerm, allowed: &[bool]) -> i64 {
-        let group = &self.groups[owned.group];
+        let group = &self.groups[owned.group.0];
         let counts = || {
             group
                 .selected
@@ -122,15 +144,15 @@ impl Topology {
 
     /// Whether owners of a required anti-affinity term keep the pod out of a domain.
     pub(crate) fn is_kept_out(&self, selected: GroupId, domain: DomainId) -> bool {
-        let group = &self.groups[selected];
-        group.rule == TopologyRule::AntiAffinity { is_required: true } && group.owners[domain] > 0
+        let group = &self.groups[selected.0];
+        group.rule == TopologyRule::AntiAffinity { is_required: true } && group.owners[domain.0] > 0
     }
 
     /// How many pods with these terms may join a node at once, as far as the host name goes.
     pub(crate) fn host_pods_max(&self, membership: &Membership, place: &NodePlace) -> usize {
         let mut pods_max = i64::MAX;
         for owned in &membership.owned {
-            let group = &self.groups[owned.group];
+            let group = &self.groups[owned.group.0];
             if group.key != HOSTNAME_KEY {
                 continue;
             }
@@ -141,7 +163,7 @@ impl Topology {
             }
         }
         for id in &membership.selected {
-            let group = &self.groups[*id];
+            let group = &self.groups[id.0];
             if group.key != HOSTNAME_KEY || membership.owned.iter().any(|o| o.group == *id) {
                 continue;
             }
@@ -159,17 +181,17 @@ impl Topology {
         pods: i64,
     ) {
         for id in &membership.selected {
-            if self.groups[*id].key == HOSTNAME_KEY && !place.uncounted.contains(id) {
+            if self.groups[id.0].key == HOSTNAME_KEY && !place.uncounted.contains(id) {
                 let counts = GroupCounts {
                     selected: pods,
                     owners: 0,
                 };
                 place.host(*id, counts);
-                self.groups[*id].total += pods;
+                self.groups[id.0].total += pods;
             }
         }
         for owned in &membership.owned {
-            if self.groups[owned.group].key == HOSTNAME_KEY {
+            if self.groups[owned.group.0].key == HOSTNAME_KEY {
                 let counts = GroupCounts {
                     selected: 0,
                     owners: pods,
@@ -189,16 +211,16 @@ impl Topology {
         pods: i64,
     ) {
         for id in &membership.selected {
-            let group = &mut self.groups[*id];
+            let group = &mut self.groups[id.0];
             if group.key == key && !uncounted.contains(id) {
-                group.selected[domain] += pods;
+                group.selected[domain.0] += pods;
                 group.total += pods;
             }
         }
         for owned in &membership.owned {
-            let group = &mut self.groups[owned.group];
+            let group = &mut self.groups[owned.group.0];
             if group.key == key {
-                group.owners[domain] += pods;
+                group.owners[domain.0] += pods;
             }
         }
     }

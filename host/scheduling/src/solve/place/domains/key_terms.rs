@@ -89,7 +89,7 @@ impl Solver<'_> {
     /// The domains that every term admits, those with the fewest pods first; of equal ones the cheaper.
     fn open_domains(&self, terms: &KeyTerms, feasible: &FeasibleDomains) -> Vec<DomainId> {
         let count = |id: GroupId, domain: DomainId| match self.topology.group(id).rule {
-            TopologyRule::Spread { .. } => self.topology.group(id).selected[domain],
+            TopologyRule::Spread { .. } => self.topology.group(id).selected_in(domain),
             TopologyRule::Affinity | TopologyRule::AntiAffinity { .. } => 0,
         };
         let crowd = |domain: DomainId| -> (i64, i64) {
@@ -111,7 +111,7 @@ impl Solver<'_> {
     /// The domains of a group's key that strict requirements (and taints, if the group honours them) allow.
     pub(crate) fn allowed_domains(&self, strict: SetId, id: GroupId) -> Arc<[bool]> {
         let group = self.topology.group(id);
-        let name = &self.topology.keys()[group.key];
+        let name = self.topology.label(group.key);
         let requirement = self.vocabulary.get(strict).find(name);
         let is_allowed = |value: &String| {
             requirement.is_none_or(|r| r.operator() != Operator::DoesNotExist && r.has(value))

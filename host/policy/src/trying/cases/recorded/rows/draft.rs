@@ -1,8 +1,8 @@
 //! What rows of all kinds are made of: what is left out, names by their symbols, pairs.
 
 use super::super::Draft;
-use crate::columns::word;
 use hooks::CapacityType;
+use hooks::columns::word;
 use serde_json::{Map, Value, json};
 
 /// Names and numbers of a row.

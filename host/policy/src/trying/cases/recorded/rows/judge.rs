@@ -2,8 +2,8 @@
 
 use super::super::Draft;
 use super::draft::{capacity_type, draft, pairs};
-use crate::columns::at;
 use hooks::CapacityType;
+use hooks::columns::at;
 use hooks::disruption::{ConsolidationRound, Move, NodeTable, Verdict};
 use serde_json::{Value, json};
 

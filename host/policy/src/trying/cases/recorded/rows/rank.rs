@@ -3,8 +3,8 @@
 use super::super::super::NEVER;
 use super::super::Draft;
 use super::draft::{CaseRow, capacity_type, draft, pairs, put};
-use crate::columns::{at, word};
 use crate::hooks::rows;
+use hooks::columns::{at, word};
 use hooks::ranking::{ClaimView, ExtraValues, OfferingTable, RankRound, Ranking, UsageTable};
 use serde_json::{Value, json};
 

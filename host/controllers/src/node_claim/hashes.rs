@@ -1,0 +1,71 @@
+//! Carries claims over to another version of the hash by which drift is told.
+//!
+//! Hashes of two versions say nothing of each other, so that without it a change of the algorithm would drift every
+//! node, or none ever again. Answers to `pkg/controllers/nodepool/hash/controller.go` and to `nodeclass/hash` of the AWS
+//! provider.
+
+use std::collections::BTreeMap;
+
+use apis::NodeClaim;
+use apis::conditions::{self, Conditioned};
+use kube::ResourceExt;
+
+use crate::shell::error::ReconcileError;
+use crate::shell::writer::Writer;
+
+/// Writes the stamps on claims of another version. Before they are written on what the claims are made from, whose
+/// version says that all is done.
+pub(crate) async fn carry_over(
+    writer: &Writer,
+    claims: &[NodeClaim],
+    stamps: &BTreeMap<String, String>,
+    hash_key: &str,
+) -> Result<(), ReconcileError> {
+    for claim in claims {
+        let after = carried_over(claim, stamps, hash_key);
+        writer.write_claim(claim, &after).await?;
+    }
+    Ok(())
+}
+
+/// The claim with the stamps; without the hash among them, if it is drifted and must stay so.
+fn carried_over(claim: &NodeClaim, stamps: &BTreeMap<String, String>, hash_key: &str) -> NodeClaim {
+    let is_drifted = claim.condition(conditions::DRIFTED).is_some();
+    let kept = stamps.iter();
+    let kept = kept.filter(|(key, _)| !is_drifted || *key != hash_key);
+    let mut after = claim.clone();
+    let annotations = after.annotations_mut();
+    annotations.extend(kept.map(|(key, value)| (key.clone(), value.clone())));
+    after
+}
+
+#[cfg(test)]
+mod tests {
+    use apis::labels;
+    use serde_json::json;
+
+    use super::*;
+    use crate::node_claim::tests::{claim_with, condition};
+
+    #[test]
+    fn a_claim_of_an_older_version_gets_the_hash_unless_it_is_drifted() {
+        let (hash, version) = (
+            labels::NODEPOOL_HASH_ANNOTATION,
+            labels::NODEPOOL_HASH_VERSION_ANNOTATION,
+        );
+        let stamps = [(hash, "new"), (version, "v3")];
+        let stamps = stamps.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        for (conditions, expected) in [
+            (json!([]), "new"),
+            (json!([condition("Drifted", "True", "00:30")]), "old"),
+        ] {
+            let claim = claim_with(&json!({
+                "/metadata/annotations": {hash: "old", version: "v0"}, "/status/conditions": conditions,
+            }));
+            let after = carried_over(&claim, &BTreeMap::from(stamps.clone()), hash);
+            let annotations = after.annotations();
+            assert_eq!(annotations[version], "v3");
+            assert_eq!(annotations[hash], expected);
+        }
+    }
+}

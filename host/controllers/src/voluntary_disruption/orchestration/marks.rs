@@ -1,0 +1,93 @@
+//! The marks of nodes that a command is about: the taint, the condition of the claim, and the mark in the model; put on
+//! and taken back.
+//!
+//! Answers to `markDisrupted` in `pkg/controllers/disruption/queue.go`.
+
+use apis::conditions::{self, Status};
+use apis::labels;
+use disruption::{Command, CommandCandidate};
+use futures::future::join_all;
+use state::Event;
+use tracing::{error, info, warn};
+
+use super::Orchestration;
+use crate::node_claim::{ConditionUpdate, NodeClaimExt};
+use crate::shell::error::ReconcileError;
+use crate::voluntary_disruption::stale;
+
+impl Orchestration {
+    /// Taints the nodes and marks the claims. With replacements it is all or nothing; without, what could be marked
+    /// goes on. An error is the command that does not.
+    pub(super) async fn mark(&self, mut command: Command) -> Result<Command, Command> {
+        let reason = command.reason().to_string();
+        let marks = command
+            .candidates
+            .iter()
+            .map(|candidate| self.mark_one(candidate, &reason));
+        let results = join_all(marks.collect::<Vec<_>>()).await;
+        let mut marked = Vec::new();
+        let mut failed = false;
+        for (candidate, result) in command.candidates.iter().zip(results) {
+            match result {
+                Ok(()) => marked.push(candidate.clone()),
+                Err(error) => {
+                    error!(Node = %candidate.node, %error, "marking node for disruption");
+                    failed = true;
+                }
+            }
+        }
+        if marked.is_empty() || (failed && !command.replacements.is_empty()) {
+            self.take_back(&command.candidates).await;
+            return Err(command);
+        }
+        command.candidates = marked;
+        Ok(command)
+    }
+
+    async fn mark_one(
+        &self,
+        candidate: &CommandCandidate,
+        reason: &str,
+    ) -> Result<(), ReconcileError> {
+        if let Some(node) = self.shell.model.node(&candidate.node).await? {
+            self.shell
+                .writer
+                .write_node(&node, &stale::tainted(&node))
+                .await?;
+            info!(Node = %candidate.node, taint = labels::DISRUPTED_TAINT_KEY, "tainted node");
+        }
+        if let Some(claim) = self.shell.model.node_claim(&candidate.claim).await? {
+            let disrupted = ConditionUpdate {
+                condition_type: conditions::DISRUPTION_REASON,
+                status: Status::True,
+                reason,
+                message: reason,
+            };
+            let after = claim.with_condition(disrupted, self.shell.now());
+            self.shell.writer.write_claim_status(&claim, &after).await?;
+        }
+        Ok(())
+    }
+
+    /// No command is about these nodes any more, and they stay.
+    pub(super) async fn release(&self, candidates: &[CommandCandidate]) {
+        self.take_back(candidates).await;
+        let claims = candidates.iter().map(|it| it.claim.clone()).collect();
+        self.shell.model.note(Event::UnmarkedForDeletion(claims));
+        self.remember(|history| {
+            for candidate in candidates {
+                history.abandoned(&candidate.claim);
+            }
+        });
+    }
+
+    /// What cannot be taken back now is stale, and the next scan's cleaning takes it.
+    pub(super) async fn take_back(&self, candidates: &[CommandCandidate]) {
+        for candidate in candidates {
+            let result = stale::unmark(&self.shell, &candidate.claim, Some(&candidate.node)).await;
+            if let Err(error) = result {
+                warn!(Node = %candidate.node, %error, "taking disruption marks back");
+            }
+        }
+    }
+}

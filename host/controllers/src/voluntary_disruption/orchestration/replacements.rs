@@ -1,0 +1,109 @@
+//! NodeClaims that come in place of a command's nodes: created before anything goes, and given back where they turn out
+//! to serve nothing.
+//!
+//! Answers to `createReplacementNodeClaims` in `pkg/controllers/disruption/queue.go`.
+
+use apis::NodeClaim;
+use disruption::Command;
+use disruption::queue::is_unused;
+use kube::ResourceExt;
+use scheduling::solution::NewClaim;
+use state::Event;
+use tracing::{info, warn};
+
+use super::Orchestration;
+use crate::node_claim::entries::ClaimEntry;
+use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::static_capacity;
+
+impl Orchestration {
+    /// A pool that keeps replicas must not take what comes for one node too many, nor get more than its limit.
+    pub(super) async fn create_static_replacements(
+        &self,
+        command: &Command,
+    ) -> Result<Vec<NodeClaim>, ReconcileError> {
+        let mut pending = self.shell.static_pending.lock().await;
+        for replacement in &command.replacements {
+            let count = static_capacity::count(&self.shell, &replacement.pool, &pending).await?;
+            if count.headroom() == 0 {
+                let reason = format!("nodepool \"{}\" is at its limit of nodes", replacement.pool);
+                return Err(ReconcileError::Terminal(reason));
+            }
+        }
+        let created = self.create_replacements(command).await?;
+        pending.extend(command.candidates.iter().map(|it| it.claim.clone()));
+        Ok(created)
+    }
+
+    pub(super) async fn create_replacements(
+        &self,
+        command: &Command,
+    ) -> Result<Vec<NodeClaim>, ReconcileError> {
+        let mut created: Vec<NodeClaim> = Vec::new();
+        for replacement in &command.replacements {
+            let result = self.create_replacement(command, replacement).await;
+            match result {
+                Ok(claim) => created.push(claim),
+                Err(error) => {
+                    // What was created already would run for nothing.
+                    for claim in &created {
+                        self.shell.writer.delete(claim).await.ok();
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(created)
+    }
+
+    async fn create_replacement(
+        &self,
+        command: &Command,
+        replacement: &NewClaim,
+    ) -> Result<NodeClaim, ReconcileError> {
+        let pool = self
+            .shell
+            .model
+            .node_pool(&replacement.pool)
+            .ok_or_else(|| {
+                ReconcileError::Terminal(format!("nodepool \"{}\" is gone", replacement.pool))
+            })?;
+        let mut object = replacement.to_node_claim(&pool, self.shell.seed_for(&command.id));
+        self.shell.overlays.mark(&mut object, &replacement.pool);
+        let reason = command.reason().to_string().to_lowercase();
+        let created = self.shell.writer.create_claim(&object).await?;
+        let entry = ClaimEntry::Created {
+            reason: &reason,
+            record: None,
+        };
+        self.shell.journal.write(&created, &entry);
+        // Else whoever looks at the pods next plans anew for nodes that were chosen for an exact fit.
+        self.shell.model.note(Event::Placed {
+            name: created.name_any(),
+            pods: replacement.pods.clone(),
+        });
+        self.shell
+            .pods
+            .claim_for(&created.name_any(), replacement.pods.clone());
+        Ok(created)
+    }
+
+    /// Replacements without pods serve nothing any more. One that pods came to, or are planned for, stays.
+    pub(super) async fn return_replacements(&self, names: &[String]) {
+        let (snapshot, now) = (self.shell.model.snapshot(), self.shell.now());
+        for name in names {
+            if !is_unused(&snapshot, name, now) {
+                continue;
+            }
+            let Ok(Some(claim)) = self.shell.model.node_claim(name).await else {
+                continue;
+            };
+            match ignore_not_found(self.shell.writer.delete(claim.as_ref()).await) {
+                Ok(_) => info!(NodeClaim = %name, "deleted unused replacement"),
+                Err(error) => {
+                    warn!(NodeClaim = %name, %error, "deleting unused replacement, left to consolidation");
+                }
+            }
+        }
+    }
+}
