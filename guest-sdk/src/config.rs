@@ -7,7 +7,8 @@ mod json;
 
 use std::ops::RangeInclusive;
 
-pub use crate::bindings::exports::mortise::policy::lifecycle::ConfigIssue;
+use crate::policy::{ConfigIssue, Policy};
+
 pub use json::Json;
 
 /// The configuration while it is read. Every getter names a key, so that keys nobody asked for can be
@@ -20,24 +21,28 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Warnings of what nobody asked for, or the errors.
-    pub(crate) fn end(self) -> Result<Vec<ConfigIssue>, Vec<ConfigIssue>> {
+    /// Configures a policy from JSON text (empty text: no settings). Gives the policy and warnings, or
+    /// the errors.
+    pub fn read<P: Policy>(config: &str) -> Result<(P, Vec<ConfigIssue>), Vec<ConfigIssue>> {
+        let mut settings = Self::parse(config)?;
+        let policy = P::configure(&mut settings);
         let Self {
             fields,
             known,
             errors,
-        } = self;
+        } = settings;
         if !errors.is_empty() {
             return Err(errors);
         }
-        let unknown = { fields.iter() }.filter(|(key, _)| !known.contains(&key.as_str()));
-        Ok(unknown
+        let warnings = fields
+            .iter()
+            .filter(|(key, _)| !known.contains(&key.as_str()))
             .map(|(key, _)| issue(key, unknown_key(&known)))
-            .collect())
+            .collect();
+        Ok((policy, warnings))
     }
 
-    /// The settings of JSON text.
-    pub(crate) fn parse(config: &str) -> Result<Self, Vec<ConfigIssue>> {
+    fn parse(config: &str) -> Result<Self, Vec<ConfigIssue>> {
         let fields = if config.trim().is_empty() {
             Vec::new()
         } else {
@@ -241,7 +246,6 @@ fn pointer(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::Policy;
 
     #[derive(Debug)]
     struct Sample {

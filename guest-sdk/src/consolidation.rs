@@ -1,8 +1,8 @@
 //! Which nodes to give back: the hook, and views of a node, of its NodePool and of a proposed move.
 
 use crate::bindings::exports::mortise::policy::consolidation;
-use crate::capacity_type::CapacityType;
 use crate::policy::{Context, NEVER, NO_SYM, Policy, PolicyError};
+use crate::rank::CapacityType;
 use crate::symbols::{at, extra_number, extra_text, label, text, text_at};
 use crate::workloads::{Workload, WorkloadsView};
 

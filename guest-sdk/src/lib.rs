@@ -47,7 +47,6 @@ mod allocator;
 #[doc(hidden)]
 pub mod bindings;
 mod budgets;
-mod capacity_type;
 mod config;
 mod consolidation;
 mod export;
@@ -62,19 +61,19 @@ mod workloads;
 pub use budgets::{
     Activity, Allowance, Allowances, Allowed, BudgetPolicy, DeclaredBudget, Pool, Reason, Reasons,
 };
-pub use capacity_type::CapacityType;
-pub use config::{ConfigIssue, Json, Settings, decimal, fixed};
+pub use config::{Json, Settings, decimal, fixed};
 pub use consolidation::{
     ConsolidationCall, ConsolidationPolicy, ConsolidationPool, Decision, Move, MoveKind, Node,
     Nodes, PoolView, ProposedMove, Verdict, Verdicts,
 };
 pub use log::{Level, log};
 pub use policy::{
-    Civil, Column, Context, ExtraColumn, Field, NEVER, NO_SYM, Need, Policy, PolicyError, Scalar,
+    Civil, Column, ConfigIssue, Context, ExtraColumn, Field, NEVER, NO_SYM, Need, Policy,
+    PolicyError, Scalar,
 };
 pub use rank::{
-    Claim, Offering, Offerings, Operator, PodsSummary, RankCall, RankPolicy, RankRound, Ranking,
-    Rankings, Requirement, Stage,
+    CapacityType, Claim, Offering, Offerings, Operator, PodsSummary, RankCall, RankPolicy,
+    RankRound, Ranking, Rankings, Requirement, Stage,
 };
 pub use usage::{Usage, UsageRow, UsageView};
 pub use workloads::{Workload, Workloads, WorkloadsView};

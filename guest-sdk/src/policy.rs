@@ -1,9 +1,10 @@
 //! What every policy has, whatever it judges: a name, what it needs, a configuration, the context of a call.
 
+pub use crate::bindings::exports::mortise::policy::lifecycle::ConfigIssue;
 pub use crate::bindings::mortise::policy::types::{
     Civil, Column, Context, ExtraColumn, Field, PolicyError, Scalar,
 };
-use crate::config::{ConfigIssue, Settings};
+use crate::config::Settings;
 
 /// Value of a `sym` that means "none".
 pub const NO_SYM: u32 = u32::MAX;
@@ -27,16 +28,6 @@ pub trait Policy: Sized + 'static {
     /// Reads the configuration. Whatever is wrong is noted in `settings`, and the host then refuses the
     /// binding; the returned value is used only when nothing is.
     fn configure(settings: &mut Settings) -> Self;
-}
-
-impl Settings {
-    /// Configures a policy from JSON text (empty text: no settings). Gives the policy and warnings, or
-    /// the errors.
-    pub fn read<P: Policy>(config: &str) -> Result<(P, Vec<ConfigIssue>), Vec<ConfigIssue>> {
-        let mut settings = Self::parse(config)?;
-        let policy = P::configure(&mut settings);
-        Ok((policy, settings.end()?))
-    }
 }
 
 /// What a policy may ask to be told beside the plain tables.

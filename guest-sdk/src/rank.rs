@@ -1,7 +1,6 @@
 //! Which offering to buy: the hook, and views of one row of the table and of one claim.
 
 use crate::bindings::exports::mortise::policy::rank;
-use crate::capacity_type::CapacityType;
 use crate::policy::{Context, NEVER, NO_SYM, Policy, PolicyError};
 use crate::symbols::{at, extra_number, extra_text, label, text, text_at};
 use crate::usage::UsageView;
@@ -204,6 +203,36 @@ impl<'a> RankRound<'a> {
             table: self.offerings,
             usage: self.usage,
             row,
+        }
+    }
+}
+
+/// How an offering is bought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CapacityType {
+    /// At the list price, not taken back.
+    OnDemand,
+    /// At the spot price, may be interrupted.
+    Spot,
+    /// From a capacity reservation.
+    Reserved,
+}
+
+impl CapacityType {
+    pub(crate) fn of(code: u8) -> Self {
+        match code {
+            1 => Self::Spot,
+            2 => Self::Reserved,
+            _ => Self::OnDemand,
+        }
+    }
+
+    /// The word of the label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OnDemand => "on-demand",
+            Self::Spot => "spot",
+            Self::Reserved => "reserved",
         }
     }
 }

@@ -7,9 +7,9 @@ mod consolidation;
 mod rank;
 
 use crate::budgets::{Activity, Allowances, BudgetPolicy, DeclaredBudget, Pool, Reason, Reasons};
-use crate::config::{ConfigIssue, Settings};
+use crate::config::Settings;
 use crate::consolidation::{ConsolidationPolicy, Verdict, Verdicts};
-use crate::policy::{Civil, Context, NEVER, NO_SYM, Policy, PolicyError};
+use crate::policy::{Civil, ConfigIssue, Context, NEVER, NO_SYM, Policy, PolicyError};
 use crate::rank::{RankPolicy, Ranking, Rankings};
 use crate::workloads::Workloads;
 

@@ -1,7 +1,7 @@
 //! Nodes that there are, by NodePool, instance type, zone and capacity type: a view of the table.
 
 use crate::bindings::exports::mortise::policy::rank;
-use crate::capacity_type::CapacityType;
+use crate::rank::CapacityType;
 use crate::symbols::{at, text, text_at};
 
 pub use rank::Usage;

@@ -57,13 +57,13 @@ fn module(name: &str) -> Module {
         .collect()
 }
 
-/// The `src` folders of the host's crates, of the policies and of the SDK these stand on, with their files.
+/// The `src` folders of the host's crates and of the policies, with their files.
 fn crates() -> BTreeMap<PathBuf, BTreeMap<Module, String>> {
     let mut crates = BTreeMap::<PathBuf, BTreeMap<Module, String>>::new();
     for (path, text) in rust_sources() {
-        let depth = if path.starts_with("guest-sdk") { 2 } else { 3 };
-        let source: PathBuf = path.iter().take(depth).collect();
-        if source.ends_with("src") && !path.starts_with("tests") {
+        let is_ours = ["host", "policies"].iter().any(|it| path.starts_with(it));
+        let source: PathBuf = path.iter().take(3).collect();
+        if is_ours && source.ends_with("src") {
             let module = module_of(path.strip_prefix(&source).unwrap());
             crates.entry(source).or_default().insert(module, text);
         }

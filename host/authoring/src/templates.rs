@@ -87,10 +87,9 @@ pub(super) mod rust {
     use policy::PolicyKind;
 
     pub(crate) const CARGO: &str = include_str!("../../../guest-sdk/templates/rust/Cargo.toml.in");
-    const SDK: [(&str, &str); 17] = files!("guest-sdk/src":
+    const SDK: [(&str, &str); 16] = files!("guest-sdk/src":
         "allocator.rs",
         "budgets.rs",
-        "capacity_type.rs",
         "config.rs",
         "config/json.rs",
         "consolidation.rs",
