@@ -1,4 +1,5 @@
-//! `mortise convert` as people run it: files and standard input, where objects, report and values go, and the exit code.
+//! `mortise convert` as people run it: files and standard input, where objects, report and values go, and the exit
+//! code.
 
 use std::fs;
 use std::io::Write as _;

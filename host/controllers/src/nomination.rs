@@ -97,8 +97,9 @@ impl Nominations {
         self.is_on.load(Ordering::Relaxed)
     }
 
-    /// Notes that the pods are told now, but for those that were told just before: what is written comes back after a while. At the
-    /// moment at which a node opens none is left out, as another that opened may have cost them what they were told.
+    /// Notes that the pods are told now, but for those that were told just before: what is written comes back after a
+    /// while. At the moment at which a node opens none is left out, as another that opened may have cost them what they
+    /// were told.
     fn take_turns(&self, writes: &mut Vec<Write>, now: Timestamp, opens: bool) {
         let mut nominated = lock(&self.nominated_at);
         nominated.retain(|_, at| now.duration_since(*at) < NOMINATED_AGAIN);
@@ -158,7 +159,8 @@ impl Write {
 }
 
 impl Nominations {
-    /// What a node stays closed for, for a moment. The pods that it was bought for are told of it meanwhile, where they can be.
+    /// What a node stays closed for, for a moment. The pods that it was bought for are told of it meanwhile, where they
+    /// can be.
     pub(crate) async fn holds_closed(
         &self,
         claim: &NodeClaim,
@@ -173,8 +175,8 @@ impl Nominations {
         hold
     }
 
-    /// At every full second while there are nodes that opened lately, tells their pods of them again, where the scheduler forgot,
-    /// and of equal pods the next one.
+    /// At every full second while there are nodes that opened lately, tells their pods of them again, where the
+    /// scheduler forgot, and of equal pods the next one.
     pub(crate) async fn run(&self) {
         // Nodes may have opened before the process began.
         self.node_opened();
@@ -334,8 +336,9 @@ pub(crate) fn is_off_plan(snapshot: &Snapshot, new: &NewClaim) -> bool {
     new.pods.iter().any(has_come)
 }
 
-/// Whether every other try would be met likewise. A pod may be gone, bound by now (which the server calls invalid) or nominated by
-/// somebody else, the server may have no time, the connection may break: that says nothing of the next pod.
+/// Whether every other try would be met likewise. A pod may be gone, bound by now (which the server calls invalid) or
+/// nominated by somebody else, the server may have no time, the connection may break: that says nothing of the next
+/// pod.
 fn is_refusal(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if matches!(status.code, 401 | 403 | 405))
 }

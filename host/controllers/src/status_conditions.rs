@@ -1,8 +1,8 @@
-//! Conditions in the status of NodePools, NodeClaims, EC2NodeClasses, Nodes and CapacityBuffers: what was seen of them last,
-//! and what is told of it when one changes, or when an object goes.
+//! Conditions in the status of NodePools, NodeClaims, EC2NodeClasses, Nodes and CapacityBuffers: what was seen of them
+//! last, and what is told of it when one changes, or when an object goes.
 //!
-//! A change is counted once, by whoever leads; a replica that stands by remembers and tells nothing. Bounded by the objects
-//! that there are. Answers to `status/controller.go` of awslabs/operatorpkg.
+//! A change is counted once, by whoever leads; a replica that stands by remembers and tells nothing. Bounded by the
+//! objects that there are. Answers to `status/controller.go` of awslabs/operatorpkg.
 
 mod entries;
 mod seen;

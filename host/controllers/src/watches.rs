@@ -1,7 +1,7 @@
 //! One set of watches for all controllers: what they tell goes into the cluster model, and keys into work queues.
 //!
-//! There is no second cache: objects are parsed into the model, which answers what changed. All watches are polled in one
-//! task, which is the only one that feeds the model from outside. Answers to `pkg/controllers/state/informer`.
+//! There is no second cache: objects are parsed into the model, which answers what changed. All watches are polled in
+//! one task, which is the only one that feeds the model from outside. Answers to `pkg/controllers/state/informer`.
 
 mod fact;
 pub(crate) mod progress;

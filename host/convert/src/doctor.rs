@@ -53,8 +53,8 @@ impl fmt::Display for DoctorFinding {
     }
 }
 
-/// Everything found, what breaks first, else in the order of the input. `refusal` says why the controller would not start
-/// with such a value of an environment variable, if so.
+/// Everything found, what breaks first, else in the order of the input. `refusal` says why the controller would not
+/// start with such a value of an environment variable, if so.
 pub fn examine(
     input: &ConversionInput,
     refusal: &dyn Fn(&str, &str) -> Option<String>,

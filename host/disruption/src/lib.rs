@@ -8,7 +8,7 @@ mod appraisal;
 pub mod budgets;
 mod buffers;
 pub mod candidate;
-mod command;
+pub mod command;
 pub mod consolidation;
 mod decide;
 mod decision;

@@ -19,8 +19,8 @@ pub(crate) use demo::{DemoArguments, Speed, Until};
 pub(crate) use iam::{IamArguments, IamFormat};
 pub(crate) use simulate::SimulateArguments;
 
-/// A node autoscaler for Kubernetes on EC2: a drop-in replacement for Karpenter whose ranking, consolidation and budgets are
-/// policies, sandboxed in WebAssembly or written as an expression.
+/// A node autoscaler for Kubernetes on EC2: a drop-in replacement for Karpenter whose ranking, consolidation and
+/// budgets are policies, sandboxed in WebAssembly or written as an expression.
 #[derive(Debug, Parser)]
 #[command(name = "mortise", version, propagate_version = true)]
 #[command(

@@ -20,8 +20,8 @@ use crate::output::print_text;
 /// Nothing could be read.
 const UNUSABLE: u8 = 2;
 
-/// What is asked of a cluster, each kind in the newest version that is served: a webhook may convert the same objects to
-/// another.
+/// What is asked of a cluster, each kind in the newest version that is served: a webhook may convert the same objects
+/// to another.
 const KINDS: [&[&str]; 15] = [
     &["/apis/apiextensions.k8s.io/v1/customresourcedefinitions"],
     &[
@@ -152,7 +152,8 @@ fn ask_cluster(kubeconfig: &Path, seen: &mut DoctorInput) -> anyhow::Result<()> 
     })
 }
 
-/// Reads a kind in the first version that is served, and says whether one is. What may not be read is said to be unknown.
+/// Reads a kind in the first version that is served, and says whether one is. What may not be read is said to be
+/// unknown.
 async fn ask(client: &Client, paths: &[&str], seen: &mut DoctorInput) -> anyhow::Result<bool> {
     for path in paths {
         let request = Request::get(*path).body(Vec::new())?;

@@ -16,8 +16,8 @@ use controllers::Settings;
 
 use crate::policies::recorder;
 
-/// What `mortise controller` can be told. The groups of this file are taken apart whole where they are used, so that a flag
-/// that nobody reads does not compile.
+/// What `mortise controller` can be told. The groups of this file are taken apart whole where they are used, so that a
+/// flag that nobody reads does not compile.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ControllerOptions {
     #[command(flatten)]

@@ -34,8 +34,8 @@ const CROWD: usize = 200;
 /// tried in vain.
 const RENOMINATED_FOR: SignedDuration = SignedDuration::from_secs(60);
 
-/// Pods to nominate again, by the name of their node, as [`nominations`] has them: of nodes that opened so lately that pods
-/// which were placed on them may still follow. `None` when there is no such node.
+/// Pods to nominate again, by the name of their node, as [`nominations`] has them: of nodes that opened so lately that
+/// pods which were placed on them may still follow. `None` when there is no such node.
 pub fn nominations_again(
     snapshot: &Snapshot,
     now: Timestamp,

@@ -52,7 +52,8 @@ impl Wiring {
         self.spawn_over(named, profile.at_work, self.queues.of(queue), reconciler)
     }
 
-    /// Over a queue whose keys may be of another make: its name, and the kind of its objects. Keys at work are the fewest on one core and the most on sixty.
+    /// Over a queue whose keys may be of another make: its name, and the kind of its objects. Keys at work are the
+    /// fewest on one core and the most on sixty.
     fn spawn_over<R: Reconciler>(
         &self,
         (name, kind): (&'static str, (&'static str, &'static str)),

@@ -1,8 +1,8 @@
 //! Carries claims over to another version of the hash by which drift is told.
 //!
 //! Hashes of two versions say nothing of each other, so that without it a change of the algorithm would drift every
-//! node, or none ever again. Answers to `pkg/controllers/nodepool/hash/controller.go` and to `nodeclass/hash` of the AWS
-//! provider.
+//! node, or none ever again. Answers to `pkg/controllers/nodepool/hash/controller.go` and to `nodeclass/hash` of the
+//! AWS provider.
 
 use std::collections::BTreeMap;
 

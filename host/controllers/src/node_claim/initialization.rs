@@ -54,8 +54,8 @@ pub(crate) fn lack(claim: &NodeClaim, node: &NodeFacts) -> Option<Lack> {
     })
 }
 
-/// Whether the node is ready, and the cluster knows it: what it lacks beside may come from pods that are kept away from it until
-/// it is registered.
+/// Whether the node is ready, and the cluster knows it: what it lacks beside may come from pods that are kept away from
+/// it until it is registered.
 pub(crate) fn is_up(node: &NodeFacts) -> bool {
     const OF_A_START: [&str; 3] = [
         labels::NOT_READY_TAINT_KEY,

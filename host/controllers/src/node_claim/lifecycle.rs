@@ -41,8 +41,8 @@ pub(crate) struct Lifecycle {
 
 struct Observed {
     claim: Arc<NodeClaim>,
-    /// Nodes with the claim's provider id; one, when all is well. What is written to one is made of the Node itself, which
-    /// is asked for then: a node that is held closed is looked at every second.
+    /// Nodes with the claim's provider id; one, when all is well. What is written to one is made of the Node itself,
+    /// which is asked for then: a node that is held closed is looked at every second.
     nodes: Vec<Arc<NodeFacts>>,
 }
 

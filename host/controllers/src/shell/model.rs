@@ -218,7 +218,8 @@ impl Model {
         Ok(nodes)
     }
 
-    /// The node, as watches and our own writes tell; the API server is asked only where the model has nothing of it yet.
+    /// The node, as watches and our own writes tell; the API server is asked only where the model has nothing of it
+    /// yet.
     pub(crate) async fn node_facts(
         &self,
         name: &str,

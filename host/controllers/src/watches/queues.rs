@@ -1,7 +1,7 @@
 //! The queues that watches feed: a row for each controller that works on keys of objects.
 //!
-//! The two whose keys are of another make are elsewhere: evictions and bindings of policies. Names and numbers are those
-//! of Karpenter's controllers (`pkg/controllers/controllers.go` and their `Register`).
+//! The two whose keys are of another make are elsewhere: evictions and bindings of policies. Names and numbers are
+//! those of Karpenter's controllers (`pkg/controllers/controllers.go` and their `Register`).
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -44,7 +44,8 @@ const BUFFERS: (&str, &str) = ("autoscaling.x-k8s.io", "CapacityBuffer");
 const NODES: (&str, &str) = ("", "Node");
 const PODS: (&str, &str) = ("", "Pod");
 
-/// One row a controller: its queue, its name, what its keys are, those at work, the delays after failures, and its pace.
+/// One row a controller: its queue, its name, what its keys are, those at work, the delays after failures, and its
+/// pace.
 macro_rules! queues {
     ($($queue:ident = $name:literal, $kind:ident, $at_work:expr, $back_off:expr, $pace:ident;)*) => {
         /// The queues that changes of the model are routed to.

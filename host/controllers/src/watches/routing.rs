@@ -1,7 +1,7 @@
 //! Which controllers are to look at what changed: a table from changes to the keys of queues.
 //!
-//! A key too many costs one look at the object; a key too few is a controller that sleeps. Decides, and touches nothing.
-//! Answers to the watch predicates of Karpenter's controllers.
+//! A key too many costs one look at the object; a key too few is a controller that sleeps. Decides, and touches
+//! nothing. Answers to the watch predicates of Karpenter's controllers.
 
 use apis::conditions::{Conditioned as _, READY, REBOOTING};
 use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodePool, ObjectKey};

@@ -1,7 +1,8 @@
-//! A definition of the cluster beside ours: versions that are served and stored, the webhook that converts, fields of the
-//! spec.
+//! A definition of the cluster beside ours: versions that are served and stored, the webhook that converts, fields of
+//! the spec.
 //!
-//! Knows the rule by which the API server refuses a definition: a version that is stored must be in it, and ours have one.
+//! Knows the rule by which the API server refuses a definition: a version that is stored must be in it, and ours have
+//! one.
 
 use apis::{crd, labels};
 use serde_json::{Value, json};

@@ -32,7 +32,8 @@ pub(crate) struct DemoArguments {
     #[arg(long, value_name = "settled|forever|DURATION", default_value = "settled", value_parser = parse_until)]
     pub(crate) until: Until,
 
-    /// What to print: as text a live view in a terminal, plain lines elsewhere, and a summary at the end; as JSON that alone
+    /// What to print: as text a live view in a terminal, plain lines elsewhere, and a summary at the end; as JSON that
+    /// alone
     #[arg(short = 'o', long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
 

@@ -1,7 +1,7 @@
 //! Connections of a server: so many at one time and no more, and none that asks for nothing for long.
 //!
-//! Whoever reaches a port may open connections and leave them; each would cost the controller a file and memory. What is
-//! asked and answered is no business of this file.
+//! Whoever reaches a port may open connections and leave them; each would cost the controller a file and memory. What
+//! is asked and answered is no business of this file.
 
 use std::io;
 use std::sync::Arc;

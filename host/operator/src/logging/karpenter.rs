@@ -1,5 +1,5 @@
-//! A log line as Karpenter's: flat JSON with `level`, `time`, `logger`, `message` and `commit`, then keys with dashes, and
-//! objects by kind as `"NodeClaim": {"name": "..."}`.
+//! A log line as Karpenter's: flat JSON with `level`, `time`, `logger`, `message` and `commit`, then keys with dashes,
+//! and objects by kind as `"NodeClaim": {"name": "..."}`.
 //!
 //! It knows only DEBUG, INFO and ERROR. Answers to `pkg/operator/logging/logging.go` and to what controller-runtime's
 //! `zap` makes of object references.

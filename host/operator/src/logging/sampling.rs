@@ -1,5 +1,5 @@
-//! Thins out lines that repeat: of those of one level and message within a second the first hundred are written, and of the
-//! rest every hundredth, as Karpenter's log does it.
+//! Thins out lines that repeat: of those of one level and message within a second the first hundred are written, and of
+//! the rest every hundredth, as Karpenter's log does it.
 //!
 //! What differs in the values of a line is no matter: whatever fails for each of ten thousand pods says it in one
 //! message. Answers to the `Sampling` of `pkg/operator/logging/logging.go`, and zap's `zapcore/sampler.go`.
@@ -20,7 +20,8 @@ const TICK: Duration = Duration::from_secs(1);
 /// Lines of one message that are written at first, and of how many more one is.
 const FIRST: u64 = 100;
 const THEREAFTER: u64 = 100;
-/// Different messages of one second that are counted; lines beyond are all written. There are not as many in the program.
+/// Different messages of one second that are counted; lines beyond are all written. There are not as many in the
+/// program.
 const COUNTED_MAX: usize = 4096;
 
 /// Refuses lines that repeat.

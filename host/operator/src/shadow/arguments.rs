@@ -45,8 +45,8 @@ pub(crate) struct ShadowArguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Print the ClusterRole that reading takes and its binding to the group mortise-shadow, for `kubectl apply -f -`, and
-    /// do nothing else
+    /// Print the ClusterRole that reading takes and its binding to the group mortise-shadow, for `kubectl apply -f -`,
+    /// and do nothing else
     #[arg(long)]
     pub(crate) rbac: bool,
 
