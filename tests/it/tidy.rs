@@ -15,8 +15,8 @@ const COLUMNS_MAX: usize = 180;
 /// Rule 6 of STYLE.md: comments, and the documents for those who work here.
 const PROSE_COLUMNS_MAX: usize = 120;
 const PROSE: [&str; 3] = ["ARCHITECTURE.md", "CONTRIBUTING.md", "STYLE.md"];
-/// Where comments are still wider: a policy's sources are part of the digest of its component, so they are wrapped when it
-/// is built anew.
+/// Where comments are still wider: a policy's sources are part of the digest of its component, so they are wrapped when
+/// it is built anew.
 const WIDE_STILL: &str = "policies";
 
 /// Crates that must stay free of clocks, async and hash order.
