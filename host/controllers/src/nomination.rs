@@ -205,10 +205,9 @@ impl Nominations {
         let Some(again) = nominations_again(&snapshot, now) else {
             return false;
         };
-        let writes = again.into_iter().flat_map(|(node, pods)| {
-            let write = |pod: &Arc<scheduling::pod::Pod>| Write::of(pod, node);
-            pods.into_iter().map(write).collect::<Vec<_>>()
-        });
+        let writes = again
+            .iter()
+            .flat_map(|it| it.pods.iter().map(|pod| Write::of(pod, it.node)));
         let writes = writes.collect();
         drop(snapshot);
         self.tell(writes, false).await;

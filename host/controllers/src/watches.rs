@@ -110,7 +110,10 @@ fn failure(error: &watcher::Error) -> Failure {
     };
     match (told.code, DeniedRequest::parse(&told.message)) {
         (404, _) => Failure::NotServed,
-        (403, Some(denied)) => Failure::Denied(denied),
+        (403, Some(denied)) => Failure::Denied {
+            right: denied.to_string(),
+            grant: denied.grant(),
+        },
         _ => Failure::Passing,
     }
 }

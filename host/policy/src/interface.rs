@@ -2,9 +2,9 @@
 //!
 //! A host takes components of the current minor version and of the one before it. What is asked and answered is the
 //! same for both: each version's file writes the question in its own types and reads the answer back. WIT types do not
-//! leave this folder, save for those that are handed on here: the log, and what a guest imports (`host`, `types`).
+//! leave this folder, save for those of the log and of what a guest imports (`host`, `types`).
 
-mod bindings;
+pub(crate) mod bindings;
 mod bindings_0_1;
 mod convert;
 mod convert_0_1;
@@ -15,12 +15,11 @@ mod previous;
 use hooks::disruption as native;
 use wasmtime::component::{HasSelf, InstancePre, Linker};
 
-pub(crate) use bindings::mortise::policy::{host, types};
-
 use crate::call_context::CallContext;
 use crate::guest::guest_state::GuestState;
 use crate::guest::limits::PolicyKind;
 
+use bindings::mortise::policy::{host, types};
 use bindings_0_1::mortise::policy as policy_0_1;
 use exchange::{
     ConfigIssue, Descriptor, GivenAllowances, GivenRanking, GuestResult, JudgeAsk, RankAsk,

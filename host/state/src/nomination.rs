@@ -34,12 +34,18 @@ const CROWD: usize = 200;
 /// tried in vain.
 const RENOMINATED_FOR: SignedDuration = SignedDuration::from_secs(60);
 
-/// Pods to nominate again, by the name of their node, as [`nominations`] has them: of nodes that opened so lately that
+/// Pods to nominate to one node.
+#[derive(Debug)]
+pub struct NodeNominations<'a> {
+    /// Name of the Node.
+    pub node: &'a str,
+    /// As [`nominations`] has them.
+    pub pods: Vec<&'a Arc<Pod>>,
+}
+
+/// Pods to nominate again, node by node, as [`nominations`] has them: of nodes that opened so lately that
 /// pods which were placed on them may still follow. `None` when there is no such node.
-pub fn nominations_again(
-    snapshot: &Snapshot,
-    now: Timestamp,
-) -> Option<Vec<(&str, Vec<&Arc<Pod>>)>> {
+pub fn nominations_again(snapshot: &Snapshot, now: Timestamp) -> Option<Vec<NodeNominations<'_>>> {
     let mut fresh = snapshot
         .nodes()
         .filter(|it| opened_lately(it, now))
@@ -53,8 +59,11 @@ pub fn nominations_again(
     if are_alike(snapshot) {
         return Some(Vec::new());
     }
-    let told = awaited
-        .filter_map(|(node, pods)| Some((node.node_name()?, fitting(snapshot, node, pods)?)));
+    let told = awaited.filter_map(|(node, placed)| {
+        let pods = fitting(snapshot, node, placed)?;
+        let node = node.node_name()?;
+        Some(NodeNominations { node, pods })
+    });
     Some(told.collect())
 }
 

@@ -6,8 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::rbac::DeniedRequest;
-
 /// A kind that nothing essential hangs on is waited for until its list failed so often.
 const PATIENCE: usize = 5;
 
@@ -82,8 +80,8 @@ impl WatchedKind {
 pub(crate) enum Failure {
     /// The API server does not know the kind.
     NotServed,
-    /// A right is missing; somebody may grant it.
-    Denied(DeniedRequest),
+    /// A right is missing; somebody may grant it, as a sentence says.
+    Denied { right: String, grant: String },
     /// Anything else; it may pass.
     Passing,
 }
@@ -142,10 +140,9 @@ impl FirstLists {
         for kind in self.awaited.iter().flatten() {
             match self.failures.get(kind) {
                 Some((_, Failure::NotServed)) => not_served.push(kind.name),
-                Some((_, Failure::Denied(right))) => denied.push(format!(
-                    "{} cannot be watched, because the controller may not {right}: {}",
+                Some((_, Failure::Denied { right, grant })) => denied.push(format!(
+                    "{} cannot be watched, because the controller may not {right}: {grant}",
                     kind.name,
-                    right.grant()
                 )),
                 Some((_, Failure::Passing)) | None => {}
             }
@@ -169,8 +166,10 @@ mod tests {
     const NODE: WatchedKind = WatchedKind::core("Node");
 
     fn may_not_list_nodes() -> Failure {
-        let message = "nodes is forbidden: User \"u\" cannot list resource \"nodes\" in API group \"\" at the cluster scope";
-        Failure::Denied(DeniedRequest::parse(message).unwrap())
+        Failure::Denied {
+            right: "list nodes".to_owned(),
+            grant: "helm upgrade brings it".to_owned(),
+        }
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(crate) struct MissingRights {
 
 /// Of the answer, what it says.
 #[derive(Deserialize)]
-struct Refusal {
+struct DeniedAnswer {
     #[serde(default)]
     message: String,
 }
@@ -36,7 +36,7 @@ impl MissingRights {
         if status != StatusCode::FORBIDDEN {
             return;
         }
-        let refusal = serde_json::from_slice::<Refusal>(body);
+        let refusal = serde_json::from_slice::<DeniedAnswer>(body);
         let denied = refusal
             .ok()
             .and_then(|it| DeniedRequest::parse(&it.message));

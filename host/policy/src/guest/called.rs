@@ -6,7 +6,7 @@ use tracing::{debug, error, info, warn};
 
 use crate::guest::call_failure::CallFailure;
 use crate::guest::guest_state::LogLine;
-use crate::interface::host::Level;
+use crate::interface::bindings::mortise::policy::host::Level;
 
 /// An answer or a failure, and what it took.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use wasmtime::{ResourceLimiter, Result};
 
-use crate::interface::host::{self, Level};
-use crate::interface::types;
+use crate::interface::bindings::mortise::policy::host::{self, Level};
+use crate::interface::bindings::mortise::policy::types;
 
 /// Lines kept of one call.
 const LOG_LINES_MAX: usize = 64;

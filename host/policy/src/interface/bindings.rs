@@ -1,5 +1,5 @@
-//! The generated host side of `wit/`. Only the files beside it may name its types; what others need of them for the
-//! log, `interface.rs` hands on.
+//! The generated host side of `wit/`. Only the files beside it may name its types, and for the log `guest_state.rs` and
+//! `called.rs`.
 //!
 //! One world that has all interfaces serves every component: exports are looked up by interface, so a
 //! component of a smaller world is taken for what it exports.

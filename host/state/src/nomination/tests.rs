@@ -158,9 +158,9 @@ fn pods_are_awaited_for_a_minute_after_their_node_opened() {
     for (seconds, expected) in [(0, true), (59, true), (60, false)] {
         let again = nominations_again(&waiting, at(OPENED + seconds));
         let told = again.map(|it| {
-            it.into_iter()
-                .map(|(node, pods)| (node, pods.len()))
-                .collect()
+            it.iter()
+                .map(|it| (it.node, it.pods.len()))
+                .collect::<Vec<_>>()
         });
         assert_eq!(told, expected.then(|| vec![("n1", 2)]), "{seconds}");
     }
