@@ -403,7 +403,7 @@ fn shows_tables_of(records: &str, rule: &str) {
     assert!(spot > 0);
     let pools = asked("builtin:default-budgets", &["--last", "1"]);
     assert!(pools.stdout().contains("declared"), "{}", pools.stdout());
-    let moves = asked("builtin:default-consolidation", &["--last", "9"]);
+    let moves = asked("builtin:default-consolidation", &["--last", "99"]);
     assert!(
         moves.stdout().contains("USD/h (effective"),
         "{}",

@@ -218,7 +218,7 @@ impl Wiring {
         let shell = Arc::clone(&self.shell);
         let controller = new(Arc::clone(&shell), self.measured(P::NAME));
         named(P::NAME, async move {
-            periodic::run(&shell.metrics, controller).await
+            periodic::run(&shell.metrics, controller).await;
         })
     }
 
