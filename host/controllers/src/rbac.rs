@@ -5,7 +5,7 @@
 //! over; so tests compare the table with what is asked (`tests/it/rbac.rs`) and with the chart. Answers to
 //! `charts/karpenter/templates/clusterrole-core.yaml`, `clusterrole.yaml` and `role.yaml`.
 
-mod denied;
+pub(crate) mod denied;
 pub(crate) mod rule;
 mod rules;
 mod template;

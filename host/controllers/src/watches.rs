@@ -34,7 +34,7 @@ use state::workloads::WorkloadKind;
 use tracing::{debug, error, info, warn};
 
 use crate::policy_binding::POLICY_LABEL;
-use crate::rbac::DeniedRequest;
+use crate::rbac::denied::DeniedRequest;
 use crate::rbac::rule::{RbacRule, Role, When};
 use crate::shell::Shell;
 use row::{DEVICE_GROUP, WatchRow, all, device, ours, plain, told, workload};
@@ -110,10 +110,7 @@ fn failure(error: &watcher::Error) -> Failure {
     };
     match (told.code, DeniedRequest::parse(&told.message)) {
         (404, _) => Failure::NotServed,
-        (403, Some(denied)) => Failure::Denied {
-            right: denied.to_string(),
-            grant: denied.grant(),
-        },
+        (403, Some(denied)) => Failure::Denied(denied.to_string()),
         _ => Failure::Passing,
     }
 }

@@ -4,7 +4,6 @@
 
 use std::fmt;
 
-use super::RULES;
 use super::rule::{RbacRule, Role};
 
 /// A request that nobody may make without a right.
@@ -44,13 +43,13 @@ impl DeniedRequest {
         })
     }
 
-    /// What grants it, as a sentence for people.
-    pub fn grant(&self) -> String {
+    /// What of these rules grants it, as a sentence for people.
+    pub fn grant(&self, rules: &[RbacRule]) -> String {
         let by_hand = format!(
             "additionalClusterRoleRules: [{{apiGroups: [\"{}\"], resources: [\"{}\"], verbs: [\"{}\"]}}]",
             self.group, self.resource, self.verb
         );
-        let Some(rule) = RULES.iter().find(|it| self.is_granted_by(it)) else {
+        let Some(rule) = rules.iter().find(|it| self.is_granted_by(it)) else {
             return format!("no rule of the chart grants it; the value {by_hand} does");
         };
         let role = granted_in(rule.role);
@@ -176,7 +175,7 @@ mod tests {
                 group: group.to_owned(),
                 resource: resource.to_owned(),
             };
-            let grant = denied.grant();
+            let grant = denied.grant(&super::super::RULES);
             for part in parts {
                 assert!(grant.contains(part), "{denied}: {grant}");
             }

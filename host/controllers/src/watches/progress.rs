@@ -80,8 +80,8 @@ impl WatchedKind {
 pub(crate) enum Failure {
     /// The API server does not know the kind.
     NotServed,
-    /// A right is missing; somebody may grant it, as a sentence says.
-    Denied { right: String, grant: String },
+    /// This right is missing; the client tells what grants it.
+    Denied(String),
     /// Anything else; it may pass.
     Passing,
 }
@@ -140,9 +140,9 @@ impl FirstLists {
         for kind in self.awaited.iter().flatten() {
             match self.failures.get(kind) {
                 Some((_, Failure::NotServed)) => not_served.push(kind.name),
-                Some((_, Failure::Denied { right, grant })) => denied.push(format!(
-                    "{} cannot be watched, because the controller may not {right}: {grant}",
-                    kind.name,
+                Some((_, Failure::Denied(right))) => denied.push(format!(
+                    "{} cannot be watched, because the controller may not {right}",
+                    kind.name
                 )),
                 Some((_, Failure::Passing)) | None => {}
             }
@@ -166,10 +166,7 @@ mod tests {
     const NODE: WatchedKind = WatchedKind::core("Node");
 
     fn may_not_list_nodes() -> Failure {
-        Failure::Denied {
-            right: "list nodes".to_owned(),
-            grant: "helm upgrade brings it".to_owned(),
-        }
+        Failure::Denied("list nodes".to_owned())
     }
 
     #[test]
@@ -200,11 +197,7 @@ mod tests {
                 "NodePool",
                 "`mortise crds | kubectl apply --server-side -f -`",
             ],
-            &[
-                "Node cannot be watched",
-                "may not list nodes",
-                "helm upgrade",
-            ],
+            &["Node cannot be watched", "may not list nodes"],
         ];
         assert_eq!(obstacles.len(), parts.len(), "{obstacles:?}");
         for (obstacle, parts) in obstacles.iter().zip(parts) {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use controllers::rbac::DeniedRequest;
+use controllers::rbac::{DeniedRequest, RULES};
 use http::StatusCode;
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -43,7 +43,7 @@ impl MissingRights {
         if let Some(denied) = denied.filter(|it| self.is_news(it, Instant::now())) {
             tracing::error!(
                 right = %denied,
-                mend = denied.grant(),
+                mend = denied.grant(&RULES),
                 "the controller lacks a right on the API server"
             );
         }
