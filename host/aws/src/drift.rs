@@ -1,10 +1,9 @@
 //! Whether a running instance still is what its class asks for.
 //!
-//! Judges in the original's order; the first reason wins, and what only later ones need is not asked. Answers to
-//! Karpenter's `pkg/cloudprovider/drift.go` of the AWS provider.
+//! Pure: judges values handed in; `provider/drifted.rs` asks for them. Answers to Karpenter's
+//! `pkg/cloudprovider/drift.go` of the AWS provider.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use apis::conditions::reason;
 use apis::{Ec2NodeClass, Ec2NodeClassStatus, NodeClaim, labels};
@@ -12,7 +11,7 @@ use cloudprovider::CloudProviderError;
 use scheduling::instance_type::InstanceType;
 
 use crate::ami::ami_for;
-use crate::instance::{Instance, InstanceProvider};
+use crate::instance::Instance;
 use crate::placement_group::PlacementGroup;
 
 /// The class was changed.
@@ -24,59 +23,12 @@ const SECURITY_GROUP_DRIFT: &str = "SecurityGroupDrift";
 /// The class no longer has the instance's subnet.
 const SUBNET_DRIFT: &str = "SubnetDrift";
 /// The class no longer has the instance's reservation.
-const CAPACITY_RESERVATION_DRIFT: &str = "CapacityReservationDrift";
+pub(crate) const CAPACITY_RESERVATION_DRIFT: &str = "CapacityReservationDrift";
 /// The class now has another placement group.
 const PLACEMENT_GROUP_DRIFT: &str = "PlacementGroupDrift";
 
-/// Whom drift asks; the futures ask nothing before they are awaited.
-pub(crate) struct DriftSources<'a, T, G> {
-    pub(crate) instances: &'a InstanceProvider,
-    /// The claim's instance.
-    pub(crate) id: &'a str,
-    /// The claim's type as the class has it.
-    pub(crate) instance_type: T,
-    /// The class's placement group.
-    pub(crate) placement_group: G,
-}
-
-/// Why the claim is not what its class asks for, if it is not.
-pub(crate) async fn drift<T, G>(
-    claim: &NodeClaim,
-    class: &Ec2NodeClass,
-    sources: DriftSources<'_, T, G>,
-) -> Result<Option<&'static str>, CloudProviderError>
-where
-    T: Future<Output = Result<Arc<InstanceType>, CloudProviderError>>,
-    G: Future<Output = Result<Option<PlacementGroup>, CloudProviderError>>,
-{
-    let DriftSources {
-        instances,
-        id,
-        instance_type,
-        placement_group,
-    } = sources;
-    if let Some(reason) = static_drift(claim, class) {
-        return Ok(Some(reason));
-    }
-    let instance_type = instance_type.await?;
-    if let Some(reason) = ami_drift(claim, class, &instance_type)? {
-        return Ok(Some(reason));
-    }
-    let mut reason = instance_drift(class, &instances.get_seen(id).await?)?;
-    if reason == Some(CAPACITY_RESERVATION_DRIFT) {
-        // An instance leaves its reservation while it runs, and then it is on-demand and not drifted.
-        reason = instance_drift(class, &instances.get(id).await?)?;
-    }
-    if reason.is_some() {
-        return Ok(reason);
-    }
-    // A group of which nothing is known drifts nothing.
-    let group = placement_group.await.ok();
-    Ok(group.and_then(|it| placement_drift(claim, it.as_ref())))
-}
-
 /// Whether the class was changed since the claim was made. Silent unless both hashes are of one version.
-fn static_drift(claim: &NodeClaim, class: &Ec2NodeClass) -> Option<&'static str> {
+pub(crate) fn static_drift(claim: &NodeClaim, class: &Ec2NodeClass) -> Option<&'static str> {
     let of = |annotations: Option<&BTreeMap<String, String>>, key: &str| {
         annotations
             .and_then(|annotations| annotations.get(key))
@@ -98,7 +50,7 @@ fn static_drift(claim: &NodeClaim, class: &Ec2NodeClass) -> Option<&'static str>
 }
 
 /// Whether the claim's type would now boot another image.
-fn ami_drift(
+pub(crate) fn ami_drift(
     claim: &NodeClaim,
     class: &Ec2NodeClass,
     instance_type: &InstanceType,
@@ -116,7 +68,7 @@ fn ami_drift(
 }
 
 /// Whether the instance lies outside of what the class now resolves to.
-fn instance_drift(
+pub(crate) fn instance_drift(
     class: &Ec2NodeClass,
     instance: &Instance,
 ) -> Result<Option<&'static str>, CloudProviderError> {
@@ -171,7 +123,7 @@ fn resolved(class: &Ec2NodeClass) -> Result<&Ec2NodeClassStatus, CloudProviderEr
 }
 
 /// Whether the instance stands in another placement group than the class names.
-fn placement_drift(
+pub(crate) fn placement_drift(
     claim: &NodeClaim,
     placement_group: Option<&PlacementGroup>,
 ) -> Option<&'static str> {

@@ -42,7 +42,7 @@ struct PriceTables {
 type SpotPrices = BTreeMap<String, BTreeMap<String, f64>>;
 
 /// The prices of one region.
-pub struct PricingProvider {
+pub(crate) struct PricingProvider {
     ec2: Arc<dyn Ec2Api>,
     pricing: Arc<dyn PricingApi>,
     region: String,
@@ -52,7 +52,7 @@ pub struct PricingProvider {
 
 impl PricingProvider {
     /// Starts with the prices built in.
-    pub fn new(
+    pub(crate) fn new(
         ec2: Arc<dyn Ec2Api>,
         pricing: Arc<dyn PricingApi>,
         region: &str,
@@ -72,12 +72,12 @@ impl PricingProvider {
     }
 
     /// USD an hour on demand, if known.
-    pub fn on_demand_price_per_hour(&self, instance_type: &str) -> Option<f64> {
+    pub(crate) fn on_demand_price_per_hour(&self, instance_type: &str) -> Option<f64> {
         lock(&self.prices).on_demand.get(instance_type).copied()
     }
 
     /// USD an hour on spot, if known; until spot prices have been read, the on-demand price.
-    pub fn spot_price_per_hour(&self, instance_type: &str, zone: &str) -> Option<f64> {
+    pub(crate) fn spot_price_per_hour(&self, instance_type: &str, zone: &str) -> Option<f64> {
         let prices = lock(&self.prices);
         match &prices.spot {
             Some(spot) => spot.get(instance_type)?.get(zone).copied(),
@@ -91,7 +91,7 @@ impl PricingProvider {
     }
 
     /// Reads both kinds of prices; what could be read is kept even if the other failed.
-    pub async fn refresh(&self, now: Timestamp) -> Result<(), CloudProviderError> {
+    pub(crate) async fn refresh(&self, now: Timestamp) -> Result<(), CloudProviderError> {
         let (on_demand, spot) = futures::join!(self.refresh_on_demand(), self.refresh_spot(now));
         on_demand.and(spot)
     }

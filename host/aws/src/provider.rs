@@ -4,6 +4,7 @@
 //! `pkg/cloudprovider/cloudprovider.go` of the AWS provider.
 
 mod described;
+mod drifted;
 mod shifts;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +22,6 @@ use scheduling::instance_type::InstanceType;
 
 use crate::ami::{AmiProvider, is_current};
 use crate::capacity_reservation::CapacityReservationProvider;
-use crate::drift::{DriftSources, drift};
 use crate::error::other;
 use crate::instance::{
     Instance, InstanceName, InstanceProvider, parse_provider_id, provider_id_of,
@@ -209,11 +209,6 @@ impl AwsProvider {
     /// What is counted.
     pub fn metrics(&self) -> &AwsMetrics {
         &self.metrics
-    }
-
-    /// The prices in use.
-    pub fn pricing(&self) -> &PricingProvider {
-        &self.pricing
     }
 
     /// The settings in use, with what is known of the cluster.
@@ -445,15 +440,7 @@ impl CloudProvider for AwsProvider {
         node_claim: &NodeClaim,
         node_class: &Ec2NodeClass,
     ) -> Result<Option<String>, CloudProviderError> {
-        // Elsewhere classes come to something else, from which nothing here has drifted.
-        let id = self.instance_id(provider_id_of(node_claim))?;
-        let sources = DriftSources {
-            instances: &self.instances,
-            id,
-            instance_type: self.instance_type_of(node_claim, node_class),
-            placement_group: self.placement_group(node_class, self.clock.now()),
-        };
-        let reason = drift(node_claim, node_class, sources).await?;
+        let reason = self.drift(node_claim, node_class).await?;
         Ok(reason.map(str::to_owned))
     }
 
