@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::command::{Command, Proposal};
 use crate::consolidation::savings::SAVINGS_SHARE_MIN;
 use crate::hooks::BudgetReason;
+use crate::saturated::saturated;
 
 /// For this long a replacement is not traded for what it replaced.
 const GUARD_SECONDS: i64 = 3_600;
@@ -296,7 +297,7 @@ fn note(nodes: &mut DisruptedNodes, pool: &str, node: Disrupted) {
 fn count(nodes: &DisruptedNodes, pool: &str, is_counted: impl Fn(&Disrupted) -> bool) -> u32 {
     let of_pool = nodes.get(pool).into_iter().flatten();
     let count = of_pool.filter(|it| is_counted(it)).count();
-    u32::try_from(count).unwrap_or(u32::MAX)
+    saturated(count)
 }
 
 #[cfg(test)]

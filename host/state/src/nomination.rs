@@ -60,9 +60,9 @@ pub fn nominations_again(snapshot: &Snapshot, now: Timestamp) -> Option<Vec<Node
         return Some(Vec::new());
     }
     let told = awaited.filter_map(|(node, placed)| {
-        let pods = fitting(snapshot, node, placed)?;
-        let node = node.node_name()?;
-        Some(NodeNominations { node, pods })
+        let name = node.node_name()?;
+        let pods = fitting(snapshot, node, name, placed);
+        Some(NodeNominations { node: name, pods })
     });
     Some(told.collect())
 }
@@ -128,20 +128,23 @@ fn are_alike(snapshot: &Snapshot) -> bool {
 /// a time: kube-scheduler tries a pod with all others that are nominated to the node as if they ran there, so they
 /// would shut each other out.
 pub fn nominations<'a>(snapshot: &'a Snapshot, node: &StateNode) -> Vec<&'a Arc<Pod>> {
+    let Some(name) = node.node_name() else {
+        return Vec::new();
+    };
     let placed = snapshot.placed_on(node);
     if placed.is_empty() || are_alike(snapshot) {
         return Vec::new();
     }
-    fitting(snapshot, node, placed).unwrap_or_default()
+    fitting(snapshot, node, name, placed)
 }
 
-/// Those of the pods placed on a node that are to be told of it; `None` of a node that is not there yet.
+/// Those of the pods placed on the node that are to be told of its name.
 fn fitting<'a>(
     snapshot: &'a Snapshot,
     node: &StateNode,
+    name: &str,
     placed: Vec<&'a Arc<Pod>>,
-) -> Option<Vec<&'a Arc<Pod>>> {
-    let name = node.node_name()?;
+) -> Vec<&'a Arc<Pod>> {
     let is_nominated = |pod: &Pod| pod.nomination.as_ref().is_some_and(|it| it.node == name);
     let (nominated, mut waiting): (Vec<_>, Vec<_>) =
         placed.into_iter().partition(|it| is_nominated(it));
@@ -162,7 +165,7 @@ fn fitting<'a>(
         takes(pod);
     }
     waiting.retain(|pod| takes(pod));
-    Some(waiting)
+    waiting
 }
 
 /// Pods that must spread over domains larger than a node, together: those of one selector, whatever else they are.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hooks::binding::{Authority, OnFailure};
+use hooks::columns::index;
 use hooks::disruption::{
     AllowAnswer, Allowance, BudgetReason, BudgetRound, BudgetsHook, DeclaredBudgets, PolicyUse,
 };
@@ -119,7 +120,7 @@ impl Allowances {
         policy: &ActivePolicy,
     ) -> Option<String> {
         let lowered = answer.items.iter().filter_map(|item| {
-            let pool = round.pools.get(usize::try_from(item.pool).ok()?)?;
+            let pool = round.pools.get(index(item.pool))?;
             let declared = || {
                 let active = pool.declared.iter();
                 let active = active.filter(|it| it.active && it.reasons.contains(item.reason));
@@ -144,9 +145,7 @@ impl Allowances {
     /// Takes in an answer where it is lower than what there is, for the pools it is for.
     fn lower(&mut self, round: &BudgetRound, answer: &Allowed, policy: &ActivePolicy) {
         for item in &answer.items {
-            let pool = usize::try_from(item.pool)
-                .ok()
-                .and_then(|pool| round.pools.get(pool));
+            let pool = round.pools.get(index(item.pool));
             if !pool.is_some_and(|pool| policy.is_for(&pool.name)) {
                 continue;
             }
@@ -206,8 +205,7 @@ fn watch(
     let difference = called.result.as_ref().ok().map(|answer| {
         let differs = |theirs: &&Allowance| {
             let place = (theirs.pool, theirs.reason);
-            let pool = usize::try_from(theirs.pool).ok();
-            let pool = pool.and_then(|pool| round.pools.get(pool));
+            let pool = round.pools.get(index(theirs.pool));
             let ours = enforced
                 .iter()
                 .find(|ours| (ours.pool, ours.reason) == place);

@@ -5,6 +5,7 @@
 mod shadowed;
 
 use hooks::binding::OnFailure;
+use hooks::columns::index;
 use hooks::disruption::{
     ConsolidationHook, ConsolidationRound, DefaultConsolidation, JudgeAnswer, Move, MoveKind,
     Needs, NodeTable, OrderAnswer, PolicyUse, Verdict, VerdictDecision,
@@ -136,10 +137,8 @@ fn is_for_move(policy: &ActivePolicy, nodes: &NodeTable, it: &Move) -> bool {
     }
     policy.is_for_all()
         || it.remove.iter().any(|&row| {
-            usize::try_from(row)
-                .ok()
-                .and_then(|row| nodes.nodepool.get(row))
-                .is_some_and(|&pool| policy.is_for(nodes.symbol(pool)))
+            let pool = nodes.nodepool.get(index(row));
+            pool.is_some_and(|&pool| policy.is_for(nodes.symbol(pool)))
         })
 }
 

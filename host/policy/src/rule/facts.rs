@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use hooks::CapacityType;
+use hooks::columns::{index, word as symbol};
 use hooks::disruption::{Civil, Context};
 
 use super::value::Value;
@@ -141,14 +142,6 @@ fn capacity_type(code: u8) -> Value<'static> {
 
 fn at<T: Copy + Default>(column: &[T], row: usize) -> T {
     column.get(row).copied().unwrap_or_default()
-}
-
-fn index(row: u32) -> usize {
-    usize::try_from(row).unwrap_or(usize::MAX)
-}
-
-fn symbol(symbols: &[String], sym: u32) -> &str {
-    symbols.get(index(sym)).map_or("", String::as_str)
 }
 
 fn label<'a>(symbols: &'a [String], labels: &[(u32, u32)], key: &str) -> Option<&'a str> {

@@ -1,7 +1,7 @@
 //! What one policy decides differently from another, on the same rounds.
 
 use apis::ObjectKey;
-use hooks::columns::{at, word};
+use hooks::columns::{at, index, word};
 use hooks::disruption::{BudgetRound, ConsolidationRound, Move};
 use hooks::ranking::{ClaimView, RankRound};
 
@@ -195,9 +195,7 @@ impl Pair<'_> {
                 .find(|it| (it.pool, it.reason) == (before.pool, before.reason));
             let allowed = after.map(|it| it.allowed);
             self.note(allowed != Some(before.allowed), || {
-                let pool = usize::try_from(before.pool)
-                    .ok()
-                    .and_then(|pool| round.pools.get(pool));
+                let pool = round.pools.get(index(before.pool));
                 format!(
                     "{} of {} nodes, {}: {} becomes {} ({})",
                     pool.map_or("", |pool| pool.name.as_str()),

@@ -1,6 +1,8 @@
 //! What a ranking would launch: the row with the lowest score that nobody excluded.
 
 use either::Either;
+use hooks::CapacityType;
+use hooks::columns::{at, index, word};
 use hooks::ranking::{ClaimView, RankRound, Ranking};
 use std::iter::Copied;
 use std::ops::Range;
@@ -44,24 +46,20 @@ pub(super) fn choice(
 }
 
 pub(super) fn named(round: &RankRound, row: Option<u32>) -> String {
-    let Some(row) = row.and_then(|row| usize::try_from(row).ok()) else {
+    let Some(row) = row else {
         return "none".to_owned();
     };
     let table = &round.table;
     let name = |column: &[u32]| {
-        let symbol = column.get(row).and_then(|it| usize::try_from(*it).ok());
-        let symbol = symbol.and_then(|it| table.symbols.get(it));
-        symbol.map_or("", String::as_str)
+        let symbol = column.get(index(row));
+        symbol.map_or("", |it| word(&table.symbols, *it))
     };
-    let kind = match table.capacity_type.get(row) {
-        Some(1) => "spot",
-        Some(2) => "reserved",
-        Some(_) | None => "on-demand",
-    };
+    let kind = CapacityType::of_code(at(&table.capacity_type, row)).unwrap_or_default();
     format!(
-        "{} {} {kind}",
+        "{} {} {}",
         name(&table.instance_type),
-        name(&table.zone)
+        name(&table.zone),
+        kind.as_str()
     )
 }
 

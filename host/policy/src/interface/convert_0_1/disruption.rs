@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use hooks::CapacityType;
+use hooks::columns::index;
 use hooks::disruption as native;
 
 use super::extra_column;
@@ -107,7 +108,7 @@ pub(in crate::interface) fn proposed<'a>(
         labels,
     } = proposed;
     // Moves of the pool were counted with the move: those of the first node's.
-    let row = remove.first().and_then(|row| usize::try_from(*row).ok());
+    let row = remove.first().map(|row| index(*row));
     let pool = row.and_then(|row| round.nodes.nodepool.get(row));
     let pool = round.pools.iter().find(|it| Some(&it.name) == pool);
     consolidation::Move {

@@ -3,7 +3,7 @@
 use super::super::Draft;
 use super::draft::{capacity_type, draft, pairs};
 use hooks::CapacityType;
-use hooks::columns::at;
+use hooks::columns::{at, index};
 use hooks::disruption::{ConsolidationRound, Move, NodeTable, Verdict};
 use serde_json::{Value, json};
 
@@ -68,8 +68,7 @@ fn node_row(nodes: &NodeTable, row: u32) -> Value {
     let name = |column: &[u32]| json!(nodes.symbol(at(column, row)));
     let number = |column: &[u32]| json!(at(column, row));
     let no_labels = Vec::new();
-    let index = usize::try_from(row).unwrap_or(usize::MAX);
-    let labels = nodes.labels.get(index).unwrap_or(&no_labels);
+    let labels = nodes.labels.get(index(row)).unwrap_or(&no_labels);
     json!({
         "name": name(&nodes.name),
         "nodepool": name(&nodes.nodepool),
