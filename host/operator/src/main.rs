@@ -16,6 +16,8 @@ mod fence;
 mod http;
 mod iam;
 mod leader_election;
+#[cfg(test)]
+mod logged_lines;
 mod logging;
 mod man;
 mod options;

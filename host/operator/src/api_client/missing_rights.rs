@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use controllers::rbac::{DeniedRequest, RULES};
 use http::StatusCode;
-use serde::Deserialize;
+use kube::core::Status;
 use tokio::time::Instant;
 
 /// Whoever tries again every second does not say it every second.
@@ -23,23 +23,14 @@ pub(crate) struct MissingRights {
     told: Arc<Mutex<BTreeMap<DeniedRequest, Instant>>>,
 }
 
-/// Of the answer, what it says.
-#[derive(Deserialize)]
-struct DeniedAnswer {
-    #[serde(default)]
-    message: String,
-}
-
 impl MissingRights {
     /// Says which right is missing, where this is an answer that one is.
     pub(super) fn look(&self, status: StatusCode, body: &Bytes) {
         if status != StatusCode::FORBIDDEN {
             return;
         }
-        let refusal = serde_json::from_slice::<DeniedAnswer>(body);
-        let denied = refusal
-            .ok()
-            .and_then(|it| DeniedRequest::parse(&it.message));
+        let refusal = serde_json::from_slice::<Status>(body).ok();
+        let denied = refusal.and_then(|it| DeniedRequest::parse(&it.message));
         if let Some(denied) = denied.filter(|it| self.is_news(it, Instant::now())) {
             tracing::error!(
                 right = %denied,

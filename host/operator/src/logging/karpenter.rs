@@ -14,7 +14,6 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::span_fields::parsed;
 use crate::build_info::COMMIT;
 
 /// The one key with a capital that is a text: several names.
@@ -60,7 +59,8 @@ where
         for span in context.event_scope().into_iter().flatten() {
             let extensions = span.extensions();
             let written = extensions.get::<FormattedFields<N>>();
-            line.extend(written.map(|it| parsed(&it.fields)).unwrap_or_default());
+            let fields = written.and_then(|it| serde_json::from_str::<Map<_, _>>(it).ok());
+            line.extend(fields.unwrap_or_default());
         }
         for (key, value) in told.fields {
             line.insert(key, value);
@@ -170,40 +170,23 @@ impl Visit for LineFields {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-    use std::sync::{Arc, Mutex, PoisonError};
-
+    use tracing_subscriber::fmt::format::JsonFields;
     use tracing_subscriber::layer::SubscriberExt as _;
 
-    use super::super::span_fields::SpanFields;
     use super::*;
-
-    #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Kept {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
+    use crate::logged_lines::LoggedLines;
 
     /// What is logged meanwhile, line by line, without the time.
     fn logged(work: impl FnOnce()) -> Vec<Value> {
-        let kept = Kept::default();
+        let kept = LoggedLines::default();
         let writer = kept.clone();
         let layer = tracing_subscriber::fmt::layer()
             .event_format(KarpenterLine)
-            .fmt_fields(SpanFields)
+            .fmt_fields(JsonFields::new())
             .with_writer(move || writer.clone());
         let subscriber = tracing_subscriber::registry().with(layer);
         tracing::subscriber::with_default(subscriber, work);
-        let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+        let text = kept.text();
         let lines = text.lines().map(|line| {
             let mut line = serde_json::from_str::<Value>(line).unwrap();
             let time = line.as_object_mut().unwrap().remove("time").unwrap();

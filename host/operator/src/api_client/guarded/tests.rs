@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use tower::service_fn;
 
 use super::*;
+use crate::logged_lines::LoggedLines;
 
 /// What the server does with the requests that come, one after the other; the last goes on for ever.
 #[derive(Debug, Clone, Copy)]
@@ -63,27 +64,6 @@ async fn answer(does: Does) -> Result<Response<AnswerBody>, BoxError> {
 }
 
 const PODS: &str = "/api/v1/pods";
-
-/// What was logged.
-#[derive(Clone, Default)]
-struct LoggedLines(Arc<Mutex<Vec<u8>>>);
-
-impl LoggedLines {
-    fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-    }
-}
-
-impl std::io::Write for LoggedLines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
 
 /// Keeps what this thread logs for as long as the second part lives.
 fn log() -> (LoggedLines, tracing::subscriber::DefaultGuard) {
