@@ -60,9 +60,6 @@ impl Periodic for CapacityReservations {
         demoted.and(expired)
     }
 
-    /// Each half has told of its own.
-    fn log(&mut self, _: &ReconcileError) {}
-
     fn pause(&self, _: PastRound) -> Duration {
         PERIOD
     }

@@ -6,4 +6,5 @@ pub(crate) mod entries;
 pub(crate) mod eviction;
 pub(crate) mod health;
 pub(crate) mod hydration;
+pub(crate) mod taints;
 pub(crate) mod termination;

@@ -40,6 +40,7 @@ use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::log_values::loop_span;
 use crate::shell::metrics::Labels;
+use crate::shell::periodic::Periodic as _;
 use crate::shell::sync::lock;
 use crate::voluntary_disruption::command_entry::{CommandEntry, Underway};
 use crate::voluntary_disruption::orchestration::Orchestration;
@@ -131,12 +132,12 @@ impl VoluntaryDisruption {
     /// Scans, and sees commands through, for ever.
     pub(crate) async fn run(&self) {
         tokio::join!(
-            self.scan_for_ever().instrument(loop_span("disruption")),
+            self.scan_for_ever().instrument(loop_span(Self::NAME)),
             self.orchestration
                 .run()
-                .instrument(loop_span("disruption.queue")),
+                .instrument(loop_span(CommandRounds::NAME)),
             self.rank_pods_for_ever()
-                .instrument(loop_span("pod.deletioncost"))
+                .instrument(loop_span(PodRanking::NAME))
         );
     }
 

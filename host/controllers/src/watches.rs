@@ -42,7 +42,7 @@ use stream::{KindWatch, WatchMessage, watch_some};
 use telling::{Pods, Policies, PolicyData, WatchedWorkloads};
 
 pub(crate) use progress::{Failure, FirstLists, WatchedKind};
-pub(crate) use queues::{Keys, QueueName, Queues};
+pub(crate) use queues::{Keys, QueueName, QueueProfile, Queues};
 pub(crate) use router::Router;
 
 /// What keeps first lists from being complete and somebody has to mend is told after this long, so that what passes

@@ -253,7 +253,7 @@ impl Wiring {
 
     pub(super) fn provisioning(&self) -> Task {
         let provisioner = Arc::clone(&self.provisioner);
-        named("provisioner", async move { provisioner.run().await })
+        named(Provisioner::NAME, async move { provisioner.run().await })
     }
 
     /// Writes what the others have to tell.

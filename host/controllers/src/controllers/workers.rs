@@ -25,15 +25,21 @@ use crate::node_pool::{counter, hash, readiness, validation};
 use crate::policy_binding::PolicyBinding;
 use crate::provisioning::trigger::{NodeTrigger, PodTrigger};
 use crate::shell::Shell;
-use crate::shell::log_values::LoggedKey;
+use crate::shell::log_values::{ControllerName, LoggedKey};
 use crate::shell::runtime::{Profile, Reconciler, run};
 use crate::shell::work_queue::WorkQueue;
 use crate::static_capacity::StaticPools;
-use crate::watches::QueueName;
+use crate::watches::{QueueName, QueueProfile};
 
-/// Names and kinds of the controllers whose queues no watch feeds.
-const EVICTIONS: (&str, (&str, &str)) = ("eviction-queue", ("", "Pod"));
-const BINDINGS: (&str, (&str, &str)) = ("policy.binding", ("", "ConfigMap"));
+/// The controllers whose queues no watch feeds.
+const EVICTIONS: ControllerName = ControllerName {
+    name: "eviction-queue",
+    kind: ("", "Pod"),
+};
+const BINDINGS: ControllerName = ControllerName {
+    name: "policy.binding",
+    kind: ("", "ConfigMap"),
+};
 
 impl LoggedKey for EvictionKey {
     fn namespace(&self) -> &str {
@@ -47,27 +53,30 @@ impl LoggedKey for EvictionKey {
 
 impl Wiring {
     fn spawn<R: Reconciler<Key = ObjectKey>>(&self, queue: QueueName, reconciler: R) -> Task {
-        let profile = queue.profile();
-        let named = (profile.name, profile.kind);
-        self.spawn_over(named, profile.at_work, self.queues.of(queue), reconciler)
+        let QueueProfile {
+            name,
+            kind,
+            at_work,
+            ..
+        } = queue.profile();
+        let controller = ControllerName { name, kind };
+        self.spawn_over(controller, at_work, self.queues.of(queue), reconciler)
     }
 
-    /// Over a queue whose keys may be of another make: its name, and the kind of its objects. Keys at work are the
-    /// fewest on one core and the most on sixty.
+    /// Over a queue whose keys may be of another make. Keys at work are the fewest on one core and the most on sixty.
     fn spawn_over<R: Reconciler>(
         &self,
-        (name, kind): (&'static str, (&'static str, &'static str)),
+        controller: ControllerName,
         at_work: RangeInclusive<usize>,
         queue: &Arc<WorkQueue<R::Key>>,
         reconciler: R,
     ) -> Task {
         let (fewest, most) = at_work.into_inner();
         let concurrency = self.shell.settings.concurrency(fewest, most);
-        self.shell.queue_loads.add(name, queue);
+        self.shell.queue_loads.add(controller.name, queue);
         run(
             Profile {
-                name,
-                kind,
+                controller,
                 concurrency,
             },
             Arc::clone(queue),

@@ -126,9 +126,6 @@ impl Periodic for HealthRounds<'_> {
         outcome
     }
 
-    /// Told with the claim that it is about.
-    fn log(&mut self, _: &ReconcileError) {}
-
     fn pause(&self, _: PastRound) -> Duration {
         PERIOD
     }

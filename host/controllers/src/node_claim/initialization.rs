@@ -6,8 +6,10 @@ use apis::NodeClaim;
 use apis::conditions::reason;
 use apis::labels;
 use apis::resources::Resources;
-use k8s_openapi::api::core::v1::{Node, Taint};
+use k8s_openapi::api::core::v1::Taint;
 use state::facts::NodeFacts;
+
+use crate::node::taints::has_taint;
 
 /// What a node still lacks: a condition reason and a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,11 +25,8 @@ pub(crate) fn lack(claim: &NodeClaim, node: &NodeFacts) -> Option<Lack> {
         return lack(reason::NODE_NOT_READY, "Node status is NotReady".to_owned());
     }
     let taints = &node.taints;
-    let startup = claim.spec.startup_taints.iter().find(|startup| {
-        taints
-            .iter()
-            .any(|taint| taint.key == startup.key && taint.effect == startup.effect)
-    });
+    let mut startup = claim.spec.startup_taints.iter();
+    let startup = startup.find(|it| has_taint(taints, it));
     if let Some(taint) = startup {
         return lack(
             reason::STARTUP_TAINTS_EXIST,
@@ -64,14 +63,6 @@ pub(crate) fn is_up(node: &NodeFacts) -> bool {
     ];
     let mut taints = node.taints.iter();
     node.is_ready && !taints.any(|it| OF_A_START.contains(&it.key.as_str()))
-}
-
-/// The node's taints.
-pub(crate) fn taints(node: &Node) -> &[Taint] {
-    node.spec
-        .as_ref()
-        .and_then(|spec| spec.taints.as_deref())
-        .unwrap_or_default()
 }
 
 fn show(taint: &Taint) -> String {

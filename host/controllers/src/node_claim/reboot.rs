@@ -24,6 +24,7 @@ use kube::ResourceExt;
 use tracing::warn;
 
 use crate::node::eviction::EvictionKey;
+use crate::node::taints::{with_taint, without_taint};
 use crate::node_claim::reboot::decision::{
     Ending, ISSUED, Observed, Step, bound, decide, is_issued,
 };
@@ -98,7 +99,8 @@ impl Reboot {
             (Step::Fail(ending, why), _) => self.fail(claim, ending, why).await,
             (Step::Wait, _) | (_, None) => Ok(Action::RequeueAfter(POLL)),
             (Step::Fence, Some(node)) => {
-                self.shell.writer.write_node(node, &fenced(node)).await?;
+                let after = with_taint(node, labels::rebooting_taint());
+                self.shell.writer.write_node(node, &after).await?;
                 Ok(Action::NOW)
             }
             (Step::Drain(drain), Some(node)) => Ok(self.drain(&node.name_any(), &drain)),
@@ -112,7 +114,8 @@ impl Reboot {
             (Step::Ask { operation_id }, Some(_)) => self.ask(observed, &operation_id).await,
             (Step::Issued, Some(node)) => self.issued(claim, node).await,
             (Step::Unfence, Some(node)) => {
-                self.shell.writer.write_node(node, &unfenced(node)).await?;
+                let after = without_taint(node, labels::REBOOTING_TAINT_KEY);
+                self.shell.writer.write_node(node, &after).await?;
                 let entry = RebootEntry::Observed;
                 self.shell.journal.write(claim.as_ref(), &entry);
                 Ok(Action::NOW)
@@ -240,10 +243,8 @@ impl Reboot {
         if let Some(name) = name
             && let Some(node) = self.shell.model.node(name).await?
         {
-            self.shell
-                .writer
-                .write_node(&node, &unfenced(&node))
-                .await?;
+            let after = without_taint(&node, labels::REBOOTING_TAINT_KEY);
+            self.shell.writer.write_node(&node, &after).await?;
         }
         let mut after = claim.clone();
         for key in [
@@ -296,21 +297,4 @@ fn issued(claim: &NodeClaim, now: Timestamp) -> NodeClaim {
     };
     let after = claim.with_condition(rebooting, now);
     after.with_condition(away, now)
-}
-
-fn fenced(node: &Node) -> Node {
-    let mut after = unfenced(node);
-    let spec = after.spec.get_or_insert_default();
-    spec.taints
-        .get_or_insert_default()
-        .push(labels::rebooting_taint());
-    after
-}
-
-fn unfenced(node: &Node) -> Node {
-    let mut after = node.clone();
-    if let Some(taints) = after.spec.as_mut().and_then(|it| it.taints.as_mut()) {
-        taints.retain(|it| it.key != labels::REBOOTING_TAINT_KEY);
-    }
-    after
 }

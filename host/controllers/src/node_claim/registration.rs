@@ -11,6 +11,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt as _;
 use state::facts::{NodeFacts, own_annotations};
 
+use crate::node::taints::{has_taint, is_same_taint};
+
 /// The node as registration leaves it: with what its claim has, the label that says so, and no taint of the
 /// unregistered any more.
 pub(crate) fn registered_node(claim: &NodeClaim, node: &Node) -> Node {
@@ -18,7 +20,7 @@ pub(crate) fn registered_node(claim: &NodeClaim, node: &Node) -> Node {
     let unregistered = labels::unregistered_taint();
     let taints = node.spec.as_mut().and_then(|spec| spec.taints.as_mut());
     if let Some(taints) = taints {
-        taints.retain(|taint| !is_same(taint, &unregistered));
+        taints.retain(|taint| !is_same_taint(taint, &unregistered));
     }
     node.metadata
         .labels
@@ -52,8 +54,7 @@ pub(crate) fn is_synced(claim: &NodeClaim, node: &NodeFacts) -> bool {
     node.has_finalizer
         && claim.labels().iter().all(|it| has(&node.labels, it))
         && annotations.iter().all(|it| has(&node.annotations, it))
-        && (keeps_taints(&node.labels)
-            || taints.all(|taint| node.taints.iter().any(|it| is_same(it, taint))))
+        && (keeps_taints(&node.labels) || taints.all(|it| has_taint(&node.taints, it)))
 }
 
 fn keeps_taints(found: &BTreeMap<String, String>) -> bool {
@@ -64,9 +65,8 @@ fn keeps_taints(found: &BTreeMap<String, String>) -> bool {
 
 /// Whether the node came up without the taint that keeps pods away until registration.
 pub(crate) fn lacks_unregistered_taint(node: &NodeFacts) -> bool {
-    let unregistered = labels::unregistered_taint();
-    let mut taints = node.taints.iter();
-    !node.labels.contains_key(labels::REGISTERED) && !taints.any(|it| is_same(it, &unregistered))
+    !node.labels.contains_key(labels::REGISTERED)
+        && !has_taint(&node.taints, &labels::unregistered_taint())
 }
 
 fn sync_metadata(claim: &NodeClaim, node: &mut Node) {
@@ -100,13 +100,9 @@ fn sync_metadata(claim: &NodeClaim, node: &mut Node) {
 }
 
 fn merge_taint(taints: &mut Vec<Taint>, taint: &Taint) {
-    if !taints.iter().any(|known| is_same(known, taint)) {
+    if !has_taint(taints, taint) {
         taints.push(taint.clone());
     }
-}
-
-fn is_same(a: &Taint, b: &Taint) -> bool {
-    a.key == b.key && a.effect == b.effect
 }
 
 #[cfg(test)]

@@ -38,15 +38,24 @@ impl fmt::Display for ReconcileId {
     }
 }
 
-/// Around all that a controller does whose keys are objects of a group and a kind.
-pub(crate) fn controller_span(
-    controller: &'static str,
-    kind: (&'static str, &'static str),
-) -> Span {
-    let (group, kind) = kind;
+/// A controller with a queue, as its log lines name it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ControllerName {
+    /// Karpenter's name of it, which metrics show as well.
+    pub(crate) name: &'static str,
+    /// Group and kind of the objects that its keys name.
+    pub(crate) kind: (&'static str, &'static str),
+}
+
+/// Around all that a controller with a queue does.
+pub(crate) fn controller_span(controller: ControllerName) -> Span {
+    let ControllerName {
+        name,
+        kind: (group, kind),
+    } = controller;
     error_span!(
         "controller",
-        controller,
+        controller = name,
         controllerGroup = group,
         controllerKind = kind
     )

@@ -24,8 +24,8 @@ pub(crate) trait Periodic {
     /// One round.
     fn round(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
-    /// Tells of a round that did not come to its end.
-    fn log(&mut self, error: &Self::Error);
+    /// Tells of a round that did not come to its end; nothing where each failure is told of with what it is about.
+    fn log(&mut self, _: &Self::Error) {}
 
     /// How long it rests then.
     fn pause(&self, past: PastRound) -> Duration;

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use tracing::{Instrument as _, Span, debug, error};
 
 use crate::shell::error::{ErrorClass, ReconcileError};
-use crate::shell::log_values::{LoggedKey, controller_span, reconcile_span};
+use crate::shell::log_values::{ControllerName, LoggedKey, controller_span, reconcile_span};
 use crate::shell::metrics::Metrics;
 use crate::shell::turn::{Turn, TurnStage};
 use crate::shell::work_queue::WorkQueue;
@@ -25,10 +25,7 @@ pub(crate) use crate::shell::action::Action;
 /// How a controller is run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Profile {
-    /// Karpenter's controller name, as metrics and logs show it.
-    pub(crate) name: &'static str,
-    /// Group and kind of the objects that its keys name.
-    pub(crate) kind: (&'static str, &'static str),
+    pub(crate) controller: ControllerName,
     /// Reconciles at work at one time, at most.
     pub(crate) concurrency: usize,
 }
@@ -51,10 +48,15 @@ pub(crate) async fn run<R: Reconciler>(
     metrics: Arc<Metrics>,
     turn: Turn,
 ) {
-    metrics.begin_controller(profile.name, profile.concurrency);
-    let active = metrics.active_workers(profile.name);
-    queue.measure(metrics.queue_meter(profile.name));
-    let controller = controller_span(profile.name, profile.kind);
+    let Profile {
+        controller,
+        concurrency,
+    } = profile;
+    let name = controller.name;
+    metrics.begin_controller(name, concurrency);
+    let active = metrics.active_workers(name);
+    queue.measure(metrics.queue_meter(name));
+    let controller = controller_span(controller);
     let mut running = FuturesUnordered::new();
     let mut stops = pin!(turn.reached(TurnStage::Stops));
     let mut begins = true;
@@ -64,10 +66,10 @@ pub(crate) async fn run<R: Reconciler>(
             () = &mut stops, if begins => begins = false,
             Some((key, outcome, took, span)) = running.next(), if !running.is_empty() => {
                 active.dec();
-                metrics.reconciled(profile.name, took, &outcome);
+                metrics.reconciled(name, took, &outcome);
                 Span::in_scope(&span, || settle(&queue, key, outcome));
             }
-            key = queue.next(), if begins && running.len() < profile.concurrency => {
+            key = queue.next(), if begins && running.len() < concurrency => {
                 let reconciler = Arc::clone(&reconciler);
                 active.inc();
                 reconciles += 1;

@@ -32,7 +32,7 @@ impl StatusKind {
     ];
 
     /// Group and kind.
-    pub(crate) fn name(self) -> (&'static str, &'static str) {
+    pub(crate) const fn name(self) -> (&'static str, &'static str) {
         match self {
             Self::NodeClaim => (labels::GROUP, "NodeClaim"),
             Self::NodePool => (labels::GROUP, "NodePool"),

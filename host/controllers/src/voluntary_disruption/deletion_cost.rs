@@ -54,9 +54,6 @@ impl Periodic for PodRanking<'_> {
         Ok(())
     }
 
-    /// Each write tells of its own failure.
-    fn log(&mut self, _: &ReconcileError) {}
-
     fn pause(&self, past: PastRound) -> Duration {
         match past {
             PastRound::NotDue => UNSYNCED,

@@ -59,9 +59,6 @@ impl Periodic for CommandRounds<'_> {
         Ok(())
     }
 
-    /// A command that fails is told of with what it is about.
-    fn log(&mut self, _: &ReconcileError) {}
-
     fn pause(&self, _: PastRound) -> Duration {
         POLL
     }

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use apis::conditions;
 use apis::labels;
 use disruption::queue::{StaleMark, stale_marks};
-use k8s_openapi::api::core::v1::Node;
 use tracing::{error, info};
 
+use crate::node::taints::without_taint;
 use crate::node_claim::NodeClaimExt;
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
@@ -39,7 +39,8 @@ pub(super) async fn unmark(
     if let Some(name) = node
         && let Some(node) = shell.model.node(name).await?
     {
-        shell.writer.write_node(&node, &untainted(&node)).await?;
+        let after = without_taint(&node, labels::DISRUPTED_TAINT_KEY);
+        shell.writer.write_node(&node, &after).await?;
         info!(Node = name, "removed disrupted taint");
     }
     if let Some(claim) = shell.model.node_claim(claim).await? {
@@ -47,22 +48,4 @@ pub(super) async fn unmark(
         shell.writer.write_claim_status(&claim, &after).await?;
     }
     Ok(())
-}
-
-fn untainted(node: &Node) -> Node {
-    let mut after = node.clone();
-    if let Some(taints) = after.spec.as_mut().and_then(|spec| spec.taints.as_mut()) {
-        taints.retain(|taint| taint.key != labels::DISRUPTED_TAINT_KEY);
-    }
-    after
-}
-
-/// The node with the taint of those that are about to go.
-pub(super) fn tainted(node: &Node) -> Node {
-    let mut after = untainted(node);
-    let spec = after.spec.get_or_insert_default();
-    spec.taints
-        .get_or_insert_default()
-        .push(labels::disrupted_taint());
-    after
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use apis::{ObjectKey, labels};
 
 use crate::shell::work_queue::{BackOff, QueueState, WorkQueue};
+use crate::status_conditions::StatusKind;
 
 /// A queue of object keys.
 pub(crate) type Keys = Arc<WorkQueue<ObjectKey>>;
@@ -36,12 +37,12 @@ pub(crate) struct QueueProfile {
     pace: QueuePace,
 }
 
-const CLAIMS: (&str, &str) = (labels::GROUP, "NodeClaim");
-const POOLS: (&str, &str) = (labels::GROUP, "NodePool");
+const CLAIMS: (&str, &str) = StatusKind::NodeClaim.name();
+const POOLS: (&str, &str) = StatusKind::NodePool.name();
 const OVERLAYS: (&str, &str) = (labels::GROUP, "NodeOverlay");
-const CLASSES: (&str, &str) = (labels::AWS_GROUP, "EC2NodeClass");
-const BUFFERS: (&str, &str) = ("autoscaling.x-k8s.io", "CapacityBuffer");
-const NODES: (&str, &str) = ("", "Node");
+const CLASSES: (&str, &str) = StatusKind::NodeClass.name();
+const BUFFERS: (&str, &str) = StatusKind::CapacityBuffer.name();
+const NODES: (&str, &str) = StatusKind::Node.name();
 const PODS: (&str, &str) = ("", "Pod");
 
 /// One row a controller: its queue, its name, what its keys are, those at work, the delays after failures, and its

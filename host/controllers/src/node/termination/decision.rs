@@ -8,13 +8,13 @@ use apis::conditions::{self, Conditioned, Status};
 use apis::{NodeClaim, labels};
 use disruption::drain::{DrainInput, DrainStep, drain_step};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node, Taint};
+use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use scheduling::pod::Pod;
 use state::facts::NodeFacts;
 
+use crate::node::taints::{has_taint, taints, with_taint};
 use crate::node_claim::NodeClaimExt;
-use crate::node_claim::initialization::taints;
 
 /// A node of ours that goes, and what is on it.
 pub(super) struct Observed {
@@ -124,30 +124,18 @@ pub(super) fn is_ours(node: &NodeFacts) -> bool {
 /// Whether the node has the taint and the label of those that go.
 fn is_tainted(node: &NodeFacts) -> bool {
     let excludes = node.labels.get(labels::NODE_EXCLUDE_BALANCERS);
-    has_disrupted_taint(&node.taints)
+    has_taint(&node.taints, &labels::disrupted_taint())
         && excludes.is_some_and(|it| it == labels::EXCLUDE_BALANCERS_VALUE)
-}
-
-fn has_disrupted_taint(taints: &[Taint]) -> bool {
-    let disrupted = labels::disrupted_taint();
-    taints
-        .iter()
-        .any(|taint| taint.key == disrupted.key && taint.effect == disrupted.effect)
 }
 
 /// The node with the taint and the label of those that go.
 pub(super) fn tainted(node: &Node) -> Node {
-    let mut after = node.clone();
     let disrupted = labels::disrupted_taint();
-    if !has_disrupted_taint(taints(node)) {
-        let taints = after
-            .spec
-            .get_or_insert_default()
-            .taints
-            .get_or_insert_default();
-        taints.retain(|taint| taint.key != disrupted.key);
-        taints.push(disrupted);
-    }
+    let mut after = if has_taint(taints(node), &disrupted) {
+        node.clone()
+    } else {
+        with_taint(node, disrupted)
+    };
     after.labels_mut().insert(
         labels::NODE_EXCLUDE_BALANCERS.to_owned(),
         labels::EXCLUDE_BALANCERS_VALUE.to_owned(),

@@ -14,7 +14,7 @@ use kube::ResourceExt;
 use scheduling::pod::Pod;
 
 use super::draining::boot_before;
-use crate::node_claim::initialization::taints;
+use crate::node::taints::taints;
 use crate::node_claim::{NodeClaimExt, uid};
 
 /// Reason of `Rebooting` once the cloud has been asked.

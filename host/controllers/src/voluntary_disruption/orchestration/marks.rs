@@ -11,6 +11,7 @@ use state::Event;
 use tracing::{error, info, warn};
 
 use super::Orchestration;
+use crate::node::taints::with_taint;
 use crate::node_claim::{ConditionUpdate, NodeClaimExt};
 use crate::shell::error::ReconcileError;
 use crate::voluntary_disruption::stale;
@@ -50,10 +51,8 @@ impl Orchestration {
         reason: &str,
     ) -> Result<(), ReconcileError> {
         if let Some(node) = self.shell.model.node(&candidate.node).await? {
-            self.shell
-                .writer
-                .write_node(&node, &stale::tainted(&node))
-                .await?;
+            let after = with_taint(&node, labels::disrupted_taint());
+            self.shell.writer.write_node(&node, &after).await?;
             info!(Node = %candidate.node, taint = labels::DISRUPTED_TAINT_KEY, "tainted node");
         }
         if let Some(claim) = self.shell.model.node_claim(&candidate.claim).await? {
