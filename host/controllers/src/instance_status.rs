@@ -13,13 +13,13 @@ use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 use tracing::{error, info};
 
-use crate::interruption::Withdrawal;
 use crate::node_claim::{NodeClaimExt, with_deadline};
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::journal::JournalEntry;
 use crate::shell::metrics::Metrics;
 use crate::shell::periodic::{PastRound, Periodic};
+use crate::withdrawal::Withdrawal;
 
 const PERIOD: Duration = Duration::from_mins(1);
 /// Instances handled at one time.
@@ -30,8 +30,8 @@ pub(crate) struct InstanceStatusController {
     shell: Arc<Shell>,
     provider: Arc<dyn CloudProvider>,
     counted: BTreeSet<Trouble>,
-    /// Why nothing can be known, where that was told.
-    told: Option<CloudProviderError>,
+    /// Why nothing can be known, where that was logged.
+    logged: Option<CloudProviderError>,
 }
 
 /// An instance and what is wrong with it.
@@ -44,16 +44,16 @@ impl Periodic for InstanceStatusController {
 
     async fn round(&mut self) -> Result<(), CloudProviderError> {
         let found = self.provider.impairments().await?;
-        self.told = None;
+        self.logged = None;
         self.counted = self.handle_all(&found, &self.counted).await;
         Ok(())
     }
 
     /// Most likely a permission is missing: once is enough.
     fn log(&mut self, error: &CloudProviderError) {
-        if self.told.as_ref() != Some(error) {
+        if self.logged.as_ref() != Some(error) {
             error!(%error, "sick instances stay unknown; the controller's role needs ec2:DescribeInstanceStatus");
-            self.told = Some(error.clone());
+            self.logged = Some(error.clone());
         }
     }
 
@@ -68,7 +68,7 @@ impl InstanceStatusController {
             shell,
             provider,
             counted: BTreeSet::new(),
-            told: None,
+            logged: None,
         }
     }
 
@@ -82,9 +82,9 @@ impl InstanceStatusController {
         let ids = found.iter().map(|it| it.instance_id.as_str()).collect();
         let claims = withdrawal.claims(&ids);
         let ours = ours(found, &claims, counted);
-        for it in ours.iter().filter(|it| it.is_new) {
-            let entry = UnhealthyEntry(it.impairment);
-            self.shell.journal.write(it.claim, &entry);
+        for unhealthy in ours.iter().filter(|it| it.is_new) {
+            let entry = UnhealthyEntry(unhealthy.impairment);
+            self.shell.journal.write(unhealthy.claim, &entry);
         }
         let handling: Vec<_> = ours
             .iter()
@@ -99,19 +99,20 @@ impl InstanceStatusController {
         ours.iter().map(|it| trouble(it.impairment)).collect()
     }
 
-    async fn handle(&self, it: &Impairment, name: &str) -> Result<(), ReconcileError> {
+    async fn handle(&self, impairment: &Impairment, name: &str) -> Result<(), ReconcileError> {
+        let kind = impairment.kind;
         let withdrawal = Withdrawal { shell: &self.shell };
-        let Some(claim) = withdrawal.claim(name, &it.instance_id).await? else {
+        let Some(claim) = withdrawal.claim(name, &impairment.instance_id).await? else {
             return Ok(());
         };
-        for step in decide(it.kind, &claim, self.shell.now()) {
+        for step in decide(kind, &claim, self.shell.now()) {
             match step {
                 Step::Hurry(hurried) => {
                     self.shell.writer.write_claim(&claim, &hurried).await?;
                 }
                 Step::Withdraw => {
-                    withdrawal.notify(&claim, it.kind);
-                    withdrawal.delete(&claim, it.kind).await?;
+                    withdrawal.notify(&claim, kind);
+                    withdrawal.delete(&claim, kind).await?;
                 }
             }
         }
@@ -128,8 +129,8 @@ struct Unhealthy<'a> {
     is_new: bool,
 }
 
-fn trouble(it: &Impairment) -> Trouble {
-    (it.instance_id.clone(), it.kind)
+fn trouble(impairment: &Impairment) -> Trouble {
+    (impairment.instance_id.clone(), impairment.kind)
 }
 
 /// Those of what the cloud finds that are about claims of this cluster, by the ids of their instances.
@@ -185,7 +186,7 @@ impl JournalEntry for UnhealthyEntry<'_> {
     }
 }
 
-/// The word of metrics, as the original has it.
+/// The word of metrics, as Karpenter has it.
 fn category(kind: InterruptionKind) -> &'static str {
     match kind {
         InterruptionKind::InstanceStatus => "InstanceStatus",

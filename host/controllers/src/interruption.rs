@@ -5,7 +5,6 @@
 //! provider.
 
 mod decision;
-mod entries;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,17 +18,21 @@ use jiff::SignedDuration;
 use tracing::{debug, error};
 
 use crate::interruption::decision::{Decided, Observed, Step, Witness, decide, witness};
-use crate::interruption::entries::{Affected, WithdrawalEntry};
 use crate::node_claim::NodeClaimExt;
 use crate::shell::Shell;
-use crate::shell::error::{ReconcileError, ignore_not_found};
-use crate::shell::references;
+use crate::shell::error::ReconcileError;
+use crate::shell::work_queue::BackOff;
 use crate::watches::Keys;
+use crate::withdrawal::Withdrawal;
+use crate::withdrawal::entries::WithdrawalEntry;
 
 /// Notices handled at one time.
 const AT_ONCE: usize = 10;
-/// Pause after a poll that failed, first and longest.
-const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
+/// Pause after a poll that failed.
+const RETRY: BackOff = BackOff {
+    first: Duration::from_secs(1),
+    longest: Duration::from_mins(1),
+};
 /// A notice that nobody can make sense of yet is put back until it is this old.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(2);
 
@@ -61,13 +64,13 @@ enum Handled {
 
 impl InterruptionController {
     pub(crate) async fn run(&self) {
-        let mut pause = RETRY.0;
+        let mut pause = RETRY.first;
         loop {
             let received = self.queue.receive().await;
             let mut round = self.shell.metrics.round("interruption");
             match received {
                 Ok(notices) => {
-                    pause = RETRY.0;
+                    pause = RETRY.first;
                     // A queue that answers at once without waiting must not keep the others from their work.
                     tokio::task::yield_now().await;
                     self.handle_all(&notices).await;
@@ -77,7 +80,7 @@ impl InterruptionController {
                     round.failed(error.into());
                     drop(round);
                     tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(RETRY.1);
+                    pause = (pause * 2).min(RETRY.longest);
                 }
             }
         }
@@ -211,7 +214,7 @@ impl InterruptionController {
         background: &Background,
     ) -> Result<Observed, ReconcileError> {
         let Some(name) = background.claims.get(instance_id) else {
-            let is_synced = self.shell.model.is_synced();
+            let is_synced = self.shell.model.note_sync();
             return Ok(Observed::Unclaimed { is_synced });
         };
         let Some(claim) = self.withdrawal().claim(name, instance_id).await? else {
@@ -261,61 +264,5 @@ impl InterruptionController {
             Step::DeleteClaim => withdrawal.delete(claim, kind).await?,
         }
         Ok(())
-    }
-}
-
-/// How a claim goes whose instance the cloud takes back or finds sick.
-#[derive(Clone, Copy)]
-pub(crate) struct Withdrawal<'a> {
-    pub(crate) shell: &'a Shell,
-}
-
-impl Withdrawal<'_> {
-    /// Names of the claims of these instances, by instance id.
-    pub(crate) fn claims(self, instance_ids: &BTreeSet<&str>) -> BTreeMap<String, String> {
-        let snapshot = self.shell.model.snapshot();
-        let nodes = snapshot.nodes().filter_map(|node| {
-            let id = node.provider_id().rsplit('/').next()?;
-            let claim = node.claim_name()?;
-            instance_ids
-                .contains(id)
-                .then(|| (id.to_owned(), claim.to_owned()))
-        });
-        nodes.collect()
-    }
-
-    /// The claim as the API server has it, where it is still this instance's.
-    pub(crate) async fn claim(
-        self,
-        name: &str,
-        instance_id: &str,
-    ) -> Result<Option<Arc<NodeClaim>>, ReconcileError> {
-        let is_its = |claim: &Arc<NodeClaim>| {
-            claim.provider_id().and_then(|id| id.rsplit('/').next()) == Some(instance_id)
-        };
-        Ok(self.shell.model.node_claim(name).await?.filter(is_its))
-    }
-
-    /// Says on the claim and its node what is the matter.
-    pub(crate) fn notify(self, claim: &NodeClaim, kind: InterruptionKind) {
-        self.write_entry(claim, &WithdrawalEntry::Notified(&kind));
-    }
-
-    /// Lets the claim go.
-    pub(crate) async fn delete(
-        self,
-        claim: &NodeClaim,
-        kind: InterruptionKind,
-    ) -> Result<(), ReconcileError> {
-        ignore_not_found(self.shell.writer.delete(claim).await)?;
-        self.write_entry(claim, &WithdrawalEntry::Deleted(&kind));
-        Ok(())
-    }
-
-    fn write_entry(self, claim: &NodeClaim, entry: &WithdrawalEntry<'_>) {
-        let node = claim.status.as_ref().and_then(|it| it.node_name.as_ref());
-        let node = node.map(|it| references::node(&self.shell.model.snapshot(), it));
-        let subject = Affected { claim, node };
-        self.shell.journal.write(&subject, entry);
     }
 }

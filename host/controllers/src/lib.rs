@@ -5,7 +5,6 @@
 
 mod capacity_buffer;
 mod capacity_reservation;
-mod controllers;
 mod instance_status;
 mod interruption;
 mod node;
@@ -25,9 +24,10 @@ mod static_capacity;
 mod status_conditions;
 mod voluntary_disruption;
 mod watches;
+mod wiring;
+mod withdrawal;
 mod zonal_shift;
 
-pub use controllers::{ControllerActivity, Controllers, ControllersConfig, ControllersHooks};
 pub use observability::StateMetrics;
 pub use observability::page::metrics_page;
 pub use policy_binding::{NoPolicies, POLICY_LABEL, STATUS_ANNOTATION, source_of};
@@ -40,3 +40,4 @@ pub use shell::journal::SharedLedger;
 pub use shell::metrics::{Labels, Metrics};
 pub use shell::paging::for_each_listed;
 pub use voluntary_disruption::compiled as compiled_repair_policies;
+pub use wiring::{ControllerActivity, Controllers, ControllersConfig, ControllersHooks};

@@ -97,15 +97,15 @@ impl Nominations {
         self.is_on.load(Ordering::Relaxed)
     }
 
-    /// Notes that the pods are told now, but for those that were told just before: what is written comes back after a
-    /// while. At the moment at which a node opens none is left out, as another that opened may have cost them what they
-    /// were told.
-    fn take_turns(&self, writes: &mut Vec<Write>, now: Timestamp, opens: bool) {
+    /// Leaves out pods that were nominated just before, and remembers the others: what is written comes back after a
+    /// while. At the moment at which a node opens none is left out, as another that opened may have cost them their
+    /// nomination.
+    fn leave_out_recent(&self, writes: &mut Vec<Write>, moment: NominationMoment, now: Timestamp) {
         let mut nominated = lock(&self.nominated_at);
         nominated.retain(|_, at| now.duration_since(*at) < NOMINATED_AGAIN);
         writes.retain(|write| {
             let is_new = nominated.insert(write.pod.clone(), now).is_none();
-            is_new || opens
+            is_new || moment == NominationMoment::AtOpening
         });
     }
 
@@ -119,6 +119,15 @@ impl Nominations {
             );
         }
     }
+}
+
+/// When pods are nominated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NominationMoment {
+    /// Just before their node opens.
+    AtOpening,
+    /// While their node is closed, or again once it is open.
+    BeforeOrAfter,
 }
 
 /// A pod, and the node that it is nominated to; none takes our nomination back.
@@ -159,18 +168,32 @@ impl Write {
 }
 
 impl Nominations {
-    /// What a node stays closed for, for a moment. The pods that it was bought for are told of it meanwhile, where they
-    /// can be.
-    pub(crate) async fn holds_closed(
+    /// Answers what a node stays closed for, for a moment, and nominates the pods that it was bought for, where that
+    /// can be done. When the node gets the time at which it opens, pods trade places first.
+    pub(crate) async fn hold_or_nominate(
         &self,
         claim: &NodeClaim,
         node: &NodeFacts,
     ) -> Option<HoldReason> {
         let name = claim.name_any();
-        let opening = self.opening(&name, node);
+        let snapshot = self.model.snapshot();
+        let opening = {
+            let mut opens_at = lock(&self.opens_at);
+            let opening = self.opening(&snapshot, &name, node, *opens_at);
+            *opens_at = opening.appointment().unwrap_or(*opens_at);
+            opening
+        };
+        if let NodeOpening::Appointed(_) = opening {
+            self.trade_places(&snapshot);
+        }
+        drop(snapshot);
         let hold = opening.hold();
         if !matches!(opening, NodeOpening::TooEarly(_)) {
-            self.nominate_placed(&name, node, hold.is_none()).await;
+            let moment = match hold {
+                None => NominationMoment::AtOpening,
+                Some(_) => NominationMoment::BeforeOrAfter,
+            };
+            self.nominate_placed(&name, node, moment).await;
         }
         hold
     }
@@ -184,7 +207,7 @@ impl Nominations {
             self.opened.notified().await;
             loop {
                 tokio::time::sleep(until_next_look(self.model.now())).await;
-                if !self.nominates_again().await {
+                if !self.nominate_again().await {
                     break;
                 }
             }
@@ -196,8 +219,8 @@ impl Nominations {
         self.opened.notify_one();
     }
 
-    /// Whether there may be more to tell.
-    async fn nominates_again(&self) -> bool {
+    /// Answers whether there may be more to nominate.
+    async fn nominate_again(&self) -> bool {
         if !self.is_on() {
             return false;
         }
@@ -210,13 +233,19 @@ impl Nominations {
             .flat_map(|it| it.pods.iter().map(|pod| Write::of(pod, it.node)));
         let writes = writes.collect();
         drop(snapshot);
-        self.tell(writes, false).await;
+        let moment = NominationMoment::BeforeOrAfter;
+        self.nominate_pods(writes, moment).await;
         true
     }
 
-    /// What becomes of a node now; notes when nodes open, and has pods trade places before.
-    fn opening(&self, claim: &str, node: &NodeFacts) -> NodeOpening {
-        let snapshot = self.model.snapshot();
+    /// What becomes of a node now, where nodes open next or opened last at `opens_at`.
+    fn opening(
+        &self,
+        snapshot: &Snapshot,
+        claim: &str,
+        node: &NodeFacts,
+        opens_at: Timestamp,
+    ) -> NodeOpening {
         let terms = OpeningTerms {
             holds_nodes_closed: self.holds_nodes_closed,
             nominates_pods: self.is_on(),
@@ -227,14 +256,7 @@ impl Nominations {
             created_at: node.created_at,
             is_up: initialization::is_up(node),
         };
-        let mut opens_at = lock(&self.opens_at);
-        let opening = terms.decide(&snapshot, closed, *opens_at, self.model.now());
-        *opens_at = opening.appointment().unwrap_or(*opens_at);
-        drop(opens_at);
-        if let NodeOpening::Appointed(_) = opening {
-            self.trade_places(&snapshot);
-        }
-        opening
+        terms.decide(snapshot, closed, opens_at, self.model.now())
     }
 
     /// Gives pods that could not be told of their node others, of which they can.
@@ -249,7 +271,7 @@ impl Nominations {
     }
 
     /// Nominates the pods that were placed on a node which is about to take pods.
-    async fn nominate_placed(&self, claim: &str, node: &NodeFacts, opens: bool) {
+    async fn nominate_placed(&self, claim: &str, node: &NodeFacts, moment: NominationMoment) {
         if !self.is_on() {
             return;
         }
@@ -260,18 +282,18 @@ impl Nominations {
         let pods = nominations(&snapshot, state_node).into_iter();
         let writes = pods.map(|pod| Write::of(pod, &node.name)).collect();
         drop(snapshot);
-        self.tell(writes, opens).await;
+        self.nominate_pods(writes, moment).await;
     }
 
-    async fn tell(&self, mut writes: Vec<Write>, opens: bool) {
-        self.take_turns(&mut writes, self.model.now(), opens);
+    async fn nominate_pods(&self, mut writes: Vec<Write>, moment: NominationMoment) {
+        self.leave_out_recent(&mut writes, moment, self.model.now());
         if writes.is_empty() {
             return;
         }
         let (wanted, since) = (writes.len(), Instant::now());
-        let told = self.write_nominations(writes).await;
-        debug!(wanted, told, took = ?since.elapsed(), "nominated pods");
-        self.journal.write(&(), &PlanEntry::Nominated(told));
+        let nominated = self.write_nominations(writes).await;
+        debug!(wanted, told = nominated, took = ?since.elapsed(), "nominated pods");
+        self.journal.write(&(), &PlanEntry::Nominated(nominated));
     }
 
     /// Notes that a pod was bound to another node than the one planned for it, if so.

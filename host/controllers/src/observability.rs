@@ -306,7 +306,7 @@ fn node_count(observation: &Observation<'_>, tell: &mut Tell<'_>) {
 }
 
 fn synced(observation: &Observation<'_>, tell: &mut Tell<'_>) {
-    let is_synced = observation.shell.model.is_synced();
+    let is_synced = observation.shell.model.note_sync();
     tell(&[], f64::from(u8::from(is_synced)));
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod batcher;
 mod create;
 mod creation;
 mod early;
+mod entries;
 mod report;
 pub(crate) mod trigger;
 mod zones;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use apis::NodePool;
 use cloudprovider::{CloudProvider, CloudProviderError};
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -57,22 +59,37 @@ pub(crate) struct Provisioner {
 
 /// What a pass looks at.
 pub(crate) struct Observed {
-    /// Of one that goes on only what is certain is done.
+    /// While it goes on, only claims that are certain are created.
     batch: Batch,
     snapshot: Snapshot,
     pools: Vec<PoolTypes>,
     /// Nodes that there are or are about to be, for the ranking policy.
     usage: BTreeMap<UsageKey, Usage>,
-    /// Every NodePool once, with what came of it so far.
+    /// Every NodePool once, with what its object and its class come to.
     pool_outcomes: Vec<PoolOutcome>,
+    /// Why pools that could be used have no instance types, by name.
+    without_types: BTreeMap<String, NoInstanceTypes>,
     now: Timestamp,
     decision_id: String,
+}
+
+/// Why there is nothing that a pool could buy.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoInstanceTypes {
+    #[error("its NodeClass does not exist")]
+    NoClass,
+    #[error("no instance types")]
+    NoneFit,
+    #[error("{0}")]
+    Provider(#[from] CloudProviderError),
 }
 
 /// What a pass decided, with its reasons.
 #[derive(Debug, Default)]
 pub(crate) struct Decided {
     solution: Solution,
+    /// Every NodePool once, with what the pass found of it before it placed any pod.
+    pools: Vec<PoolOutcome>,
     ignored: Vec<(PodKey, IgnoredReason)>,
     /// How many pods wait; those about to be created do not.
     pods: usize,
@@ -118,7 +135,7 @@ impl Provisioner {
                     self.pass(batch).await;
                 }
                 Batch::GoesOn
-                    if self.shell.settings.plans_coming_pods() && self.shell.model.is_synced() =>
+                    if self.shell.settings.plans_coming_pods() && self.shell.model.note_sync() =>
                 {
                     self.pass(batch).await;
                 }
@@ -136,7 +153,7 @@ impl Provisioner {
     async fn wait_for_sync(&self) {
         let started = Instant::now();
         let mut complaint = SYNC_COMPLAINT;
-        while !self.shell.model.is_synced() {
+        while !self.shell.model.note_sync() {
             if started.elapsed() >= complaint {
                 error!(
                     seconds = started.elapsed().as_secs(),
@@ -182,36 +199,17 @@ impl Provisioner {
         let now = self.shell.now();
         // The snapshot is taken before anything else, so nothing is decided on facts of two moments.
         let snapshot = self.shell.model.snapshot();
-        let (node_pools, mut pool_outcomes) = provisionable_pools(&snapshot);
+        let (node_pools, pool_outcomes) = provisionable_pools(&snapshot);
         let mut pools = Vec::with_capacity(node_pools.len());
+        let mut without_types = BTreeMap::new();
         for node_pool in node_pools {
             let name = node_pool.name_any();
-            let failure = match self
-                .shell
-                .model
-                .node_class(&node_pool.spec.template.spec.node_class_ref.name)
-            {
-                None => "its NodeClass does not exist".to_owned(),
-                Some(class) => match self.provider.instance_types(&node_pool, &class).await {
-                    Ok(instance_types) if !instance_types.is_empty() => {
-                        pools.push(PoolTypes {
-                            node_pool,
-                            instance_types,
-                            free_addresses: self.provider.free_addresses(&class).await,
-                        });
-                        continue;
-                    }
-                    Ok(_) => "no instance types".to_owned(),
-                    Err(error) => error.to_string(),
-                },
-            };
-            debug!(NodePool = %name, error = %failure, "skipping, unable to resolve instance types");
-            if let Some(outcome) = pool_outcomes
-                .iter_mut()
-                .find(|outcome| outcome.pool == name)
-            {
-                outcome.outcome = OutcomeId::PoolNoInstanceTypes;
-                outcome.reason = failure;
+            match self.types_of(node_pool).await {
+                Ok(types) => pools.push(types),
+                Err(error) => {
+                    debug!(NodePool = %name, %error, "skipping, unable to resolve instance types");
+                    without_types.insert(name, error);
+                }
             }
         }
         let decision_id = format!("provisioning-{}-{number}", now.as_second());
@@ -224,8 +222,25 @@ impl Provisioner {
             pools,
             usage,
             pool_outcomes,
+            without_types,
             now,
             decision_id,
+        })
+    }
+
+    /// What a pool can buy.
+    async fn types_of(&self, node_pool: Arc<NodePool>) -> Result<PoolTypes, NoInstanceTypes> {
+        let class = &node_pool.spec.template.spec.node_class_ref.name;
+        let class = self.shell.model.node_class(class);
+        let class = class.ok_or(NoInstanceTypes::NoClass)?;
+        let instance_types = self.provider.instance_types(&node_pool, &class).await?;
+        if instance_types.is_empty() {
+            return Err(NoInstanceTypes::NoneFit);
+        }
+        Ok(PoolTypes {
+            node_pool,
+            instance_types,
+            free_addresses: self.provider.free_addresses(&class).await,
         })
     }
 
@@ -267,8 +282,10 @@ fn decide(
     input.problem.usage.clone_from(&observed.usage);
     let keys = input.problem.pods.iter().map(|it| &it.key);
     let pods = keys.filter(|it| !is_coming(it)).count();
+    let pools = pool_outcomes(observed);
     if input.problem.pods.is_empty() {
         return Decided {
+            pools,
             ignored: input.ignored,
             ..Decided::default()
         };
@@ -292,10 +309,23 @@ fn decide(
         .retain(|claim| claim.pods.is_empty() || !claim.pods.iter().all(awaits_command));
     Decided {
         solution,
+        pools,
         ignored: input.ignored,
         pods,
         zones,
     }
+}
+
+/// What is found of each pool before any pod is placed.
+fn pool_outcomes(observed: &Observed) -> Vec<PoolOutcome> {
+    let mut outcomes = observed.pool_outcomes.clone();
+    for pool in &mut outcomes {
+        if let Some(error) = observed.without_types.get(&pool.pool) {
+            pool.outcome = OutcomeId::PoolNoInstanceTypes;
+            pool.reason = error.to_string();
+        }
+    }
+    outcomes
 }
 
 fn options(settings: &Settings, observed: &Observed, seed: u64) -> Options {

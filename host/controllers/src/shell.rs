@@ -1,5 +1,6 @@
 //! What the controllers stand on and share: settings and clock, the model that is read, the writer, the journal, and
-//! the notes that several controllers keep together. In its folder is all that is no controller itself.
+//! the notes that several controllers keep together. What serves one purpose of the process alone has a module of its
+//! own: settings, rights, watches, the wiring of controllers, what is scraped.
 //!
 //! It holds and decides nothing.
 
@@ -41,7 +42,6 @@ use crate::shell::error::ReconcileError;
 use crate::shell::journal::Journal;
 use crate::shell::metrics::Metrics;
 use crate::shell::model::Model;
-use crate::shell::notes::deletion_costs::DeletionCosts;
 use crate::shell::notes::launching::Launching;
 use crate::shell::notes::overlays::Overlays;
 use crate::shell::notes::passes::Passes;
@@ -53,6 +53,7 @@ use crate::shell::notes::static_pending::StaticPending;
 use crate::shell::turn::Turn;
 use crate::shell::writer::Writer;
 use crate::status_conditions::StatusConditions;
+use crate::voluntary_disruption::deletion_cost::written::WrittenCosts;
 
 /// Shared by all controllers.
 pub(crate) struct Shell {
@@ -63,24 +64,24 @@ pub(crate) struct Shell {
     pub(crate) model: Arc<Model>,
     pub(crate) writer: Writer,
     pub(crate) journal: Arc<Journal>,
-    /// For what is measured and is no news.
+    /// For what is measured and told in no other way; whatever also has a log line or an Event goes by the journal.
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) rank: Arc<dyn RankHook>,
-    pub(crate) pods: PodLedger,
+    pub(crate) pod_ledger: PodLedger,
     pub(crate) pod_starts: PodStarts,
     pub(crate) status_conditions: StatusConditions,
     pub(crate) sold_types: SoldTypes,
     /// What solvers are at.
     pub(crate) passes: Passes,
     pub(crate) queue_loads: QueueLoads,
-    pub(crate) deletion_costs: DeletionCosts,
+    pub(crate) written_costs: WrittenCosts,
     pub(crate) nominations: Nominations,
     pub(crate) registration_health: RegistrationHealth,
     pub(crate) overlays: Arc<Overlays>,
     /// What claims are about to become.
     pub(crate) launching: Launching,
-    /// A pod left a node that stays.
-    pub(crate) room_freed: Notify,
+    /// Notified when a pod left a node that stays.
+    pub(crate) pod_left: Notify,
     pub(crate) static_pending: StaticPending,
     pub(crate) turn: Turn,
 }
@@ -110,17 +111,17 @@ impl Shell {
             metrics: Arc::clone(&journal.metrics),
             journal,
             rank,
-            pods: PodLedger::default(),
+            pod_ledger: PodLedger::default(),
             pod_starts: PodStarts::default(),
             status_conditions: StatusConditions::default(),
             sold_types: SoldTypes::default(),
             passes: Passes::default(),
             queue_loads: QueueLoads::default(),
-            deletion_costs: DeletionCosts::default(),
+            written_costs: WrittenCosts::default(),
             launching: Launching::default(),
             registration_health: RegistrationHealth::default(),
             overlays: Arc::default(),
-            room_freed: Notify::new(),
+            pod_left: Notify::new(),
             static_pending: StaticPending::default(),
             turn: Turn::default(),
         }

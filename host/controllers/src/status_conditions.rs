@@ -18,6 +18,7 @@ use state::cluster::Change;
 use crate::shell::sync::lock;
 
 pub(crate) use entries::StatusEntry;
+use seen::StatusNow;
 pub(crate) use seen::{StatusKind, StatusSeen};
 
 /// Shared by the watches, which tell of objects, and by the gauges.
@@ -32,10 +33,9 @@ impl StatusConditions {
         snapshot: &Snapshot,
         now: Timestamp,
     ) -> Vec<(StatusSeen, StatusEntry)> {
-        let Some((kind, key)) = seen::subject(change) else {
+        let Some(StatusNow { kind, key, seen }) = StatusNow::after(change, snapshot) else {
             return Vec::new();
         };
-        let seen = StatusSeen::of(change, snapshot);
         let mut all = self.lock();
         let known = all.remove(&(kind, key.clone()));
         let is_same = match (&known, &seen) {

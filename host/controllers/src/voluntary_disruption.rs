@@ -1,10 +1,10 @@
-//! Takes away nodes that are not needed or not right any more: asks `disruption::decide` every ten seconds, and soon
-//! after pods have left, checks what has to be checked twice, and carries commands out.
+//! Takes away nodes that are not needed or not right any more: asks `disruption::decide_watched` every ten seconds,
+//! and soon after pods have left, checks what has to be checked twice, and carries commands out.
 //!
 //! Which nodes go is not decided here. Answers to `pkg/controllers/disruption/controller.go`.
 
 mod command_entry;
-mod deletion_cost;
+pub(crate) mod deletion_cost;
 mod events;
 mod orchestration;
 mod scan_entry;
@@ -42,8 +42,8 @@ use crate::shell::log_values::loop_span;
 use crate::shell::metrics::Labels;
 use crate::shell::periodic::Periodic as _;
 use crate::shell::sync::lock;
-use crate::voluntary_disruption::command_entry::{CommandEntry, Underway};
-use crate::voluntary_disruption::orchestration::Orchestration;
+use crate::voluntary_disruption::command_entry::{CommandEntry, InFlightCommand};
+use crate::voluntary_disruption::orchestration::{CommandStart, Orchestration};
 use crate::voluntary_disruption::scan_entry::ScanEntry;
 
 pub(crate) use deletion_cost::PodRanking;
@@ -57,9 +57,9 @@ const LOOK_SOON: Duration = Duration::from_secs(2);
 /// A scan is cut off after this long, and keeps what it found.
 const SCAN_TIMEOUT: Duration = Duration::from_mins(3);
 
-/// The policies that judge disruption.
+/// The policies that are asked about disruption, so that a computation elsewhere can take them along.
 #[derive(Clone)]
-struct Judges {
+struct SharedHooks {
     consolidation: Arc<dyn ConsolidationHook>,
     budgets: Arc<dyn BudgetsHook>,
 }
@@ -68,12 +68,12 @@ struct Judges {
 pub(crate) struct VoluntaryDisruption {
     shell: Arc<Shell>,
     provider: Arc<dyn CloudProvider>,
-    judges: Judges,
+    hooks: SharedHooks,
     orchestration: Orchestration,
     memory: Mutex<Memory>,
     repair: Option<Arc<RepairPolicies>>,
     tables: Arc<TableCache>,
-    scans: AtomicU64,
+    looks: AtomicU64,
     waiting: Mutex<VecDeque<WaitingCommand>>,
 }
 
@@ -98,6 +98,27 @@ struct Observed {
     tables: Arc<TableCache>,
 }
 
+/// What a scan came to.
+enum ScanResult {
+    /// It found a command that began, or waits to be looked at a second time.
+    Acted,
+    /// There is nothing to do before this long.
+    LookAgain(Duration),
+}
+
+/// What ended a sleep between two scans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WakeUp {
+    Due,
+    PodLeft,
+}
+
+/// The decision, and how long each method took.
+struct TimedDecision {
+    decision: Decision,
+    method_durations: Vec<(Method, Duration)>,
+}
+
 impl VoluntaryDisruption {
     /// Karpenter's name of it, as metrics show it.
     pub(crate) const NAME: &'static str = "disruption";
@@ -117,14 +138,14 @@ impl VoluntaryDisruption {
             orchestration: Orchestration::new(Arc::clone(&shell)),
             shell,
             provider,
-            judges: Judges {
+            hooks: SharedHooks {
                 consolidation,
                 budgets,
             },
             repair,
             memory: Mutex::new(Memory::default()),
             tables: Arc::default(),
-            scans: AtomicU64::new(0),
+            looks: AtomicU64::new(0),
             waiting: Mutex::default(),
         }
     }
@@ -148,49 +169,50 @@ impl VoluntaryDisruption {
 
     async fn scan_for_ever(&self) {
         let poll = self.shell.settings.disruption_poll;
-        let (mut rest, mut heeds_room) = (poll, true);
+        let (mut back_off, mut woken_by) = (poll, WakeUp::Due);
         loop {
-            if !self.shell.model.is_synced() {
+            if !self.shell.model.note_sync() {
                 tokio::time::sleep(UNSYNCED_POLL).await;
                 continue;
             }
             let round = self.shell.metrics.round(Self::NAME);
             stale::remove(&self.shell, &self.orchestration.claims()).await;
             self.begin_what_still_holds().await;
-            let (acted, look_again) = if self.may_look() {
+            let result = if self.may_look() {
                 self.scan().await
             } else {
-                (false, poll)
+                ScanResult::LookAgain(poll)
             };
             drop(round);
-            if acted {
-                rest = LOOK_SOON.min(poll);
+            let ScanResult::LookAgain(look_again) = result else {
+                back_off = LOOK_SOON.min(poll);
                 continue;
-            }
-            let look_again = look_again.min(rest);
+            };
+            let look_again = look_again.min(back_off);
             let span = self.until_due().map_or(look_again, |it| it.min(look_again));
-            // A cluster whose pods come and go all the time is looked at twice a poll, not every two seconds.
-            heeds_room = !self.rest(span, heeds_room).await;
-            rest = (rest * 2).min(poll);
+            woken_by = self.sleep(span, woken_by).await;
+            back_off = (back_off * 2).min(poll);
         }
     }
 
-    /// Rests until something is due, or until soon after room became free if that counts; whether it did.
-    async fn rest(&self, span: Duration, heeds_room: bool) -> bool {
+    /// Sleeps until something is due, or until soon after a pod left. Where that was what ended the last sleep, it does
+    /// not end this one: a cluster whose pods come and go all the time is looked at twice a poll, not every two
+    /// seconds.
+    async fn sleep(&self, span: Duration, last: WakeUp) -> WakeUp {
         let until = Instant::now() + span;
         tokio::select! { biased;
-            () = tokio::time::sleep_until(until) => false,
-            () = self.shell.room_freed.notified(), if heeds_room => {
+            () = tokio::time::sleep_until(until) => WakeUp::Due,
+            () = self.shell.pod_left.notified(), if last == WakeUp::Due => {
                 tokio::time::sleep_until(until.min(Instant::now() + LOOK_SOON)).await;
-                true
+                WakeUp::PodLeft
             }
         }
     }
 
-    /// One loop; whether it found a command, and when to look again otherwise.
-    async fn scan(&self) -> (bool, Duration) {
+    /// One look for nodes to disrupt.
+    async fn scan(&self) -> ScanResult {
         self.nominate_awaiting();
-        let observed = self.observe().await;
+        let observed = self.observe(self.next_number()).await;
         self.show_costs(&observed);
         let observed = Arc::new(self.supposing_begun(observed));
         let now = observed.options.now;
@@ -198,12 +220,16 @@ impl VoluntaryDisruption {
         passes.begin(Self::NAME, &observed.options.decision_id, 0);
         let decided = self.decide(&observed).await;
         passes.end(Self::NAME, 0);
-        let Ok((decision, laps)) = decided else {
-            return (false, self.shell.settings.disruption_poll);
+        let Ok(timed) = decided else {
+            return ScanResult::LookAgain(self.shell.settings.disruption_poll);
         };
+        let TimedDecision {
+            decision,
+            method_durations,
+        } = timed;
         let entry = ScanEntry {
             decision: &decision,
-            laps: &laps,
+            method_durations: &method_durations,
             now,
             repairs_nodes: self.shell.settings.feature_gates.node_repair,
         };
@@ -224,10 +250,14 @@ impl VoluntaryDisruption {
                 self.waiting().push_back(WaitingCommand { command, due });
                 true
             } else {
-                self.orchestration.start(command).await
+                self.orchestration.start(command).await == CommandStart::Begun
             };
         }
-        (acted, look_again)
+        if acted {
+            ScanResult::Acted
+        } else {
+            ScanResult::LookAgain(look_again)
+        }
     }
 
     /// Whether another loop can take all that waits for granted.
@@ -245,13 +275,13 @@ impl VoluntaryDisruption {
     /// Looks a second time at the commands that waited long enough, oldest first, each in the world that those before
     /// it left: it must still agree, or the command is dropped.
     async fn begin_what_still_holds(&self) {
-        while self.shell.model.is_synced() && self.until_due().is_some_and(|it| it.is_zero()) {
+        while self.shell.model.note_sync() && self.until_due().is_some_and(|it| it.is_zero()) {
             let Some(WaitingCommand { command, .. }) = self.waiting().front().cloned() else {
                 return;
             };
             self.nominate_awaiting();
-            if let Some(survivor) = self.still_holds(command).await {
-                self.orchestration.start(survivor).await;
+            if let Some(validated) = self.still_holds(command).await {
+                self.orchestration.start(validated).await;
             }
             self.waiting().pop_front();
         }
@@ -259,16 +289,19 @@ impl VoluntaryDisruption {
 
     /// What is left of the command at its second look.
     async fn still_holds(&self, command: Command) -> Option<Command> {
-        let observed = Arc::new(self.observe().await);
-        let (judges, rank) = (self.judges.clone(), Arc::clone(&self.shell.rank));
+        let observed = Arc::new(self.observe(self.next_number()).await);
+        let (hooks, rank) = (self.hooks.clone(), Arc::clone(&self.shell.rank));
         let checked = command.clone();
         let work = move || {
-            let hooks = judges.hooks(rank.as_ref());
+            let hooks = hooks.beside(rank.as_ref());
             let never = Interrupt::never();
             validate(observed.as_input(), hooks, &never, checked)
         };
-        let ValidatedCommand { survivor, dropped } = self.shell.compute(work).await.ok()?;
-        let subject = Underway {
+        let ValidatedCommand {
+            survivor: validated,
+            dropped,
+        } = self.shell.compute(work).await.ok()?;
+        let subject = InFlightCommand {
             command: &command,
             snapshot: &self.shell.model.snapshot(),
         };
@@ -276,10 +309,10 @@ impl VoluntaryDisruption {
         if !dropped.is_empty() {
             journal.write(&subject, &CommandEntry::Dropped(&dropped));
         }
-        if let Err(rejection) = &survivor {
+        if let Err(rejection) = &validated {
             journal.write(&subject, &CommandEntry::Rejected(rejection));
         }
-        survivor.ok()
+        validated.ok()
     }
 
     /// The world as if what waits had begun.
@@ -304,9 +337,13 @@ impl VoluntaryDisruption {
         }
     }
 
-    /// Reads, and changes nothing but the number of looks: a second look and the ranking of pods ask for the same.
-    async fn observe(&self) -> Observed {
-        let number = self.scans.fetch_add(1, Ordering::Relaxed) + 1;
+    /// The number of the next look, of whatever kind: the seed of what it decides depends on it.
+    fn next_number(&self) -> u64 {
+        self.looks.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// What the look of that number looks at; a second look and the ranking of pods ask for the same as a scan.
+    async fn observe(&self, number: u64) -> Observed {
         let (settings, now) = (&self.shell.settings, self.shell.now());
         let snapshot = self.shell.model.snapshot();
         let types = self.types(&snapshot).await;
@@ -393,24 +430,24 @@ impl VoluntaryDisruption {
         }
     }
 
-    /// The decision, and how long each method took.
-    async fn decide(
-        &self,
-        observed: &Arc<Observed>,
-    ) -> Result<(Decision, Vec<(Method, Duration)>), ReconcileError> {
+    /// Runs the pure decision where the settings want it, and cuts it off when time is over.
+    async fn decide(&self, observed: &Arc<Observed>) -> Result<TimedDecision, ReconcileError> {
         let interrupt = Interrupt::never();
         let (input, stop) = (Arc::clone(observed), interrupt.clone());
-        let (judges, rank) = (self.judges.clone(), Arc::clone(&self.shell.rank));
+        let (hooks, rank) = (self.hooks.clone(), Arc::clone(&self.shell.rank));
         let work = self.shell.compute(move || {
-            let hooks = judges.hooks(rank.as_ref());
-            let (mut laps, mut started) = (Vec::new(), Instant::now());
+            let hooks = hooks.beside(rank.as_ref());
+            let (mut method_durations, mut started) = (Vec::new(), Instant::now());
             let mut done = |method| {
                 let now = Instant::now();
-                laps.push((method, now - started));
+                method_durations.push((method, now - started));
                 started = now;
             };
             let decision = decide_watched(input.as_input(), hooks, &stop, &mut done);
-            (decision, laps)
+            TimedDecision {
+                decision,
+                method_durations,
+            }
         });
         tokio::pin!(work);
         tokio::select! { biased;
@@ -458,8 +495,8 @@ pub fn compiled(policies: Vec<RepairPolicy>) -> Result<RepairPolicies, String> {
     })
 }
 
-impl Judges {
-    fn hooks<'a>(
+impl SharedHooks {
+    fn beside<'a>(
         &'a self,
         rank: &'a dyn scheduling::ranking::RankHook,
     ) -> disruption::PolicyHooks<'a> {

@@ -4,7 +4,9 @@
 //! Answers to `pkg/controllers/node/termination/terminator/eviction.go`.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use apis::NodeClaim;
 use apis::conditions::{self, Conditioned};
@@ -19,10 +21,11 @@ use crate::node_claim::NodeClaimExt;
 use crate::node_claim::reboot::draining::is_draining;
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, api_code};
+use crate::shell::log_values::{ControllerName, LoggedKey};
 use crate::shell::references;
 use crate::shell::runtime::{Action, Reconciler};
 use crate::shell::sync::lock;
-use crate::shell::work_queue::WorkQueue;
+use crate::shell::work_queue::{BackOff, WorkQueue};
 
 /// A pod on its way out, and the node it leaves.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +33,16 @@ pub(crate) struct EvictionKey {
     pub(crate) node: String,
     pub(crate) pod: PodKey,
     pub(crate) uid: String,
+}
+
+impl LoggedKey for EvictionKey {
+    fn namespace(&self) -> &str {
+        &self.pod.namespace
+    }
+
+    fn name(&self) -> &str {
+        &self.pod.name
+    }
 }
 
 impl WorkQueue<EvictionKey> {
@@ -66,6 +79,19 @@ enum Step {
 }
 
 impl EvictionQueue {
+    /// Karpenter's name of it, as metrics and logs show it.
+    pub(crate) const CONTROLLER: ControllerName = ControllerName {
+        name: "eviction-queue",
+        kind: ("", "Pod"),
+    };
+    /// Keys at work: the fewest on one core and the most on sixty.
+    pub(crate) const AT_WORK: RangeInclusive<usize> = 100..=5000;
+    /// How long an eviction waits that was refused.
+    pub(crate) const BACK_OFF: BackOff = BackOff {
+        first: Duration::from_millis(100),
+        longest: Duration::from_secs(10),
+    };
+
     pub(crate) fn new(shell: Arc<Shell>) -> Self {
         Self {
             shell,

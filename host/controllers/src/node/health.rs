@@ -51,11 +51,23 @@ struct Sick {
 /// Sick nodes that were held back, with the time until which they are let alone. A condition that begins anew is
 /// another matter.
 #[derive(Debug, Default)]
-struct HeldBack(BTreeMap<(String, String, Timestamp), Timestamp>);
+struct HeldBack(BTreeMap<Sickness, Timestamp>);
+
+/// A condition of a node since its time was up.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Sickness {
+    node: String,
+    condition: String,
+    since: Timestamp,
+}
 
 impl HeldBack {
-    fn key(sick: &Sick) -> (String, String, Timestamp) {
-        (sick.node.clone(), sick.condition.clone(), sick.since)
+    fn key(sick: &Sick) -> Sickness {
+        Sickness {
+            node: sick.node.clone(),
+            condition: sick.condition.clone(),
+            since: sick.since,
+        }
     }
 
     fn forget_past(&mut self, now: Timestamp) {
@@ -103,23 +115,23 @@ impl Periodic for HealthRounds<'_> {
     type Error = ReconcileError;
 
     fn is_due(&self) -> bool {
-        self.health.shell.model.is_synced()
+        self.health.shell.model.note_sync()
     }
 
     /// A node that cannot be repaired keeps nobody else waiting.
     async fn round(&mut self) -> Result<(), ReconcileError> {
         let (shell, now) = (&self.health.shell, self.health.shell.now());
         self.held_back.forget_past(now);
-        let mut sick = sick(&shell.model.snapshot(), &self.policies, now);
-        sick.retain(|it| !self.held_back.has(it));
+        let mut nodes = sick(&shell.model.snapshot(), &self.policies, now);
+        nodes.retain(|it| !self.held_back.has(it));
         let mut outcome = Ok(());
-        for it in sick {
-            if let Some(why) = it.blocked {
-                self.held_back.add(&it, now);
-                let entry = RepairBlocked { sick: &it, why };
+        for sick in nodes {
+            if let Some(why) = sick.blocked {
+                self.held_back.add(&sick, now);
+                let entry = RepairBlocked { sick: &sick, why };
                 shell.journal.write(&shell.model.snapshot(), &entry);
-            } else if let Err(error) = self.health.repair(&it).await {
-                error!(NodeClaim = %it.claim, %error, "repairing a node");
+            } else if let Err(error) = self.health.repair(&sick).await {
+                error!(NodeClaim = %sick.claim, %error, "repairing a node");
                 outcome = Err(error);
             }
         }

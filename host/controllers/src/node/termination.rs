@@ -27,7 +27,7 @@ use crate::node::entries::{LeavingNode, NodeEntry};
 use crate::node::eviction::EvictionKey;
 use crate::node_claim::{ConditionUpdate, NodeClaimExt};
 use crate::shell::Shell;
-use crate::shell::error::{ErrorClass, ReconcileError, ignore_not_found};
+use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::runtime::{Action, Reconciler};
 use crate::shell::work_queue::WorkQueue;
 
@@ -104,19 +104,19 @@ impl Termination {
             Step::Drain(drain) => self.drain(observed, drain).await,
             Step::Drained => {
                 self.write_entry(observed, &NodeEntry::Drained);
-                let kind = conditions::DRAINED;
-                self.write_condition(observed, kind, Status::True, kind)
+                let condition_type = conditions::DRAINED;
+                self.write_condition(observed, condition_type, Status::True, condition_type)
                     .await?;
                 Ok(Action::NOW)
             }
             Step::AwaitVolumes => {
                 let entry = NodeEntry::AwaitsVolumes { attachments };
                 self.write_entry(observed, &entry);
-                let (kind, reason) = (
+                let (condition_type, reason) = (
                     conditions::VOLUMES_DETACHED,
                     reason::AWAITING_VOLUME_DETACHMENT,
                 );
-                self.write_condition(observed, kind, Status::Unknown, reason)
+                self.write_condition(observed, condition_type, Status::Unknown, reason)
                     .await?;
                 Ok(Action::RequeueAfter(DRAIN_POLL))
             }
@@ -130,13 +130,14 @@ impl Termination {
                 if !in_time || has_awaited_volumes(observed) {
                     self.write_entry(observed, &entry);
                 }
-                let kind = conditions::VOLUMES_DETACHED;
+                let condition_type = conditions::VOLUMES_DETACHED;
                 let (status, reason) = if in_time {
-                    (Status::True, kind)
+                    (Status::True, condition_type)
                 } else {
                     (Status::False, reason::TERMINATION_GRACE_PERIOD_ELAPSED)
                 };
-                self.write_condition(observed, kind, status, reason).await?;
+                self.write_condition(observed, condition_type, status, reason)
+                    .await?;
                 Ok(Action::NOW)
             }
             Step::TerminateInstance => self.terminate_instance(observed).await,
@@ -163,8 +164,8 @@ impl Termination {
             waiting,
             is_drained: _,
         } = drain;
-        let (kind, reason) = (conditions::DRAINED, reason::DRAINING);
-        self.write_condition(observed, kind, Status::Unknown, reason)
+        let (condition_type, reason) = (conditions::DRAINED, reason::DRAINING);
+        self.write_condition(observed, condition_type, Status::Unknown, reason)
             .await?;
         let node = &observed.node.name;
         for pod in evict.iter().chain(delete.iter().map(|forced| &forced.pod)) {
@@ -183,8 +184,8 @@ impl Termination {
         };
         match self.provider.delete(provider_id).await {
             Ok(()) => {
-                let kind = conditions::INSTANCE_TERMINATING;
-                self.write_condition(observed, kind, Status::True, kind)
+                let condition_type = conditions::INSTANCE_TERMINATING;
+                self.write_condition(observed, condition_type, Status::True, condition_type)
                     .await?;
                 Ok(Action::RequeueAfter(INSTANCE_POLL))
             }
@@ -230,7 +231,7 @@ impl Termination {
                 message: "",
             };
             let after = claim.with_condition(condition, now);
-            ignore_gone(self.shell.writer.write_claim_status(claim, &after).await)?;
+            ignore_not_found(self.shell.writer.write_claim_status(claim, &after).await)?;
         }
         Ok(())
     }
@@ -288,11 +289,4 @@ fn has_awaited_volumes(observed: &Observed) -> bool {
 
 fn provider_id(node: &NodeFacts) -> Option<&str> {
     Some(node.provider_id.as_str()).filter(|id| !id.is_empty())
-}
-
-fn ignore_gone<T>(result: Result<T, ReconcileError>) -> Result<(), ReconcileError> {
-    match result {
-        Err(error) if error.class() != ErrorClass::Gone => Err(error),
-        Ok(_) | Err(_) => Ok(()),
-    }
 }

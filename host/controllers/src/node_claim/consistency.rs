@@ -90,13 +90,13 @@ impl Consistency {
 
 /// The claim with what the issues come to.
 fn judged(claim: &NodeClaim, issues: &[String], now: Timestamp) -> NodeClaim {
-    let kind = conditions::CONSISTENT_STATE_FOUND;
+    let condition_type = conditions::CONSISTENT_STATE_FOUND;
     if issues.is_empty() {
-        return claim.with_true(kind, now);
+        return claim.with_true(condition_type, now);
     }
     let message = issues.join(", ");
     let failed = ConditionUpdate {
-        condition_type: kind,
+        condition_type,
         status: Status::False,
         reason: reason::CONSISTENCY_CHECK_FAILED,
         message: &message,

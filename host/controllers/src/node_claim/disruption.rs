@@ -29,7 +29,7 @@ const TYPE_CHECK_AGE: Duration = Duration::from_hours(1);
 const TYPE_CHECK_PERIOD: Duration = Duration::from_mins(30);
 
 /// The controller.
-pub(crate) struct Markers {
+pub(crate) struct NodeClaimDisruption {
     shell: Arc<Shell>,
     provider: Arc<dyn CloudProvider>,
     /// What was found out about each claim, by its name.
@@ -45,10 +45,15 @@ struct KnownClaim {
     drift: Option<DriftAnswer>,
 }
 
+/// Stands for all that an answer about drift depends on within the cluster: where it is another, the answer is out of
+/// date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct DriftQuestion(u64);
+
 /// An answer about drift, and what it was an answer to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct DriftAnswer {
-    question: u64,
+    question: DriftQuestion,
     asked_at: Timestamp,
     reason: Option<String>,
 }
@@ -67,7 +72,7 @@ struct Decided {
     action: Action,
 }
 
-impl Markers {
+impl NodeClaimDisruption {
     pub(crate) fn new(shell: Arc<Shell>, provider: Arc<dyn CloudProvider>) -> Self {
         Self {
             shell,
@@ -78,18 +83,22 @@ impl Markers {
 
     /// What the model alone can tell: when to look again at a claim that is marked as it should be. Most changes of
     /// a claim are none to its marks, so that reading it and asking the provider each time would be for nothing.
-    fn settled(&self, facts: &ClaimFacts, pool: &NodePool, question: u64) -> Option<Action> {
+    fn answer_from_model(
+        &self,
+        facts: &ClaimFacts,
+        pool: &NodePool,
+        question: DriftQuestion,
+    ) -> Option<Action> {
         let now = self.shell.now();
         let answer = self
             .known()
             .get(&facts.name)
             .and_then(|it| it.drift.clone());
         let answer = if facts.conditions.launched_at.is_none() {
-            let reason = None;
             DriftAnswer {
                 question,
                 asked_at: now,
-                reason,
+                reason: None,
             }
         } else {
             answer.filter(|answer| answer.question == question)?
@@ -201,7 +210,7 @@ fn settled(
 /// All that an answer about drift depends on, but what happens outside of the cluster. Pools and claims change their
 /// status often, which makes no difference; a class resolves to images and subnets in its own. The spec of a claim
 /// never changes.
-fn question(facts: &ClaimFacts, pool: &NodePool, class: Option<&Ec2NodeClass>) -> u64 {
+fn question(facts: &ClaimFacts, pool: &NodePool, class: Option<&Ec2NodeClass>) -> DriftQuestion {
     let mut hasher = DefaultHasher::new();
     let ClaimFacts {
         uid,
@@ -235,11 +244,11 @@ fn question(facts: &ClaimFacts, pool: &NodePool, class: Option<&Ec2NodeClass>) -
         .map(|meta| (&meta.uid, &meta.resource_version))
         .hash(&mut hasher);
     conditions.launched_at.is_some().hash(&mut hasher);
-    hasher.finish()
+    DriftQuestion(hasher.finish())
 }
 
 #[async_trait::async_trait]
-impl Reconciler for Markers {
+impl Reconciler for NodeClaimDisruption {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
@@ -257,7 +266,7 @@ impl Reconciler for Markers {
         };
         let class = self.shell.model.node_class(&facts.node_class);
         let question = question(&facts, &pool, class.as_deref());
-        if let Some(action) = self.settled(&facts, &pool, question) {
+        if let Some(action) = self.answer_from_model(&facts, &pool, question) {
             return Ok(action);
         }
         let Some(observed) = self.observe(key, pool, class).await? else {
@@ -279,8 +288,8 @@ impl Reconciler for Markers {
 }
 
 fn decide(observed: &Observed, now: Timestamp) -> Decided {
-    let (after, again) = mark_drift(observed, now);
-    let action = Action::RequeueAfter(again);
+    let after = mark_drift(observed, now);
+    let action = Action::RequeueAfter(DRIFT_PERIOD);
     if observed.pool.is_static() {
         return Decided { after, action };
     }
@@ -291,7 +300,7 @@ fn decide(observed: &Observed, now: Timestamp) -> Decided {
     }
 }
 
-fn mark_drift(observed: &Observed, now: Timestamp) -> (NodeClaim, Duration) {
+fn mark_drift(observed: &Observed, now: Timestamp) -> NodeClaim {
     let Observed {
         claim,
         pool,
@@ -299,12 +308,12 @@ fn mark_drift(observed: &Observed, now: Timestamp) -> (NodeClaim, Duration) {
         provider_drift,
     } = observed;
     if !claim.is_condition_true(conditions::LAUNCHED) {
-        return (claim.without(conditions::DRIFTED, now), DRIFT_PERIOD);
+        return claim.without(conditions::DRIFTED, now);
     }
     let reason = drift(claim, pool)
         .map(str::to_owned)
         .or_else(|| provider_drift.clone());
-    let after = match reason {
+    match reason {
         Some(reason) => {
             let drifted = ConditionUpdate {
                 condition_type: conditions::DRIFTED,
@@ -315,8 +324,7 @@ fn mark_drift(observed: &Observed, now: Timestamp) -> (NodeClaim, Duration) {
             claim.with_condition(drifted, now)
         }
         None => claim.without(conditions::DRIFTED, now),
-    };
-    (after, DRIFT_PERIOD)
+    }
 }
 
 fn mark_consolidatable(claim: &NodeClaim, pool: &NodePool, now: Timestamp) -> (NodeClaim, Action) {

@@ -214,7 +214,7 @@ impl Launcher {
     ) -> Result<RankedLaunch, ReconcileError> {
         let name = claim.name_any();
         let snapshot = self.shell.model.snapshot();
-        let keys = self.shell.pods.pods_for(&name);
+        let keys = self.shell.pod_ledger.pods_for(&name);
         let pods = keys.iter().filter_map(|it| snapshot.pod(it).cloned());
         let pods: Vec<Arc<Pod>> = pods.collect();
         let owners = snapshot.owners(pods.iter());
@@ -255,7 +255,7 @@ impl Launcher {
 
     /// The pods that the failed claim was made for and that still wait for a node.
     fn pods_left_waiting(&self, claim: &NodeClaim) -> Vec<ObjectReference> {
-        let keys = self.shell.pods.settle_claim(&claim.name_any());
+        let keys = self.shell.pod_ledger.settle_claim(&claim.name_any());
         let snapshot = self.shell.model.snapshot();
         let pods = keys.iter().filter_map(|key| snapshot.pod(key));
         let waiting = pods.filter(|it| it.node_name.is_none() && !it.is_terminating());

@@ -181,7 +181,8 @@ impl Lifecycle {
                 return Err(error.into());
             }
         };
-        if let Some(hold) = self.shell.nominations.holds_closed(claim, seen).await {
+        let nominations = &self.shell.nominations;
+        if let Some(hold) = nominations.hold_or_nominate(claim, seen).await {
             return self.await_hook(claim, seen, hold.message()).await;
         }
         let Some(node) = self.shell.model.node_seen(seen).await? else {
@@ -196,7 +197,7 @@ impl Lifecycle {
         node_capacity::tell(&self.shell, self.provider.as_ref(), claim, &node).await;
         let entry = ClaimEntry::Registered { node: name };
         self.shell.journal.write(claim, &entry);
-        self.shell.pods.settle_claim(&claim.name_any());
+        self.shell.pod_ledger.settle_claim(&claim.name_any());
         self.note_registration(claim, &Registration::Succeeded)
             .await?;
         Ok(Action::NOW)

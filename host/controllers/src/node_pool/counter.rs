@@ -34,7 +34,7 @@ impl Reconciler for Counter {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
-        if !self.shell.model.is_synced() {
+        if !self.shell.model.note_sync() {
             return Ok(UNSYNCED);
         }
         let snapshot = self.shell.model.snapshot();

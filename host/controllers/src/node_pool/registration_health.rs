@@ -36,8 +36,55 @@ pub(crate) enum Registration<'a> {
 }
 
 impl Registration<'_> {
-    fn is_success(&self) -> bool {
-        matches!(self, Self::Succeeded)
+    fn result(&self) -> RegistrationResult {
+        match self {
+            Self::Succeeded => RegistrationResult::Succeeded,
+            Self::Failed { .. } => RegistrationResult::Failed,
+        }
+    }
+}
+
+/// What is remembered of a launch or a registration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RegistrationResult {
+    Succeeded,
+    Failed,
+}
+
+/// What results come to, and what a pool's condition says of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PoolHealth {
+    Healthy,
+    Unhealthy,
+}
+
+impl PoolHealth {
+    /// As the condition of the pool has it, where it says either.
+    fn of_pool(pool: &NodePool) -> Option<Self> {
+        let condition = pool.condition(conditions::NODE_REGISTRATION_HEALTHY)?;
+        match condition.status.as_str() {
+            "True" => Some(Self::Healthy),
+            "False" => Some(Self::Unhealthy),
+            _ => None,
+        }
+    }
+
+    fn of_results(results: &VecDeque<RegistrationResult>) -> Self {
+        let is_failure = |it: &&RegistrationResult| **it == RegistrationResult::Failed;
+        if results.iter().filter(is_failure).count() < FAILURES_MIN {
+            Self::Healthy
+        } else {
+            Self::Unhealthy
+        }
+    }
+
+    /// The results that a process which knows nothing takes it to stand for: one success, or as many failures as make a
+    /// pool unhealthy.
+    fn results(self) -> VecDeque<RegistrationResult> {
+        match self {
+            Self::Healthy => VecDeque::from([RegistrationResult::Succeeded]),
+            Self::Unhealthy => VecDeque::from([RegistrationResult::Failed; FAILURES_MIN]),
+        }
     }
 }
 
@@ -48,7 +95,7 @@ pub(crate) struct RegistrationHealth(Mutex<PoolResults>);
 /// The last results of each pool, by its UID: a pool that was made anew starts afresh.
 #[derive(Debug, Default)]
 struct PoolResults {
-    results: BTreeMap<String, VecDeque<bool>>,
+    results: BTreeMap<String, VecDeque<RegistrationResult>>,
     /// UIDs of pools whose condition is being written.
     writing: BTreeSet<String>,
 }
@@ -67,8 +114,9 @@ impl RegistrationHealth {
         let Some((pool, uid)) = pool.and_then(|it| Some((Arc::clone(&it), it.uid()?))) else {
             return Ok(());
         };
-        let status = self.health().decide(&uid, &pool, outcome.is_success());
-        let Some(status) = status else {
+        let known = PoolHealth::of_pool(&pool);
+        let results = self.health().record(&uid, outcome.result(), known);
+        let Some(status) = status_for(&results, known) else {
             return Ok(());
         };
         if !self.health().writing.insert(uid.clone()) {
@@ -79,9 +127,10 @@ impl RegistrationHealth {
         result
     }
 
-    /// The pool or its class changed, so the past says nothing.
-    pub(crate) fn forget(&self, pool: &str) {
-        self.health().results.remove(pool);
+    /// What is remembered of the pool of this UID says nothing any more: it is gone, or it or its class is another than
+    /// the results are about.
+    pub(crate) fn forget(&self, uid: &str) {
+        self.health().results.remove(uid);
     }
 
     fn health(&self) -> MutexGuard<'_, PoolResults> {
@@ -90,48 +139,35 @@ impl RegistrationHealth {
 }
 
 impl PoolResults {
-    /// Takes in a result; answers the status that the pool's condition is to get, where it says something else.
-    fn decide(&mut self, uid: &str, pool: &NodePool, is_success: bool) -> Option<Status> {
-        let condition = pool.condition(conditions::NODE_REGISTRATION_HEALTHY);
-        let known = condition.and_then(|it| match it.status.as_str() {
-            "True" => Some(true),
-            "False" => Some(false),
-            _ => None,
-        });
-        self.seed(uid, known);
-        let is_healthy = self.note(uid, is_success);
-        // A failure does not make a pool healthy, nor a success unhealthy.
-        if known == Some(is_healthy) || is_healthy != is_success {
-            return None;
-        }
-        Some(if is_healthy {
-            Status::True
-        } else {
-            Status::False
-        })
-    }
-
-    /// Takes in a result; answers whether the pool is healthy now.
-    fn note(&mut self, pool: &str, success: bool) -> bool {
-        let results = self.results.entry(pool.to_owned()).or_default();
-        results.push_back(success);
+    /// Takes in a result of the pool of this UID, whose condition says what is `known`; answers what is remembered now.
+    fn record(
+        &mut self,
+        uid: &str,
+        result: RegistrationResult,
+        known: Option<PoolHealth>,
+    ) -> VecDeque<RegistrationResult> {
+        let before = known.map(PoolHealth::results).unwrap_or_default();
+        let results = self.results.entry(uid.to_owned()).or_insert(before);
+        results.push_back(result);
         if results.len() > REMEMBERED {
             results.pop_front();
         }
-        results.iter().filter(|success| !**success).count() < FAILURES_MIN
+        results.clone()
     }
+}
 
-    /// A process that knows nothing takes the pool's condition for what it remembers: one success where it says
-    /// healthy, as many failures as make a pool unhealthy where it says the contrary.
-    fn seed(&mut self, pool: &str, healthy: Option<bool>) {
-        if let (Some(healthy), false) = (healthy, self.results.contains_key(pool)) {
-            let results = if healthy {
-                VecDeque::from([true])
-            } else {
-                VecDeque::from([false; FAILURES_MIN])
-            };
-            self.results.insert(pool.to_owned(), results);
-        }
+/// The status that the pool's condition is to get, where it says something else.
+fn status_for(results: &VecDeque<RegistrationResult>, known: Option<PoolHealth>) -> Option<Status> {
+    let health = PoolHealth::of_results(results);
+    if known == Some(health) {
+        return None;
+    }
+    // A failure does not make a pool healthy, nor a success unhealthy.
+    match (health, results.back()?) {
+        (PoolHealth::Healthy, RegistrationResult::Succeeded) => Some(Status::True),
+        (PoolHealth::Unhealthy, RegistrationResult::Failed) => Some(Status::False),
+        (PoolHealth::Healthy, RegistrationResult::Failed)
+        | (PoolHealth::Unhealthy, RegistrationResult::Succeeded) => None,
     }
 }
 
@@ -159,40 +195,62 @@ async fn write(
 
 #[cfg(test)]
 mod tests {
+    use super::PoolHealth::{Healthy, Unhealthy};
+    use super::RegistrationResult::{Failed, Succeeded};
     use super::*;
 
     #[test]
     fn two_failures_among_the_last_four_are_unhealthy() {
-        let cases: [(&[bool], bool); 4] = [
-            (&[true, true, false, false], false),
-            (&[false], true),
-            (&[false, false], false),
-            (&[false, false, true, true, true], true),
+        let cases: [(&[RegistrationResult], PoolHealth); 4] = [
+            (&[Succeeded, Succeeded, Failed, Failed], Unhealthy),
+            (&[Failed], Healthy),
+            (&[Failed, Failed], Unhealthy),
+            (&[Failed, Failed, Succeeded, Succeeded, Succeeded], Healthy),
         ];
-        for (results, healthy) in cases {
+        for (results, expected) in cases {
             let mut health = PoolResults::default();
             let last = results
                 .iter()
-                .map(|result| health.note("p", *result))
+                .map(|result| health.record("p", *result, None))
                 .last();
-            assert_eq!(last, Some(healthy), "{results:?}");
+            let found = last.map(|it| PoolHealth::of_results(&it));
+            assert_eq!(found, Some(expected), "{results:?}");
         }
     }
 
     #[test]
     fn a_condition_stands_for_what_was_forgotten() {
-        for (told, result, healthy) in [
-            (Some(false), true, false),
-            (Some(true), false, true),
-            (None, false, true),
+        for (known, result, expected) in [
+            (Some(Unhealthy), Succeeded, Unhealthy),
+            (Some(Healthy), Failed, Healthy),
+            (None, Failed, Healthy),
         ] {
             let mut health = PoolResults::default();
-            health.seed("p", told);
-            assert_eq!(health.note("p", result), healthy, "{told:?} {result}");
+            let results = health.record("p", result, known);
+            let found = PoolHealth::of_results(&results);
+            assert_eq!(found, expected, "{known:?} {result:?}");
         }
         let mut health = PoolResults::default();
-        health.note("p", true);
-        health.seed("p", Some(false));
-        assert!(health.note("p", true), "what is remembered counts more");
+        health.record("p", Succeeded, None);
+        let results = health.record("p", Succeeded, Some(Unhealthy));
+        let found = PoolHealth::of_results(&results);
+        assert_eq!(found, Healthy, "what is remembered counts more");
+    }
+
+    #[test]
+    fn a_condition_changes_by_a_result_of_its_kind_alone() {
+        let cases: [(&[RegistrationResult], Option<PoolHealth>, Option<&str>); 6] = [
+            (&[Succeeded], None, Some("True")),
+            (&[Succeeded], Some(Unhealthy), Some("True")),
+            (&[Succeeded], Some(Healthy), None),
+            (&[Failed], None, None),
+            (&[Failed, Failed], Some(Healthy), Some("False")),
+            (&[Failed, Failed, Succeeded], Some(Healthy), None),
+        ];
+        for (results, known, expected) in cases {
+            let status = status_for(&results.iter().copied().collect(), known);
+            let status = status.map(Status::as_str);
+            assert_eq!(status, expected, "{results:?} {known:?}");
+        }
     }
 }

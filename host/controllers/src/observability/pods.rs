@@ -107,7 +107,7 @@ fn unbound_since(
 }
 
 pub(super) fn undecided(observation: &Observation<'_>, tell: &mut Tell<'_>) {
-    observation.shell.pods.each_undecided(|key, since| {
+    observation.shell.pod_ledger.each_undecided(|key, since| {
         tell(&names(key), seconds(since, observation.now));
     });
 }

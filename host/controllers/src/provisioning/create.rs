@@ -11,14 +11,13 @@ use scheduling::pod::PodKey;
 use scheduling::solution::NewClaim;
 use state::Event;
 use state::coming::is_coming;
-use tracing::{error, info};
 
 use crate::capacity_buffer;
 use crate::node_claim::entries::ClaimEntry;
 use crate::nomination::is_off_plan;
-use crate::shell::log_values::FirstFew;
 
 use super::creation::{Creation, CreationRefusal};
+use super::entries::PassEntry;
 use super::report::Pass;
 use super::{Decided, Observed, Provisioner};
 
@@ -27,22 +26,12 @@ const CREATES_AT_ONCE: usize = 50;
 
 impl Provisioner {
     pub(super) async fn apply(&self, observed: &Observed, decided: Decided, took: Duration) {
-        let Decided { solution, pods, .. } = &decided;
-        if *pods > 0 {
-            let names = FirstFew(pods_of(observed, solution));
-            info!(Pods = %names, pods, duration = ?took, "found provisionable pod(s)");
-        }
-        if !solution.claims.is_empty() {
-            info!(
-                nodeclaims = solution.claims.len(),
-                pods = solution
-                    .claims
-                    .iter()
-                    .map(|it| it.pods.len())
-                    .sum::<usize>(),
-                "computed new nodeclaim(s) to fit pod(s)"
-            );
-        }
+        let Decided { solution, .. } = &decided;
+        let entry = PassEntry::Decided {
+            decided: &decided,
+            took,
+        };
+        self.shell.journal.write(observed, &entry);
         capacity_buffer::write_rooms(&self.shell, &observed.snapshot, solution).await;
         self.nominate(observed, solution);
         let moved = solution.claims.iter().flat_map(|claim| &claim.pods);
@@ -56,18 +45,22 @@ impl Provisioner {
             .buffered(CREATES_AT_ONCE)
             .collect()
             .await;
-        let pass = Pass::new(observed, &decided, &creations, took, &self.shell.pods);
+        let pass = Pass::new(observed, &decided, &creations, took, &self.shell.pod_ledger);
         pass.note_places(&self.shell.pod_starts);
         self.shell.journal.write(&(), &pass);
     }
 
-    fn nominate(&self, observed: &Observed, solution: &scheduling::Solution) {
+    fn nominate(&self, observed: &Observed, solution: &Solution) {
         for (name, pods) in &solution.existing {
             let pods = awaited(observed, pods);
             if pods.is_empty() {
                 continue;
             }
-            tracing::debug!(Node = %name, pods = pods.len(), "nominated node");
+            let entry = PassEntry::NodeNominated {
+                node: name,
+                pods: pods.len(),
+            };
+            self.shell.journal.write(observed, &entry);
             self.shell.model.nominate(name);
             let placed = Event::Placed {
                 name: name.clone(),
@@ -80,7 +73,9 @@ impl Provisioner {
     async fn create<'a>(&self, observed: &Observed, new: &'a NewClaim) -> Creation<'a> {
         let result = self.try_create(observed, new).await;
         if let Err(refusal) = &result {
-            error!(NodePool = %new.pool, error = %refusal, "creating nodeclaim");
+            let pool = &new.pool;
+            let entry = PassEntry::CreationRefused { pool, refusal };
+            self.shell.journal.write(observed, &entry);
         }
         Creation { new, result }
     }
@@ -115,7 +110,7 @@ impl Provisioner {
             pods: awaited(observed, &new.pods),
         });
         self.shell
-            .pods
+            .pod_ledger
             .claim_for(&created.name_any(), real(observed, &new.pods));
         Ok(created)
     }
@@ -140,17 +135,6 @@ impl Provisioner {
             resources: over.join(", "),
         })
     }
-}
-
-/// Pods that wait, for which there is a place or none; neither those about to be created nor the room of buffers.
-fn pods_of<'a>(
-    observed: &'a Observed,
-    solution: &'a Solution,
-) -> impl Iterator<Item = &'a PodKey> + Clone {
-    let placed = solution.existing.iter().flat_map(|(_, pods)| pods);
-    let opened = solution.claims.iter().flat_map(|it| &it.pods);
-    let all = placed.chain(opened).chain(solution.pod_errors.keys());
-    all.filter(|key| observed.snapshot.pod(key).is_some())
 }
 
 /// The pods that are there or about to be; the room of buffers waits for nobody.

@@ -1,4 +1,4 @@
-//! What is told of a provisioning pass: metrics, Events of pods, decision lines and the ledger's record, from one walk
+//! What is told of a provisioning pass that is over (log lines are in `entries.rs`): metrics, Events of pods, decision lines and the ledger's record, from one walk
 //! over what came of each pod.
 //!
 //! Events answer to `pkg/controllers/provisioning/scheduling/events.go`.
@@ -133,7 +133,7 @@ impl<'a> Pass<'a> {
     /// What came of each pool.
     fn pools(&self) -> Vec<PoolOutcome> {
         let solution = &self.decided.solution;
-        let mut pools = self.observed.pool_outcomes.clone();
+        let mut pools = self.decided.pools.clone();
         let refused = self.refused_premium();
         let buys = |pool: &str| solution.claims.iter().any(|it| it.pool == pool);
         for pool in &mut pools {

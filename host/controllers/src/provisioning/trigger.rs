@@ -44,7 +44,7 @@ impl Reconciler for PodTrigger {
         else {
             return Ok(Action::Await);
         };
-        self.shell.pods.saw(key, self.shell.now());
+        self.shell.pod_ledger.saw(key, self.shell.now());
         self.batcher.trigger(&pod.uid);
         let snapshot = self.shell.model.snapshot();
         let is_there = snapshot.place(key).is_some_and(|it| it.is_ready());

@@ -72,12 +72,12 @@ pub(crate) fn is_not_found(error: &kube::Error) -> bool {
 }
 
 /// Treats "does not exist" as done.
-pub(crate) fn ignore_not_found<T>(
-    result: Result<T, kube::Error>,
+pub(crate) fn ignore_not_found<T, E: Into<ReconcileError>>(
+    result: Result<T, E>,
 ) -> Result<Option<T>, ReconcileError> {
-    match result {
+    match result.map_err(Into::into) {
         Ok(value) => Ok(Some(value)),
-        Err(error) if is_not_found(&error) => Ok(None),
-        Err(error) => Err(error.into()),
+        Err(error) if error.class() == ErrorClass::Gone => Ok(None),
+        Err(error) => Err(error),
     }
 }

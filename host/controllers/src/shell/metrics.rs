@@ -1,5 +1,5 @@
-//! Karpenter's metrics, as far as these controllers feed them: names, labels and buckets are byte for byte the
-//! reference's, so dashboards and alerts keep working.
+//! Karpenter's metrics, as far as these controllers feed them: names, labels and buckets are byte for byte
+//! Karpenter's, so dashboards and alerts keep working.
 //!
 //! Only the applying halves of controllers write here. Answers to `pkg/metrics/metrics.go`.
 
@@ -238,30 +238,35 @@ metrics! {
     work_seconds: Histograms = histograms(queue_times), "workqueue_work_duration_seconds", "Time of work on a key";
 }
 
-/// What metrics say of an outcome.
+/// How controller-runtime calls what came of a reconcile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct ReconcileWords {
-    result: &'static str,
-    is_terminal: bool,
-    is_panic: bool,
+enum ReconcileResult {
+    Success,
+    RequeueAfter,
+    Requeue,
+    Error,
 }
 
-impl ReconcileWords {
+impl ReconcileResult {
     fn of(outcome: &Result<Action, ReconcileError>) -> Self {
-        let result = match outcome {
-            Ok(Action::Await) => "success",
-            Ok(Action::RequeueAfter(_)) => "requeue_after",
+        match outcome {
+            Ok(Action::Await) => Self::Success,
+            Ok(Action::RequeueAfter(_)) => Self::RequeueAfter,
             Err(error) => match error.class() {
-                ErrorClass::Gone => "success",
-                ErrorClass::Retry => "requeue",
-                ErrorClass::Fault | ErrorClass::Terminal => "error",
+                ErrorClass::Gone => Self::Success,
+                ErrorClass::Retry => Self::Requeue,
+                ErrorClass::Fault | ErrorClass::Terminal => Self::Error,
             },
-        };
-        let class = outcome.as_ref().err().map(ReconcileError::class);
-        Self {
-            result,
-            is_terminal: class == Some(ErrorClass::Terminal),
-            is_panic: matches!(outcome, Err(ReconcileError::Panicked)),
+        }
+    }
+
+    /// The value of the label.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::RequeueAfter => "requeue_after",
+            Self::Requeue => "requeue",
+            Self::Error => "error",
         }
     }
 }
@@ -273,12 +278,15 @@ impl Metrics {
         took: Duration,
         outcome: &Result<Action, ReconcileError>,
     ) {
-        let told = ReconcileWords::of(outcome);
+        let result = ReconcileResult::of(outcome);
+        let class = outcome.as_ref().err().map(ReconcileError::class);
+        let is_terminal = class == Some(ErrorClass::Terminal);
+        let is_panic = matches!(outcome, Err(ReconcileError::Panicked));
         let controller = vec![("controller", controller.to_owned())];
         for (counters, counts) in [
-            (&self.reconcile_errors, told.result == "error"),
-            (&self.terminal_errors, told.is_terminal),
-            (&self.reconcile_panics, told.is_panic),
+            (&self.reconcile_errors, result == ReconcileResult::Error),
+            (&self.terminal_errors, is_terminal),
+            (&self.reconcile_panics, is_panic),
         ] {
             if counts {
                 counters.get_or_create(&controller).inc();
@@ -289,7 +297,7 @@ impl Metrics {
             .get_or_create(&controller)
             .observe(took.as_secs_f64());
         let mut labels = controller;
-        labels.push(("result", told.result.to_owned()));
+        labels.push(("result", result.as_str().to_owned()));
         self.reconciles.get_or_create(&labels).inc();
     }
 

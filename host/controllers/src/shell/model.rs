@@ -78,7 +78,7 @@ impl Model {
         self.progress.borrow()
     }
 
-    /// The same, as it goes on.
+    /// Which kinds were listed once, with a notice of each further one.
     pub(crate) fn watch_progress(&self) -> watch::Receiver<FirstLists> {
         self.progress.subscribe()
     }
@@ -88,11 +88,15 @@ impl Model {
     }
 
     /// Whether the model may be relied on: everything was listed once, and every claim has its instance.
-    pub(crate) fn is_synced(&self) -> bool {
-        let cluster = read(&self.cluster);
-        let is_launched = cluster.is_every_claim_launched();
-        drop(cluster);
-        let is_synced = self.progress().is_complete() && is_launched;
+    fn is_synced(&self) -> bool {
+        let is_launched = read(&self.cluster).is_every_claim_launched();
+        self.progress().is_complete() && is_launched
+    }
+
+    /// Answers whether the model may be relied on, and notes since when it may not: nothing tells of the moment at
+    /// which that changes, so whoever asks is who finds out.
+    pub(crate) fn note_sync(&self) -> bool {
+        let is_synced = self.is_synced();
         let mut since = self.unsynced();
         if is_synced {
             *since = None;
@@ -104,7 +108,7 @@ impl Model {
 
     /// Since when the model cannot be relied on.
     pub(crate) fn unsynced_since(&self) -> Option<Timestamp> {
-        if self.is_synced() {
+        if self.note_sync() {
             return None;
         }
         *self.unsynced()

@@ -3,7 +3,6 @@
 //! Each note is a file with a bound of its own. They are kept, not decided; all are lost with the process, and whoever
 //! reads one must do without.
 
-pub(crate) mod deletion_costs;
 pub(crate) mod launching;
 pub(crate) mod overlays;
 pub(crate) mod passes;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use state::Snapshot;
-use state::cluster::Change;
+use state::cluster::{Change, Versions};
 
 use crate::shell::references;
 
@@ -100,56 +100,63 @@ pub(crate) struct StatusSeen {
     pub(crate) extra: Vec<String>,
 }
 
-/// What a change is about, where its conditions are told.
-pub(super) fn subject(change: &Change) -> Option<(StatusKind, ObjectKey)> {
-    let cluster = |name: &str| ObjectKey::cluster(name);
-    match change {
-        Change::Node { name, .. } => Some((StatusKind::Node, cluster(name))),
-        Change::NodeClaim { name, .. } => Some((StatusKind::NodeClaim, cluster(name))),
-        Change::NodePool(it) => Some((StatusKind::NodePool, it.key.clone())),
-        Change::NodeClass(it) => Some((StatusKind::NodeClass, it.key.clone())),
-        Change::CapacityBuffer(it) => Some((StatusKind::CapacityBuffer, it.key.clone())),
-        Change::Pod { .. } | Change::NodeOverlay(_) | Change::Workload(_) => None,
-    }
+/// What a change leaves of an object whose conditions are told.
+pub(super) struct StatusNow {
+    pub(super) kind: StatusKind,
+    pub(super) key: ObjectKey,
+    /// None of one that is gone.
+    pub(super) seen: Option<StatusSeen>,
 }
 
-impl StatusSeen {
-    /// What there is of it now; nothing of one that is gone.
-    pub(super) fn of(change: &Change, snapshot: &Snapshot) -> Option<Self> {
+impl StatusNow {
+    /// None where no conditions are told of what changed.
+    pub(super) fn after(change: &Change, snapshot: &Snapshot) -> Option<Self> {
         match change {
-            Change::Node { name, after, .. } => {
-                after.as_ref()?;
-                Self::of_node(name, snapshot)
-            }
-            Change::NodeClaim { after, .. } => {
-                let claim = after.as_ref()?;
-                Some(Self::of_object(StatusKind::NodeClaim, claim.as_ref()))
-            }
-            Change::NodePool(it) => {
-                let pool = it.after.as_ref()?;
-                Some(Self::of_object(StatusKind::NodePool, pool.as_ref()))
-            }
-            Change::NodeClass(it) => {
-                let class = it.after.as_ref()?;
-                Some(Self::of_object(StatusKind::NodeClass, class.as_ref()))
-            }
-            Change::CapacityBuffer(it) => {
-                let buffer = it.after.as_ref()?;
-                let conditions = buffer.status.iter().flat_map(|it| &it.conditions);
-                Some(Self::of_meta(
-                    StatusKind::CapacityBuffer,
-                    buffer.as_ref(),
-                    conditions,
+            Change::Node { name, after, .. } => Some(Self {
+                kind: StatusKind::Node,
+                key: ObjectKey::cluster(name),
+                seen: after.and_then(|_| StatusSeen::of_node(name, snapshot)),
+            }),
+            Change::NodeClaim { name, after, .. } => {
+                let key = ObjectKey::cluster(name);
+                Some(Self::of_object(
+                    StatusKind::NodeClaim,
+                    key,
+                    after.as_deref(),
                 ))
+            }
+            Change::NodePool(Versions { key, after, .. }) => {
+                let key = key.clone();
+                Some(Self::of_object(StatusKind::NodePool, key, after.as_deref()))
+            }
+            Change::NodeClass(Versions { key, after, .. }) => {
+                let key = key.clone();
+                Some(Self::of_object(
+                    StatusKind::NodeClass,
+                    key,
+                    after.as_deref(),
+                ))
+            }
+            Change::CapacityBuffer(Versions { key, after, .. }) => {
+                let kind = StatusKind::CapacityBuffer;
+                let seen = after.as_deref().map(|buffer| {
+                    let conditions = buffer.status.iter().flat_map(|it| &it.conditions);
+                    StatusSeen::of_meta(kind, buffer, conditions)
+                });
+                let key = key.clone();
+                Some(Self { kind, key, seen })
             }
             Change::Pod { .. } | Change::NodeOverlay(_) | Change::Workload(_) => None,
         }
     }
 
-    fn of_object<K: Conditioned>(kind: StatusKind, object: &K) -> Self {
-        Self::of_meta(kind, object, object.conditions())
+    fn of_object<K: Conditioned>(kind: StatusKind, key: ObjectKey, object: Option<&K>) -> Self {
+        let seen = object.map(|it| StatusSeen::of_meta(kind, it, it.conditions()));
+        Self { kind, key, seen }
     }
+}
 
+impl StatusSeen {
     fn of_meta<'a, K: kube::Resource<DynamicType = ()>>(
         kind: StatusKind,
         object: &K,

@@ -25,7 +25,7 @@ use crate::shell::references;
 use crate::voluntary_disruption::{events, method_labels};
 
 /// A command, and the cluster in which it takes place.
-pub(super) struct Underway<'a> {
+pub(super) struct InFlightCommand<'a> {
     pub(super) command: &'a Command,
     pub(super) snapshot: &'a Snapshot,
 }
@@ -70,9 +70,9 @@ pub(super) enum CommandEntry<'a> {
 }
 
 impl<'a> JournalEntry for CommandEntry<'a> {
-    type Subject = Underway<'a>;
+    type Subject = InFlightCommand<'a>;
 
-    fn log(&self, Underway { command, .. }: &Underway<'a>) {
+    fn log(&self, InFlightCommand { command, .. }: &InFlightCommand<'a>) {
         match self {
             Self::Announced => {
                 info!(
@@ -108,7 +108,7 @@ impl<'a> JournalEntry for CommandEntry<'a> {
         }
     }
 
-    fn events(&self, subject: &Underway<'a>) -> Vec<Notice> {
+    fn events(&self, subject: &InFlightCommand<'a>) -> Vec<Notice> {
         let command = subject.command;
         match self {
             Self::Announced => {
@@ -145,7 +145,7 @@ impl<'a> JournalEntry for CommandEntry<'a> {
         }
     }
 
-    fn measure(&self, subject: &Underway<'a>, metrics: &Metrics) {
+    fn measure(&self, subject: &InFlightCommand<'a>, metrics: &Metrics) {
         let command = subject.command;
         match self {
             Self::Started { rebooting, .. } => {
@@ -189,7 +189,7 @@ impl<'a> JournalEntry for CommandEntry<'a> {
         }
     }
 
-    fn line(&self, Underway { command, .. }: &Underway<'a>) -> Option<String> {
+    fn line(&self, InFlightCommand { command, .. }: &InFlightCommand<'a>) -> Option<String> {
         match self {
             Self::Announced if command.policy_reason.is_empty() => Some(text(command)),
             Self::Announced => Some(format!("{} ({})", text(command), command.policy_reason)),
@@ -208,7 +208,11 @@ impl<'a> JournalEntry for CommandEntry<'a> {
         }
     }
 
-    fn record(&self, Underway { command, .. }: &Underway<'a>, at: Timestamp) -> Option<Record> {
+    fn record(
+        &self,
+        InFlightCommand { command, .. }: &InFlightCommand<'a>,
+        at: Timestamp,
+    ) -> Option<Record> {
         let of_outcome = |outcome, replacements: &[String], detail: &str| {
             record_of(command, at, outcome, replacements, detail)
         };
@@ -252,7 +256,7 @@ impl<'a> JournalEntry for CommandEntry<'a> {
     }
 }
 
-impl Underway<'_> {
+impl InFlightCommand<'_> {
     /// The Node and the NodeClaim of a candidate.
     fn references(&self, candidate: &CommandCandidate) -> [ObjectReference; 2] {
         references::node_and_claim(self.snapshot, &candidate.node, &candidate.claim)

@@ -2,6 +2,8 @@
 //!
 //! The ranking is not decided here. Answers to `pkg/controllers/pod/deletioncost`.
 
+pub(crate) mod written;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -42,7 +44,7 @@ impl Periodic for PodRanking<'_> {
     type Error = ReconcileError;
 
     fn is_due(&self) -> bool {
-        self.disruption.shell.model.is_synced()
+        self.disruption.shell.model.note_sync()
     }
 
     async fn round(&mut self) -> Result<(), ReconcileError> {
@@ -78,7 +80,7 @@ impl VoluntaryDisruption {
 
     /// One pass; whether everything that was to be written is.
     async fn rank_pods(&self) -> bool {
-        let observed = self.observe().await;
+        let observed = self.observe(self.next_number()).await;
         let now = observed.options.now;
         let context = context(&observed.options);
         let found = Candidates::find(&observed.snapshot, &observed.types, &observed.queued, now);
@@ -93,36 +95,15 @@ impl VoluntaryDisruption {
         let budgets = Budgets::ask(&world, context, &DeclaredBudgets);
         let costs = rank(&observed.snapshot, &found, &budgets);
         drop(observed);
-        let (pending, is_all) = self.pending(&costs);
-        self.measure_pending(&pending);
-        let mut is_done = is_all;
-        for (cost, pods) in pending {
+        let decided = decide(&costs, &self.shell.written_costs.lock());
+        self.measure_pending(&decided.pending);
+        let mut is_done = decided.is_all;
+        for (cost, pods) in decided.pending {
             for key in pods {
                 is_done &= self.write_cost(key, cost.value).await;
             }
         }
         is_done
-    }
-
-    /// Nodes with pods to write in this pass, and whether these are all.
-    fn pending<'a>(&self, costs: &'a [NodeCost]) -> (Vec<(&'a NodeCost, Vec<&'a PodKey>)>, bool) {
-        let mut pending = Vec::new();
-        let mut nodes = 0;
-        for cost in costs {
-            let open = cost.pods.iter();
-            let open: Vec<&PodKey> = open.filter(|key| !self.says(key, cost.value)).collect();
-            if open.is_empty() {
-                continue;
-            }
-            if !cost.is_going() {
-                nodes += 1;
-            }
-            if nodes > NODES_MAX {
-                return (pending, false);
-            }
-            pending.push((cost, open));
-        }
-        (pending, true)
     }
 
     fn measure_pending(&self, pending: &[(&NodeCost, Vec<&PodKey>)]) {
@@ -135,12 +116,6 @@ impl VoluntaryDisruption {
             (labels, f64::from(nodes))
         });
         replace(&self.shell.metrics.deletion_cost_pending_nodes, series);
-    }
-
-    /// Whether the pod says so already, whoever wrote it.
-    fn says(&self, pod: &PodKey, value: Option<i32>) -> bool {
-        let wanted = value.map(|it| it.to_string());
-        self.shell.deletion_costs.says(pod, wanted.as_ref())
     }
 
     /// Writes one pod's cost; whether that is as it should be.
@@ -187,6 +162,41 @@ impl VoluntaryDisruption {
     }
 }
 
+/// What is written in one pass.
+#[derive(Debug, PartialEq, Eq)]
+struct PendingCosts<'a> {
+    /// Nodes, each with those of its pods that bear another cost.
+    pending: Vec<(&'a NodeCost, Vec<&'a PodKey>)>,
+    /// Whether nothing is left for the next pass.
+    is_all: bool,
+}
+
+/// Which pods are to get another cost than the one they bear, whoever wrote that.
+fn decide<'a>(costs: &'a [NodeCost], written: &BTreeMap<PodKey, String>) -> PendingCosts<'a> {
+    let mut pending = Vec::new();
+    let mut nodes = 0;
+    for cost in costs {
+        let wanted = cost.value.map(|it| it.to_string());
+        let others = cost.pods.iter();
+        let others: Vec<&PodKey> = others
+            .filter(|key| written.get(key) != wanted.as_ref())
+            .collect();
+        if others.is_empty() {
+            continue;
+        }
+        if !cost.is_going() {
+            nodes += 1;
+        }
+        if nodes > NODES_MAX {
+            let is_all = false;
+            return PendingCosts { pending, is_all };
+        }
+        pending.push((cost, others));
+    }
+    let is_all = true;
+    PendingCosts { pending, is_all }
+}
+
 /// What came of writing a pod's cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CostWrite {
@@ -218,5 +228,63 @@ impl CostWrite {
             Self::Updated | Self::Unchanged | Self::NotFound => true,
             Self::Conflict | Self::Failed => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cost(node: &str, value: Option<i32>, pods: &[&str]) -> NodeCost {
+        NodeCost {
+            node: node.to_owned(),
+            pool: "default".to_owned(),
+            value,
+            pods: pods.iter().map(|it| PodKey::new("shop", it)).collect(),
+        }
+    }
+
+    fn written(costs: &[(&str, &str)]) -> BTreeMap<PodKey, String> {
+        let costs = costs.iter();
+        let costs = costs.map(|(pod, cost)| (PodKey::new("shop", pod), (*cost).to_owned()));
+        costs.collect()
+    }
+
+    #[test]
+    fn only_pods_that_bear_another_cost_are_written() {
+        let costs = [
+            cost("a", Some(-2), &["a-1", "a-2"]),
+            cost("b", Some(-1), &["b-1"]),
+            cost("c", None, &["c-1", "c-2"]),
+        ];
+        let written = written(&[("a-1", "-2"), ("a-2", "-3"), ("b-1", "-1"), ("c-2", "7")]);
+        let PendingCosts { pending, is_all } = decide(&costs, &written);
+        let found: Vec<_> = pending
+            .iter()
+            .map(|(cost, pods)| (cost.node.as_str(), pods.as_slice()))
+            .collect();
+        let expected = [("a", [&costs[0].pods[1]]), ("c", [&costs[2].pods[1]])];
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(node, pods)| (*node, pods.as_slice()))
+            .collect();
+        assert_eq!((found, is_all), (expected, true));
+    }
+
+    #[test]
+    fn a_pass_is_bounded_but_for_nodes_on_their_way_out() {
+        let names: Vec<String> = (0..=NODES_MAX).map(|it| format!("p-{it}")).collect();
+        let staying: Vec<_> = names.iter().map(|it| cost("n", Some(-1), &[it])).collect();
+        let decided = decide(&staying, &BTreeMap::new());
+        assert_eq!((decided.pending.len(), decided.is_all), (NODES_MAX, false));
+        let going: Vec<_> = names
+            .iter()
+            .map(|it| cost("n", Some(i32::MIN), &[it]))
+            .collect();
+        let decided = decide(&going, &BTreeMap::new());
+        assert_eq!(
+            (decided.pending.len(), decided.is_all),
+            (NODES_MAX + 1, true)
+        );
     }
 }

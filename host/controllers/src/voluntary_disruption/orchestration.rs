@@ -25,7 +25,7 @@ use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::periodic::{self, PastRound, Periodic};
 use crate::shell::sync::lock;
-use crate::voluntary_disruption::command_entry::{CommandEntry, Underway};
+use crate::voluntary_disruption::command_entry::{CommandEntry, InFlightCommand};
 
 const POLL: Duration = Duration::from_secs(1);
 
@@ -34,6 +34,13 @@ pub(super) struct Orchestration {
     shell: Arc<Shell>,
     running: Mutex<Vec<RunningCommand>>,
     history: Mutex<History>,
+}
+
+/// Whether a command began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CommandStart {
+    Begun,
+    NotBegun,
 }
 
 /// The rounds in which commands are looked after.
@@ -100,8 +107,8 @@ impl Orchestration {
         periodic::run(&self.shell.metrics, CommandRounds(self)).await;
     }
 
-    /// Starts a command; false when it could not.
-    pub(super) async fn start(&self, command: Command) -> bool {
+    /// Starts a command, if it still can be.
+    pub(super) async fn start(&self, command: Command) -> CommandStart {
         let queued = self.claims();
         let mut candidates = command.candidates.iter();
         if let Some(it) = candidates.find(|it| queued.contains(&it.claim)) {
@@ -109,7 +116,7 @@ impl Orchestration {
             return self.not_begun(&command, &why);
         }
         if command.candidates.is_empty() {
-            return false;
+            return CommandStart::NotBegun;
         }
         if command.execution == Execution::Reboot {
             return self.reboot(&command).await;
@@ -162,16 +169,16 @@ impl Orchestration {
             started_at,
             is_wait_told: false,
         });
-        true
+        CommandStart::Begun
     }
 
-    fn not_begun(&self, command: &Command, why: &str) -> bool {
+    fn not_begun(&self, command: &Command, why: &str) -> CommandStart {
         self.write_entry(command, &CommandEntry::NotBegun { why });
-        false
+        CommandStart::NotBegun
     }
 
     fn write_entry(&self, command: &Command, entry: &CommandEntry<'_>) {
-        let subject = Underway {
+        let subject = InFlightCommand {
             command,
             snapshot: &self.shell.model.snapshot(),
         };

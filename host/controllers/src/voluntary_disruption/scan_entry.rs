@@ -23,7 +23,7 @@ use crate::voluntary_disruption::{VoluntaryDisruption, events, method_labels};
 pub(super) struct ScanEntry<'a> {
     pub(super) decision: &'a Decision,
     /// How long each method took that was run.
-    pub(super) laps: &'a [(Method, Duration)],
+    pub(super) method_durations: &'a [(Method, Duration)],
     /// When it began.
     pub(super) now: Timestamp,
     /// Whether sick nodes are repaired.
@@ -44,7 +44,7 @@ impl JournalEntry for ScanEntry<'_> {
 
     fn measure(&self, snapshot: &Snapshot, metrics: &Metrics) {
         let decision = self.decision;
-        for (method, took) in self.laps {
+        for (method, took) in self.method_durations {
             metrics
                 .disruption_evaluation_seconds
                 .get_or_create(&method_labels(*method))
@@ -60,7 +60,7 @@ impl JournalEntry for ScanEntry<'_> {
                 .get_or_create(&vec![("consolidation_type", kind)])
                 .inc();
         }
-        let took: Duration = self.laps.iter().map(|it| it.1).sum();
+        let took: Duration = self.method_durations.iter().map(|it| it.1).sum();
         let labels = vec![("controller", VoluntaryDisruption::NAME.to_owned())];
         let seconds = metrics.scheduling_seconds.get_or_create(&labels);
         seconds.observe(took.as_secs_f64());
@@ -167,7 +167,7 @@ fn approved(decision: &Decision, snapshot: &Snapshot) -> Vec<Notice> {
     notices
 }
 
-/// The outcomes that the reference tells as `Unconsolidatable`.
+/// The outcomes that Karpenter tells as `Unconsolidatable`.
 fn is_unconsolidatable(outcome: OutcomeId) -> bool {
     matches!(
         outcome,

@@ -7,7 +7,7 @@ use tracing::warn;
 
 use super::fact::WatchFact;
 use super::queues::{QueueName, Queues};
-use super::routing::{Wake, wakes};
+use super::routing::{Reaction, reactions};
 use crate::policy_binding::PolicyObjects;
 use crate::shell::Shell;
 use crate::shell::turn::TurnStage;
@@ -38,19 +38,19 @@ impl Router {
             refused.changes
         });
         for change in changes {
-            self.tell(&change);
-            let wakes = wakes(&change, &self.shell.model.snapshot());
+            self.report(&change);
+            let reactions = reactions(&change, &self.shell.model.snapshot());
             // The next fact would have to copy what somebody still looks at.
             drop(change);
-            for wake in wakes {
-                self.wake(wake);
+            for reaction in reactions {
+                self.react(reaction);
             }
         }
     }
 
-    /// Tells of pods that got on and of conditions that changed. A replica that stands by remembers them only: whoever
-    /// leads has told.
-    fn tell(&self, change: &Change) {
+    /// Reports pods that got on and conditions that changed. A replica that stands by remembers them only: whoever
+    /// leads has reported them.
+    fn report(&self, change: &Change) {
         let (shell, now) = (&self.shell, self.shell.now());
         if shell.settings.disable_cluster_state_observability {
             return;
@@ -74,28 +74,28 @@ impl Router {
         }
     }
 
-    fn wake(&self, wake: Wake) {
-        match wake {
-            Wake::Add(queue, key) => self.queues.of(queue).add(key),
-            Wake::AddNew(queue, key) => self.queues.of(queue).add_new(key),
-            Wake::Forget(queue, key) => self.queues.of(queue).forget(&key),
-            Wake::Overlays => {
+    fn react(&self, reaction: Reaction) {
+        match reaction {
+            Reaction::Enqueue(queue, key) => self.queues.of(queue).add(key),
+            Reaction::EnqueueNew(queue, key) => self.queues.of(queue).add_new(key),
+            Reaction::Forget(queue, key) => self.queues.of(queue).forget(&key),
+            Reaction::Overlays => {
                 if self.shell.settings.feature_gates.node_overlay {
                     let queue = self.queues.of(QueueName::NodeOverlays);
                     queue.add(crate::node_overlay::key());
                 }
             }
-            Wake::Policies => self.policies.node_pools_changed(),
-            Wake::PodBound { pod, node, planned } => {
+            Reaction::Policies => self.policies.node_pools_changed(),
+            Reaction::PodBound { pod, node, planned } => {
                 self.shell.nominations.pod_bound(&pod, &node, &planned);
             }
-            Wake::PodEnded(pod) => {
-                self.shell.pods.decided(&pod);
+            Reaction::PodEnded(pod) => {
+                self.shell.pod_ledger.decided(&pod);
                 self.shell.pod_starts.ended(&pod);
                 self.queues.of(QueueName::PodTrigger).forget(&pod);
             }
-            Wake::RoomFreed => self.shell.room_freed.notify_one(),
-            Wake::PoolGone(uid) => self.shell.registration_health.forget(&uid),
+            Reaction::PodLeft => self.shell.pod_left.notify_one(),
+            Reaction::PoolGone(uid) => self.shell.registration_health.forget(&uid),
         }
     }
 }

@@ -17,11 +17,11 @@ mod tests;
 
 /// What follows from a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Wake {
+pub(super) enum Reaction {
     /// A controller looks at the object.
-    Add(QueueName, ObjectKey),
+    Enqueue(QueueName, ObjectKey),
     /// It does unless it is to do so at a time of its own already.
-    AddNew(QueueName, ObjectKey),
+    EnqueueNew(QueueName, ObjectKey),
     /// There is nothing to look at any more.
     Forget(QueueName, ObjectKey),
     /// Overlays are judged together, whichever of them or of what they depend on changed.
@@ -39,14 +39,23 @@ pub(super) enum Wake {
     },
     /// A pod needs no decision any more.
     PodEnded(PodKey),
-    /// A node that stays has more room.
-    RoomFreed,
+    /// A pod left a node that stays, and with it something that it asked for.
+    PodLeft,
     /// A NodePool with this UID is gone.
     PoolGone(String),
 }
 
+/// How a pod left the model, which keeps no finished pods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PodDeparture {
+    /// It ran to its end, and its object is there still.
+    Finished,
+    /// Its object is gone.
+    Deleted,
+}
+
 /// What follows from a change; the snapshot has it already.
-pub(super) fn wakes(change: &Change, snapshot: &Snapshot) -> Vec<Wake> {
+pub(super) fn reactions(change: &Change, snapshot: &Snapshot) -> Vec<Reaction> {
     match change {
         Change::Pod {
             before,
@@ -55,7 +64,14 @@ pub(super) fn wakes(change: &Change, snapshot: &Snapshot) -> Vec<Wake> {
             is_deleted,
         } => match (before.as_deref(), after.as_deref()) {
             (before, Some(after)) => pod_applied(before, after, planned.as_deref(), snapshot),
-            (Some(before), None) => pod_ended(before, *is_deleted, snapshot),
+            (Some(before), None) => {
+                let end = if *is_deleted {
+                    PodDeparture::Deleted
+                } else {
+                    PodDeparture::Finished
+                };
+                pod_ended(before, end, snapshot)
+            }
             (None, None) => Vec::new(),
         },
         Change::Node {
@@ -69,24 +85,24 @@ pub(super) fn wakes(change: &Change, snapshot: &Snapshot) -> Vec<Wake> {
             pool,
             after,
         } => {
-            let mut wakes = static_pool(pool.as_deref(), snapshot);
-            wakes.extend(match after {
+            let mut reactions = static_pool(pool.as_deref(), snapshot);
+            reactions.extend(match after {
                 Some(after) => claim_applied(after, node.as_deref()),
                 None => claim_gone(name, node.as_deref()),
             });
-            wakes
+            reactions
         }
         Change::NodePool(versions) => node_pool(versions, snapshot),
         Change::NodeClass(versions) => node_class(versions, snapshot),
         Change::NodeOverlay(versions) => {
             let is_other = versions.differ(|it| it.metadata.generation);
-            is_other.then_some(Wake::Overlays).into_iter().collect()
+            is_other.then_some(Reaction::Overlays).into_iter().collect()
         }
         Change::CapacityBuffer(versions) => {
             // Its status is our own doing.
             let is_other = versions.differ(|it: &CapacityBuffer| (it.uid(), it.spec.clone()));
-            let wake = Wake::Add(QueueName::CapacityBuffers, versions.key.clone());
-            is_other.then_some(wake).into_iter().collect()
+            let reaction = Reaction::Enqueue(QueueName::CapacityBuffers, versions.key.clone());
+            is_other.then_some(reaction).into_iter().collect()
         }
         Change::Workload(key) => workload(key, snapshot),
     }
@@ -97,17 +113,17 @@ fn pod_applied(
     after: &Pod,
     planned: Option<&str>,
     snapshot: &Snapshot,
-) -> Vec<Wake> {
-    let mut wakes = Vec::new();
+) -> Vec<Reaction> {
+    let mut reactions = Vec::new();
     if let (Some(node), Some(planned)) = (&after.node_name, planned) {
-        wakes.push(Wake::PodBound {
+        reactions.push(Reaction::PodBound {
             pod: after.key.clone(),
             node: node.clone(),
             planned: planned.to_owned(),
         });
     }
     if after.is_provisionable() && !before.is_some_and(Pod::is_provisionable) {
-        wakes.push(Wake::Add(QueueName::PodTrigger, after.key.clone()));
+        reactions.push(Reaction::Enqueue(QueueName::PodTrigger, after.key.clone()));
     }
     let is_same_life = before.is_some_and(|before| {
         before.uid == after.uid
@@ -115,60 +131,70 @@ fn pod_applied(
             && before.is_terminating() == after.is_terminating()
     });
     if !is_same_life {
-        wakes.extend(pod_event(after, snapshot));
+        reactions.extend(pod_event(after, snapshot));
     }
-    wakes
+    reactions
 }
 
-/// The model keeps no finished pods. The end of a long grace period counts as much as its beginning.
-fn pod_ended(before: &Pod, is_deleted: bool, snapshot: &Snapshot) -> Vec<Wake> {
-    let mut wakes = Vec::new();
-    if !(is_deleted && before.is_terminating()) {
-        wakes.extend(pod_event(before, snapshot));
+/// The end of a long grace period counts as much as its beginning.
+fn pod_ended(before: &Pod, end: PodDeparture, snapshot: &Snapshot) -> Vec<Reaction> {
+    let mut reactions = Vec::new();
+    if end == PodDeparture::Finished || !before.is_terminating() {
+        reactions.extend(pod_event(before, snapshot));
     }
-    wakes.push(Wake::PodEnded(before.key.clone()));
+    reactions.push(Reaction::PodEnded(before.key.clone()));
     let Some(name) = &before.node_name else {
-        return wakes;
+        return reactions;
     };
     match snapshot.node(name) {
         Some(node) if node.is_marked_for_deletion() => {
             let key = ObjectKey::cluster(name);
-            wakes.push(Wake::Add(QueueName::NodeTermination, key));
+            reactions.push(Reaction::Enqueue(QueueName::NodeTermination, key));
         }
-        Some(_) => wakes.push(Wake::RoomFreed),
+        Some(_) => reactions.push(Reaction::PodLeft),
         None => {}
     }
-    wakes
+    reactions
 }
 
 /// The claim of a pod's node counts when pods come and go.
-fn pod_event(pod: &Pod, snapshot: &Snapshot) -> Option<Wake> {
+fn pod_event(pod: &Pod, snapshot: &Snapshot) -> Option<Reaction> {
     if pod.is_owned_by_daemon_set() {
         return None;
     }
     let claim = snapshot.node(pod.node_name.as_deref()?)?.claim_name()?;
-    Some(Wake::Add(QueueName::PodEvents, ObjectKey::cluster(claim)))
+    Some(Reaction::Enqueue(
+        QueueName::PodEvents,
+        ObjectKey::cluster(claim),
+    ))
 }
 
-fn node(name: &str, provider_id: &str, after: Option<NodeSight>, snapshot: &Snapshot) -> Vec<Wake> {
-    let mut wakes = Vec::new();
+fn node(
+    name: &str,
+    provider_id: &str,
+    after: Option<NodeSight>,
+    snapshot: &Snapshot,
+) -> Vec<Reaction> {
+    let mut reactions = Vec::new();
     if let Some(NodeSight {
         is_deleting,
         is_disrupted,
     }) = after
     {
-        let add = |queue| Wake::Add(queue, ObjectKey::cluster(name));
-        wakes.extend(is_deleting.then(|| add(QueueName::NodeTermination)));
-        wakes.extend(is_disrupted.then(|| add(QueueName::NodeTrigger)));
-        wakes.push(add(QueueName::NodeHydration));
+        let add = |queue| Reaction::Enqueue(queue, ObjectKey::cluster(name));
+        reactions.extend(is_deleting.then(|| add(QueueName::NodeTermination)));
+        reactions.extend(is_disrupted.then(|| add(QueueName::NodeTrigger)));
+        reactions.push(add(QueueName::NodeHydration));
     }
     let joined = snapshot.node_by_provider_id(provider_id);
     let claim = joined.and_then(|node| node.claim_name());
-    wakes.extend(claim.map(|claim| Wake::Add(QueueName::Lifecycle, ObjectKey::cluster(claim))));
-    wakes
+    reactions.extend(
+        claim.map(|claim| Reaction::Enqueue(QueueName::Lifecycle, ObjectKey::cluster(claim))),
+    );
+    reactions
 }
 
-fn claim_applied(claim: &NodeClaim, node: Option<&str>) -> Vec<Wake> {
+fn claim_applied(claim: &NodeClaim, node: Option<&str>) -> Vec<Reaction> {
     let key = ObjectKey::cluster(claim.name_any());
     let reboots = claim
         .is_condition_true(REBOOTING)
@@ -181,88 +207,94 @@ fn claim_applied(claim: &NodeClaim, node: Option<&str>) -> Vec<Wake> {
         QueueName::ClaimHydration,
         QueueName::Tagging,
     ]);
-    let wakes = queues.map(|queue| Wake::Add(queue, key.clone()));
-    let node = node.map(|node| Wake::Add(QueueName::NodeHydration, ObjectKey::cluster(node)));
-    wakes.chain(node).collect()
+    let reactions = queues.map(|queue| Reaction::Enqueue(queue, key.clone()));
+    let node =
+        node.map(|node| Reaction::Enqueue(QueueName::NodeHydration, ObjectKey::cluster(node)));
+    reactions.chain(node).collect()
 }
 
-fn claim_gone(name: &str, node: Option<&str>) -> Vec<Wake> {
+fn claim_gone(name: &str, node: Option<&str>) -> Vec<Reaction> {
     let key = ObjectKey::cluster(name);
     let forgotten = [QueueName::Lifecycle, QueueName::ClaimDisruption];
-    let wakes = forgotten.map(|queue| Wake::Forget(queue, key.clone()));
-    let node = node.map(|node| Wake::Add(QueueName::NodeTermination, ObjectKey::cluster(node)));
-    wakes.into_iter().chain(node).collect()
+    let reactions = forgotten.map(|queue| Reaction::Forget(queue, key.clone()));
+    let node =
+        node.map(|node| Reaction::Enqueue(QueueName::NodeTermination, ObjectKey::cluster(node)));
+    reactions.into_iter().chain(node).collect()
 }
 
 /// A pool that holds a number of nodes counts them when its claims come and go.
-fn static_pool(pool: Option<&str>, snapshot: &Snapshot) -> Vec<Wake> {
+fn static_pool(pool: Option<&str>, snapshot: &Snapshot) -> Vec<Reaction> {
     let pool = pool.and_then(|name| snapshot.node_pool(name));
     let own = pool.filter(|it| it.is_static());
-    let wake = own.map(|it| Wake::Add(QueueName::StaticPools, ObjectKey::cluster(it.name_any())));
-    wake.into_iter().collect()
+    let reaction =
+        own.map(|it| Reaction::Enqueue(QueueName::StaticPools, ObjectKey::cluster(it.name_any())));
+    reaction.into_iter().collect()
 }
 
-fn node_pool(versions: &Versions<NodePool>, snapshot: &Snapshot) -> Vec<Wake> {
+fn node_pool(versions: &Versions<NodePool>, snapshot: &Snapshot) -> Vec<Reaction> {
     let key = &versions.key;
     if versions.after.is_none() {
         let uid = versions.before.as_deref().and_then(ResourceExt::uid);
         return vec![
-            Wake::PoolGone(uid.unwrap_or_default()),
-            Wake::Forget(QueueName::PoolCounter, key.clone()),
-            Wake::Policies,
+            Reaction::PoolGone(uid.unwrap_or_default()),
+            Reaction::Forget(QueueName::PoolCounter, key.clone()),
+            Reaction::Policies,
         ];
     }
-    let mut wakes = Vec::new();
-    wakes.extend(
+    let mut reactions = Vec::new();
+    reactions.extend(
         versions
             .differ(|it| it.metadata.generation)
-            .then_some(Wake::Overlays),
+            .then_some(Reaction::Overlays),
     );
     let queues = [
         QueueName::PoolHash,
         QueueName::PoolReadiness,
         QueueName::PoolValidation,
     ];
-    wakes.extend(queues.map(|queue| Wake::Add(queue, key.clone())));
-    wakes.push(Wake::AddNew(QueueName::PoolCounter, key.clone()));
-    wakes.extend(static_pool(Some(&key.name), snapshot));
+    reactions.extend(queues.map(|queue| Reaction::Enqueue(queue, key.clone())));
+    reactions.push(Reaction::EnqueueNew(QueueName::PoolCounter, key.clone()));
+    reactions.extend(static_pool(Some(&key.name), snapshot));
     let own = snapshot.nodes();
     let own = own.filter(|node| node.node_pool() == Some(key.name.as_str()));
     let claims = own.filter_map(|node| node.claim_name());
-    wakes.extend(claims.map(|it| Wake::Add(QueueName::ClaimDisruption, ObjectKey::cluster(it))));
+    reactions.extend(
+        claims.map(|it| Reaction::Enqueue(QueueName::ClaimDisruption, ObjectKey::cluster(it))),
+    );
     let is_relabelled = versions.differ(|it| it.metadata.labels.clone());
-    wakes.extend(is_relabelled.then_some(Wake::Policies));
-    wakes
+    reactions.extend(is_relabelled.then_some(Reaction::Policies));
+    reactions
 }
 
-fn node_class(versions: &Versions<Ec2NodeClass>, snapshot: &Snapshot) -> Vec<Wake> {
+fn node_class(versions: &Versions<Ec2NodeClass>, snapshot: &Snapshot) -> Vec<Reaction> {
     let key = &versions.key;
-    let mut wakes = Vec::new();
+    let mut reactions = Vec::new();
     // Types can be told once the class is ready, which its generation does not say.
     let is_other = versions.differ(|it| {
         let ready = it.condition(READY);
         (it.metadata.generation, ready.map(|it| it.status.clone()))
     });
     if versions.after.is_some() && is_other {
-        wakes.push(Wake::Overlays);
+        reactions.push(Reaction::Overlays);
     }
-    wakes.push(Wake::Add(QueueName::NodeClass, key.clone()));
+    reactions.push(Reaction::Enqueue(QueueName::NodeClass, key.clone()));
     let pools = snapshot
         .node_pools()
         .filter(|pool| pool.spec.template.spec.node_class_ref.name == key.name);
-    wakes.extend(pools.map(|it| {
+    reactions.extend(pools.map(|it| {
         let pool = ObjectKey::cluster(it.name_any());
-        Wake::Add(QueueName::PoolReadiness, pool)
+        Reaction::Enqueue(QueueName::PoolReadiness, pool)
     }));
     let claims = snapshot.nodes().filter_map(|node| node.claim.as_ref());
     let own = claims.filter(|claim| claim.node_class == key.name);
-    wakes
-        .extend(own.map(|it| Wake::Add(QueueName::ClaimDisruption, ObjectKey::cluster(&*it.name))));
-    wakes
+    reactions.extend(
+        own.map(|it| Reaction::Enqueue(QueueName::ClaimDisruption, ObjectKey::cluster(&*it.name))),
+    );
+    reactions
 }
 
 /// Buffers that take their pods from the workload or template of that name.
-fn workload(key: &ObjectKey, snapshot: &Snapshot) -> Vec<Wake> {
+fn workload(key: &ObjectKey, snapshot: &Snapshot) -> Vec<Reaction> {
     let names = |buffer: &CapacityBuffer| {
         let template = buffer.spec.pod_template_ref.as_ref().map(|it| &it.name);
         let scalable = buffer.spec.scalable_ref.as_ref().map(|it| &it.name);
@@ -270,9 +302,9 @@ fn workload(key: &ObjectKey, snapshot: &Snapshot) -> Vec<Wake> {
             && buffer.metadata.namespace.as_ref() == Some(&key.namespace)
     };
     let buffers = snapshot.capacity_buffers().filter(|it| names(it));
-    let wakes = buffers.map(|it| {
+    let reactions = buffers.map(|it| {
         let buffer = ObjectKey::namespaced(&*key.namespace, it.name_any());
-        Wake::Add(QueueName::CapacityBuffers, buffer)
+        Reaction::Enqueue(QueueName::CapacityBuffers, buffer)
     });
-    wakes.collect()
+    reactions.collect()
 }

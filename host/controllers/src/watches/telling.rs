@@ -90,18 +90,18 @@ impl Telling<Pod> for Pods {
         if gates.pod_deletion_cost_management {
             let annotations = object.metadata.annotations.as_mut();
             let cost = annotations.and_then(|it| it.remove(labels::POD_DELETION_COST_ANNOTATION));
-            self.0.deletion_costs.set(&key_of(&object), cost);
+            self.0.written_costs.set(&key_of(&object), cost);
         }
         WatchFact::Model(Event::applied(Arc::new(object)))
     }
 
     fn deleted(&self, key: ObjectKey) -> WatchFact {
-        self.0.deletion_costs.set(&key, None);
+        self.0.written_costs.set(&key, None);
         WatchFact::Model(Event::deleted::<Pod>(key))
     }
 
     fn listed(&self, keys: BTreeSet<ObjectKey>) -> WatchFact {
-        self.0.deletion_costs.retain(&keys);
+        self.0.written_costs.retain(&keys);
         WatchFact::Model(Event::listed::<Pod>((), keys))
     }
 }

@@ -276,10 +276,15 @@ impl World {
             .count()
     }
 
-    pub(crate) fn condition(&self, resource: &Resource, name: &str, kind: &str) -> Option<String> {
+    pub(crate) fn condition(
+        &self,
+        resource: &Resource,
+        name: &str,
+        condition_type: &str,
+    ) -> Option<String> {
         let object = self.api.get(resource, "", name).ok()?;
         let conditions = object["status"]["conditions"].as_array()?.clone();
-        let found = conditions.iter().find(|it| it["type"] == kind)?;
+        let found = conditions.iter().find(|it| it["type"] == condition_type)?;
         found["status"].as_str().map(str::to_owned)
     }
 

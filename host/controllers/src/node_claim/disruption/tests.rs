@@ -92,7 +92,7 @@ fn a_claim_marked_as_it_should_be_is_left_alone_until_an_answer_grows_old() {
     let is = |name: &str| json!([{"type": name, "status": "True", "reason": name, "message": "", "lastTransitionTime": "1970-01-01T00:01:30Z"}]);
     let look = |facts: &ClaimFacts, after: &str, reason: Option<&str>, second| {
         let answer = DriftAnswer {
-            question: 0,
+            question: DriftQuestion(0),
             asked_at: at(100),
             reason: reason.map(str::to_owned),
         };

@@ -5,7 +5,7 @@
 use apis::{NodeClaim, labels};
 use disruption::{Command, CommandCandidate, Execution, Method};
 
-use super::Underway;
+use super::InFlightCommand;
 use crate::node_claim::{NodeClaimExt, disrupted_with, termination_mode, unhealthy_disrupted};
 use crate::shell::metrics::{Metrics, snake_case};
 use crate::voluntary_disruption::method_labels;
@@ -43,7 +43,7 @@ pub(super) fn count_decision(metrics: &Metrics, command: &Command) {
 
 pub(super) fn count_deletion(
     metrics: &Metrics,
-    Underway { command, snapshot }: &Underway<'_>,
+    InFlightCommand { command, snapshot }: &InFlightCommand<'_>,
     candidate: &CommandCandidate,
     claim: &NodeClaim,
 ) {

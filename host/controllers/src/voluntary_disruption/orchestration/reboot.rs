@@ -8,19 +8,19 @@ use disruption::{Command, CommandCandidate};
 use kube::ResourceExt;
 use tracing::error;
 
-use super::Orchestration;
+use super::{CommandStart, Orchestration};
 use crate::node_claim::{ConditionUpdate, NodeClaimExt, reboot};
 use crate::shell::error::ReconcileError;
 use crate::voluntary_disruption::command_entry::CommandEntry;
 
 impl Orchestration {
     /// Asks for a reboot by writing it on the claim; the rest is another controller's.
-    pub(super) async fn reboot(&self, command: &Command) -> bool {
+    pub(super) async fn reboot(&self, command: &Command) -> CommandStart {
         let Some(candidate) = command.candidates.first() else {
-            return false;
+            return CommandStart::NotBegun;
         };
         match self.request_reboot(command, candidate).await {
-            Ok(None) => false,
+            Ok(None) => CommandStart::NotBegun,
             Ok(Some(uid)) => {
                 self.write_entry(command, &CommandEntry::Announced);
                 // What was just written is at hand.
@@ -33,11 +33,11 @@ impl Orchestration {
                 self.write_entry(command, &entry);
                 let now = self.shell.now();
                 self.remember(|history| history.rebooted(&uid, now));
-                true
+                CommandStart::Begun
             }
             Err(error) => {
                 error!(command = %command.id, %error, "asking for a reboot");
-                false
+                CommandStart::NotBegun
             }
         }
     }

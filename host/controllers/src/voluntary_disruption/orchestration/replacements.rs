@@ -83,7 +83,7 @@ impl Orchestration {
             pods: replacement.pods.clone(),
         });
         self.shell
-            .pods
+            .pod_ledger
             .claim_for(&created.name_any(), replacement.pods.clone());
         Ok(created)
     }

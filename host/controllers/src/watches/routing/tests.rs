@@ -11,7 +11,7 @@ use state::Cluster;
 use state::cluster::{Event, Watched};
 use state::workloads::Workload;
 
-use super::{Wake, wakes};
+use super::{Reaction, reactions};
 
 fn typed<K: DeserializeOwned>(object: Value) -> Arc<K> {
     Arc::new(serde_json::from_value(object).unwrap())
@@ -126,27 +126,33 @@ fn template() -> Event {
     Event::applied(Arc::new(Workload::from(template)))
 }
 
-fn word(wake: &Wake) -> String {
-    match wake {
-        Wake::Add(queue, key) => format!("{queue:?} {}", key.name),
-        Wake::AddNew(queue, key) => format!("new {queue:?} {}", key.name),
-        Wake::Forget(queue, key) => format!("not {queue:?} {}", key.name),
-        Wake::PodBound { node, planned, .. } => format!("bound {node} for {planned}"),
-        Wake::PodEnded(pod) => format!("ended {}", pod.name),
-        other @ (Wake::Overlays | Wake::Policies | Wake::RoomFreed | Wake::PoolGone(_)) => {
+fn word(reaction: &Reaction) -> String {
+    match reaction {
+        Reaction::Enqueue(queue, key) => format!("{queue:?} {}", key.name),
+        Reaction::EnqueueNew(queue, key) => format!("new {queue:?} {}", key.name),
+        Reaction::Forget(queue, key) => format!("not {queue:?} {}", key.name),
+        Reaction::PodBound { node, planned, .. } => format!("bound {node} for {planned}"),
+        Reaction::PodEnded(pod) => format!("ended {}", pod.name),
+        other @ (Reaction::Overlays
+        | Reaction::Policies
+        | Reaction::PodLeft
+        | Reaction::PoolGone(_)) => {
             format!("{other:?}")
         }
     }
 }
 
-/// What the last of these events wakes.
+/// What the last of these events reactions.
 fn woken(events: Vec<Event>) -> String {
     let mut cluster = Cluster::new();
     let mut woken = Vec::new();
     for event in events {
         let changes = cluster.apply(Timestamp::UNIX_EPOCH, event).unwrap();
         let snapshot = cluster.snapshot();
-        woken = changes.iter().flat_map(|it| wakes(it, &snapshot)).collect();
+        woken = changes
+            .iter()
+            .flat_map(|it| reactions(it, &snapshot))
+            .collect();
     }
     let words: Vec<String> = woken.iter().map(word).collect();
     words.join(", ")
@@ -252,7 +258,10 @@ fn a_node_that_we_wrote_wakes_its_claim_when_the_watch_tells() {
     let mut words = |event| {
         let changes = cluster.apply(Timestamp::UNIX_EPOCH, event).unwrap();
         let snapshot = cluster.snapshot();
-        changes.iter().flat_map(|it| wakes(it, &snapshot)).count()
+        changes
+            .iter()
+            .flat_map(|it| reactions(it, &snapshot))
+            .count()
     };
     let object = |taint: Value| {
         typed::<Node>(

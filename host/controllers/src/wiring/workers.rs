@@ -8,16 +8,16 @@ use std::sync::Arc;
 use apis::ObjectKey;
 use futures::future::FutureExt;
 
-use super::wiring::{Task, Wiring};
+use super::parts::{Task, Wiring};
 use crate::capacity_buffer::CapacityBufferController;
-use crate::node::eviction::{EvictionKey, EvictionQueue};
+use crate::node::eviction::EvictionQueue;
 use crate::node::hydration::NodeHydration;
 use crate::node::termination::Termination;
 use crate::node_claim::finalize::Finalizer;
 use crate::node_claim::launch::Launcher;
 use crate::node_claim::lifecycle::Lifecycle;
 use crate::node_claim::{
-    consistency, disruption as markers, expiration, hydration, pod_events, reboot, tagging,
+    consistency, disruption, expiration, hydration, pod_events, reboot, tagging,
 };
 use crate::node_class::NodeClassController;
 use crate::node_overlay::NodeOverlayController;
@@ -25,31 +25,17 @@ use crate::node_pool::{counter, hash, readiness, validation};
 use crate::policy_binding::PolicyBinding;
 use crate::provisioning::trigger::{NodeTrigger, PodTrigger};
 use crate::shell::Shell;
-use crate::shell::log_values::{ControllerName, LoggedKey};
+use crate::shell::log_values::ControllerName;
 use crate::shell::runtime::{Profile, Reconciler, run};
 use crate::shell::work_queue::WorkQueue;
 use crate::static_capacity::StaticPools;
 use crate::watches::{QueueName, QueueProfile};
 
-/// The controllers whose queues no watch feeds.
-const EVICTIONS: ControllerName = ControllerName {
-    name: "eviction-queue",
-    kind: ("", "Pod"),
-};
+/// Its queue is fed by the watch of policies, which has no row among those of objects that the model keeps.
 const BINDINGS: ControllerName = ControllerName {
     name: "policy.binding",
     kind: ("", "ConfigMap"),
 };
-
-impl LoggedKey for EvictionKey {
-    fn namespace(&self) -> &str {
-        &self.pod.namespace
-    }
-
-    fn name(&self) -> &str {
-        &self.pod.name
-    }
-}
 
 impl Wiring {
     fn spawn<R: Reconciler<Key = ObjectKey>>(&self, queue: QueueName, reconciler: R) -> Task {
@@ -94,7 +80,7 @@ impl Wiring {
     /// All but that of static pools, in the order in which they begin.
     pub(super) fn workers(&self) -> Vec<Task> {
         let mut tasks = Vec::from(self.claim_lifecycle());
-        tasks.extend(self.claim_markers());
+        tasks.extend(self.living_claims());
         tasks.extend(self.node_pools());
         tasks.extend(self.around_pools());
         tasks
@@ -121,14 +107,20 @@ impl Wiring {
         [
             self.spawn(QueueName::Lifecycle, lifecycle),
             self.spawn(QueueName::NodeTermination, termination),
-            self.spawn_over(EVICTIONS, 100..=5000, &self.evictions, eviction),
+            self.spawn_over(
+                EvictionQueue::CONTROLLER,
+                EvictionQueue::AT_WORK,
+                &self.evictions,
+                eviction,
+            ),
         ]
     }
 
     /// What is said of claims and Nodes that live.
-    fn claim_markers(&self) -> [Task; 8] {
+    fn living_claims(&self) -> [Task; 8] {
         let shell = || self.shell();
-        let markers = markers::Markers::new(shell(), self.measured("nodeclaim.disruption"));
+        let provider = self.measured("nodeclaim.disruption");
+        let conditions = disruption::NodeClaimDisruption::new(shell(), provider);
         let expiration = expiration::Expiration { shell: shell() };
         let consistency = consistency::Consistency { shell: shell() };
         let claims = hydration::NodeClaimHydration { shell: shell() };
@@ -138,7 +130,7 @@ impl Wiring {
         let reboots = reboot::Reboot::new(shell(), provider, Arc::clone(&self.evictions));
         let pods = pod_events::PodEvents { shell: shell() };
         [
-            self.spawn(QueueName::ClaimDisruption, markers),
+            self.spawn(QueueName::ClaimDisruption, conditions),
             self.spawn(QueueName::Expiration, expiration),
             self.spawn(QueueName::Consistency, consistency),
             self.spawn(QueueName::ClaimHydration, claims),

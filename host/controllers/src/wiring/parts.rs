@@ -16,7 +16,7 @@ use super::config::ControllersConfig;
 use crate::capacity_reservation::CapacityReservations;
 use crate::instance_status::InstanceStatusController;
 use crate::interruption::InterruptionController;
-use crate::node::eviction::EvictionKey;
+use crate::node::eviction::{EvictionKey, EvictionQueue};
 use crate::node::health::NodeHealth;
 use crate::node_capacity::NodeCapacities;
 use crate::node_claim::garbage_collection::GarbageCollection;
@@ -34,7 +34,7 @@ use crate::shell::notes::overlays::Overlays;
 use crate::shell::periodic::{self, Periodic};
 use crate::shell::recorder::{EventRecorder, Publisher};
 use crate::shell::sync::lock;
-use crate::shell::work_queue::{BackOff, QueueState, WorkQueue};
+use crate::shell::work_queue::{QueueState, WorkQueue};
 use crate::voluntary_disruption::{CommandRounds, PodRanking, VoluntaryDisruption};
 use crate::watches::{QueueName, Queues, Router};
 use crate::zonal_shift::ZonalShifts;
@@ -138,15 +138,11 @@ impl Wiring {
             hooks.consolidation,
             hooks.budgets,
         );
-        let eviction_back_off = BackOff {
-            first: Duration::from_millis(100),
-            longest: Duration::from_secs(10),
-        };
         Self {
             shell,
             policy_objects: Arc::new(PolicyObjects::new()),
             queues: Queues::new(),
-            evictions: Arc::new(WorkQueue::new(eviction_back_off)),
+            evictions: Arc::new(WorkQueue::new(EvictionQueue::BACK_OFF)),
             provisioner: Arc::new(provisioner),
             disruption: Arc::new(disruption),
             batcher,
@@ -165,7 +161,7 @@ impl Wiring {
         let mut activity = ControllerActivity {
             is_provisioning: self.provisioner.is_busy(),
             commands: self.disruption.commands(),
-            is_synced: self.shell.model.is_synced(),
+            is_synced: self.shell.model.note_sync(),
             ..ControllerActivity::default()
         };
         let policies = QueueState {

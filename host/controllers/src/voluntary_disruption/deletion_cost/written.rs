@@ -11,9 +11,9 @@ use crate::shell::sync::lock;
 
 /// Values of `controller.kubernetes.io/pod-deletion-cost`, by pod.
 #[derive(Debug, Default)]
-pub(crate) struct DeletionCosts(Mutex<BTreeMap<PodKey, String>>);
+pub(crate) struct WrittenCosts(Mutex<BTreeMap<PodKey, String>>);
 
-impl DeletionCosts {
+impl WrittenCosts {
     /// The pod bears this cost, or none.
     pub(crate) fn set(&self, pod: &PodKey, cost: Option<String>) {
         let mut costs = self.lock();
@@ -28,12 +28,8 @@ impl DeletionCosts {
         self.lock().retain(|pod, _| pods.contains(pod));
     }
 
-    /// Whether the pod bears just this.
-    pub(crate) fn says(&self, pod: &PodKey, cost: Option<&String>) -> bool {
-        self.lock().get(pod) == cost
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<PodKey, String>> {
+    /// All of them, as they are while this is held.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<PodKey, String>> {
         lock(&self.0)
     }
 }

@@ -18,13 +18,13 @@ use crate::shell::metrics::Metrics;
 use crate::shell::recorder::{EventType, Notice};
 
 /// A claim, and its node where it has one.
-pub(super) struct Affected<'a> {
-    pub(super) claim: &'a NodeClaim,
-    pub(super) node: Option<ObjectReference>,
+pub(crate) struct Affected<'a> {
+    pub(crate) claim: &'a NodeClaim,
+    pub(crate) node: Option<ObjectReference>,
 }
 
 /// What came of the cloud's word about an instance.
-pub(super) enum WithdrawalEntry<'a> {
+pub(crate) enum WithdrawalEntry<'a> {
     /// It was heard.
     Notified(&'a InterruptionKind),
     /// What is known of the instance says otherwise.

@@ -4,7 +4,7 @@
 
 mod activity;
 mod config;
-mod wiring;
+mod parts;
 mod workers;
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use state::Snapshot;
 use tokio::task::JoinSet;
 
-use self::wiring::{Task, Wiring};
+use self::parts::{Task, Wiring};
 use crate::observability::StateMetrics;
 use crate::shell::feed::DecisionFeed;
 use crate::shell::journal::SharedLedger;

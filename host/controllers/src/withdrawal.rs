@@ -1,0 +1,75 @@
+//! How a claim goes whose instance the cloud takes back or finds sick.
+//!
+//! Who hears of it decides: `interruption.rs` by notices, `instance_status.rs` by asking. Answers to
+//! `pkg/controllers/interruption` of the AWS provider.
+
+pub(crate) mod entries;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use apis::NodeClaim;
+use cloudprovider::InterruptionKind;
+
+use self::entries::{Affected, WithdrawalEntry};
+use crate::node_claim::NodeClaimExt;
+use crate::shell::Shell;
+use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::references;
+
+/// What is done about such claims.
+#[derive(Clone, Copy)]
+pub(crate) struct Withdrawal<'a> {
+    pub(crate) shell: &'a Shell,
+}
+
+impl Withdrawal<'_> {
+    /// Names of the claims of these instances, by instance id.
+    pub(crate) fn claims(self, instance_ids: &BTreeSet<&str>) -> BTreeMap<String, String> {
+        let snapshot = self.shell.model.snapshot();
+        let nodes = snapshot.nodes().filter_map(|node| {
+            let id = node.provider_id().rsplit('/').next()?;
+            let claim = node.claim_name()?;
+            instance_ids
+                .contains(id)
+                .then(|| (id.to_owned(), claim.to_owned()))
+        });
+        nodes.collect()
+    }
+
+    /// The claim as the API server has it, where it is still this instance's.
+    pub(crate) async fn claim(
+        self,
+        name: &str,
+        instance_id: &str,
+    ) -> Result<Option<Arc<NodeClaim>>, ReconcileError> {
+        let is_its = |claim: &Arc<NodeClaim>| {
+            claim.provider_id().and_then(|id| id.rsplit('/').next()) == Some(instance_id)
+        };
+        Ok(self.shell.model.node_claim(name).await?.filter(is_its))
+    }
+
+    /// Says on the claim and its node what is the matter.
+    pub(crate) fn notify(self, claim: &NodeClaim, kind: InterruptionKind) {
+        self.write_entry(claim, &WithdrawalEntry::Notified(&kind));
+    }
+
+    /// Lets the claim go.
+    pub(crate) async fn delete(
+        self,
+        claim: &NodeClaim,
+        kind: InterruptionKind,
+    ) -> Result<(), ReconcileError> {
+        ignore_not_found(self.shell.writer.delete(claim).await)?;
+        self.write_entry(claim, &WithdrawalEntry::Deleted(&kind));
+        Ok(())
+    }
+
+    /// Tells what came of the cloud's word.
+    pub(crate) fn write_entry(self, claim: &NodeClaim, entry: &WithdrawalEntry<'_>) {
+        let node = claim.status.as_ref().and_then(|it| it.node_name.as_ref());
+        let node = node.map(|it| references::node(&self.shell.model.snapshot(), it));
+        let subject = Affected { claim, node };
+        self.shell.journal.write(&subject, entry);
+    }
+}
