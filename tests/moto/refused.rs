@@ -112,7 +112,7 @@ async fn zonal_shifts_that_cannot_be_asked_for_are_named_with_the_action() {
     let rig = Rig::new(&moto, ("testing", "testing")).await;
     let cluster = aws::describe_cluster(&rig.clients, "demo").await.unwrap();
     assert!(cluster.arn.is_some(), "{cluster:?}");
-    rig.provider.learn(|it| {
+    rig.provider.set_discovered_options(|it| {
         it.enable_zonal_shift = true;
         it.learn(cluster);
     });

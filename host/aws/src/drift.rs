@@ -3,11 +3,12 @@
 //! Pure: judges values handed in; `provider/drifted.rs` asks for them. Answers to Karpenter's
 //! `pkg/cloudprovider/drift.go` of the AWS provider.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use apis::conditions::reason;
 use apis::{Ec2NodeClass, Ec2NodeClassStatus, NodeClaim, labels};
 use cloudprovider::CloudProviderError;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use scheduling::instance_type::InstanceType;
 
 use crate::ami::ami_for;
@@ -29,24 +30,10 @@ const PLACEMENT_GROUP_DRIFT: &str = "PlacementGroupDrift";
 
 /// Whether the class was changed since the claim was made. Silent unless both hashes are of one version.
 pub(crate) fn static_drift(claim: &NodeClaim, class: &Ec2NodeClass) -> Option<&'static str> {
-    let of = |annotations: Option<&BTreeMap<String, String>>, key: &str| {
-        annotations
-            .and_then(|annotations| annotations.get(key))
-            .cloned()
-    };
-    let (claim, class) = (
-        claim.metadata.annotations.as_ref(),
-        class.metadata.annotations.as_ref(),
-    );
-    let hashes = (
-        of(claim, labels::EC2_NODE_CLASS_HASH_ANNOTATION)?,
-        of(class, labels::EC2_NODE_CLASS_HASH_ANNOTATION)?,
-    );
-    let versions = (
-        of(claim, labels::EC2_NODE_CLASS_HASH_VERSION_ANNOTATION)?,
-        of(class, labels::EC2_NODE_CLASS_HASH_VERSION_ANNOTATION)?,
-    );
-    (versions.0 == versions.1 && hashes.0 != hashes.1).then_some(NODE_CLASS_DRIFT)
+    let of_claim = HashOfClass::borne_by(&claim.metadata)?;
+    let of_class = HashOfClass::borne_by(&class.metadata)?;
+    let is_comparable = of_claim.version == of_class.version;
+    (is_comparable && of_claim.hash != of_class.hash).then_some(NODE_CLASS_DRIFT)
 }
 
 /// Whether the claim's type would now boot another image.
@@ -111,6 +98,17 @@ pub(crate) fn instance_drift(
     Ok(None)
 }
 
+/// Whether the instance stands in another placement group than the class names.
+pub(crate) fn placement_drift(
+    claim: &NodeClaim,
+    placement_group: Option<&PlacementGroup>,
+) -> Option<&'static str> {
+    let labels = claim.metadata.labels.as_ref();
+    let label = labels.and_then(|it| it.get(labels::PLACEMENT_GROUP_ID));
+    let is_another = label.map(String::as_str) != placement_group.map(|it| it.id.as_str());
+    is_another.then_some(PLACEMENT_GROUP_DRIFT)
+}
+
 /// What the class resolves to, once somebody has looked at it.
 fn resolved(class: &Ec2NodeClass) -> Result<&Ec2NodeClassStatus, CloudProviderError> {
     class.status.as_ref().ok_or_else(|| {
@@ -122,13 +120,18 @@ fn resolved(class: &Ec2NodeClass) -> Result<&Ec2NodeClassStatus, CloudProviderEr
     })
 }
 
-/// Whether the instance stands in another placement group than the class names.
-pub(crate) fn placement_drift(
-    claim: &NodeClaim,
-    placement_group: Option<&PlacementGroup>,
-) -> Option<&'static str> {
-    let labels = claim.metadata.labels.as_ref();
-    let label = labels.and_then(|it| it.get(labels::PLACEMENT_GROUP_ID));
-    let is_another = label.map(String::as_str) != placement_group.map(|it| it.id.as_str());
-    is_another.then_some(PLACEMENT_GROUP_DRIFT)
+/// The hash of a class's spec as an object bears it, and the version of how it was made.
+struct HashOfClass<'a> {
+    hash: &'a str,
+    version: &'a str,
+}
+
+impl<'a> HashOfClass<'a> {
+    fn borne_by(metadata: &'a ObjectMeta) -> Option<Self> {
+        let annotations = metadata.annotations.as_ref()?;
+        Some(Self {
+            hash: annotations.get(labels::EC2_NODE_CLASS_HASH_ANNOTATION)?,
+            version: annotations.get(labels::EC2_NODE_CLASS_HASH_VERSION_ANNOTATION)?,
+        })
+    }
 }

@@ -5,7 +5,6 @@
 //! launched for it. Answers to Karpenter's `pkg/providers/instance/instance.go` (Create).
 
 mod claim;
-mod dealing;
 mod dry_run;
 mod filter;
 mod fleet;
@@ -14,6 +13,7 @@ mod plan;
 mod refusals;
 mod request;
 mod reserved;
+mod shared_launches;
 mod template;
 
 use std::sync::Arc;
@@ -40,7 +40,6 @@ use crate::unavailable_offerings::UnavailableOfferings;
 pub(crate) use dry_run::{DryRun, probe};
 
 use claim::claim_uid;
-use dealing::{Dealings, Outlook};
 use fleet::{
     FleetAnswer, FleetAttempt, FleetCall, FleetFailure, FleetInstance, FleetOutcome, FleetRequest,
     WINDOW,
@@ -49,6 +48,7 @@ use launched::Bought;
 use plan::LaunchPlan;
 use refusals::{combined, note_all};
 use request::{fleet_input, offered, overrides};
+use shared_launches::{SharedLaunches, TokenState};
 use template::templates;
 
 /// How long it is known which attempts of a claim are over; claims without instance are given up much sooner.
@@ -61,7 +61,7 @@ pub(crate) struct InstanceLauncher {
     ec2: Arc<dyn Ec2Api>,
     fleets: CallBatcher<FleetCall>,
     metrics: AwsMetrics,
-    dealings: Arc<Dealings>,
+    launches: Arc<SharedLaunches>,
     /// The last attempt of a claim that ended without an instance, by UID.
     ended: TtlCache<String, u32>,
 }
@@ -133,13 +133,13 @@ impl Attempt {
 
 impl InstanceLauncher {
     pub(crate) fn new(ec2: Arc<dyn Ec2Api>, metrics: &AwsMetrics) -> Self {
-        let dealings = Arc::<Dealings>::default();
-        let call = FleetCall::new(Arc::clone(&ec2), Arc::clone(&dealings));
+        let launches = Arc::<SharedLaunches>::default();
+        let call = FleetCall::new(Arc::clone(&ec2), Arc::clone(&launches));
         Self {
             ec2,
             fleets: CallBatcher::new(Arc::new(call), WINDOW, "create_fleet", metrics),
             metrics: metrics.clone(),
-            dealings,
+            launches,
             ended: TtlCache::new(ATTEMPT_TTL),
         }
     }
@@ -180,16 +180,16 @@ impl InstanceLauncher {
         let alive = listed.iter().filter(|it| !it.is_terminating);
         let free = alive.filter(|it| !request.record.is_owned(&it.provider_id()));
         let ids = free.map(|it| it.id.clone());
-        let dealt = self.dealings.deal(&attempt.token, &uid, *now, ids);
-        let found = dealt.map(|id| listed.iter().find(|it| it.id == id));
+        let assigned = self.launches.assign(&attempt.token, &uid, *now, ids);
+        let found = assigned.map(|id| listed.iter().find(|it| it.id == id));
         match found {
             Some(Some(instance)) if instance.is_terminating => {}
             Some(Some(instance)) => return self.adopt(context, instance).await.map(Some),
             Some(None) => return Err(unlisted()),
-            None => match self.dealings.outlook(&attempt.token, *now) {
-                Outlook::Open => return Ok(None),
-                Outlook::Unlisted => return Err(unlisted()),
-                Outlook::Over => {}
+            None => match self.launches.state(&attempt.token, *now) {
+                TokenState::Open => return Ok(None),
+                TokenState::Unlisted => return Err(unlisted()),
+                TokenState::Over => {}
             },
         }
         self.end(context);
@@ -367,7 +367,7 @@ impl InstanceLauncher {
             // The claim bears it by now, and looks for what is there when it is tried again.
             return Attempt::failed(unlisted());
         };
-        if self.dealings.outlook(&attempt.token, context.now) != Outlook::Over {
+        if self.launches.state(&attempt.token, context.now) != TokenState::Over {
             return Attempt::failed(unlisted());
         }
         self.end(context);

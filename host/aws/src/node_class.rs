@@ -59,7 +59,8 @@ pub(crate) struct Parts {
 #[derive(Debug)]
 pub(crate) struct Outcome {
     verdict: PartCondition,
-    requeue_after_seconds: u64,
+    /// None until something about the class changes.
+    requeue_after_seconds: Option<u64>,
 }
 
 /// The condition of one part.
@@ -82,7 +83,15 @@ impl Outcome {
     pub(crate) fn ready(requeue_after_seconds: u64) -> Self {
         Self {
             verdict: PartCondition::True,
-            requeue_after_seconds,
+            requeue_after_seconds: Some(requeue_after_seconds),
+        }
+    }
+
+    /// Nothing but the class itself can change it.
+    pub(crate) fn ready_for_good() -> Self {
+        Self {
+            verdict: PartCondition::True,
+            requeue_after_seconds: None,
         }
     }
 
@@ -96,19 +105,35 @@ impl Outcome {
                 reason,
                 message: message.into(),
             },
-            requeue_after_seconds,
+            requeue_after_seconds: Some(requeue_after_seconds),
         }
+    }
+
+    /// What the class says is at fault, so that nothing else can change it.
+    fn wrong(reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            verdict: PartCondition::False {
+                reason,
+                message: message.into(),
+            },
+            requeue_after_seconds: None,
+        }
+    }
+
+    /// The sooner of this one's time to look again and another.
+    fn sooner(&self, seconds: u64) -> u64 {
+        self.requeue_after_seconds.unwrap_or(u64::MAX).min(seconds)
     }
 
     /// An expression in the kubelet's settings comes to nothing on some instance type.
     pub(crate) fn expression_failed(message: String) -> Self {
-        Self::not_ready(KUBELET_EXPRESSION_FAILED, message, u64::MAX)
+        Self::wrong(KUBELET_EXPRESSION_FAILED, message)
     }
 
     pub(crate) fn unasked(error: CloudProviderError) -> Self {
         Self {
             verdict: PartCondition::Unasked(error),
-            requeue_after_seconds: FAILED_SECONDS,
+            requeue_after_seconds: Some(FAILED_SECONDS),
         }
     }
 }
@@ -133,6 +158,7 @@ impl Parts {
             set,
         } = self;
         let outcome = fault.unwrap_or(asked);
+        let requeue_after_seconds = outcome.sooner(requeue_after_seconds);
         let mut status = node_class.status.clone().unwrap_or_default();
         let mut editor = set.edit(&node_class.metadata, &mut status.conditions, now);
         apply(
@@ -144,7 +170,7 @@ impl Parts {
         NodeClassStatus {
             status,
             annotations: hash_annotations(&node_class, options),
-            requeue_after_seconds: requeue_after_seconds.min(outcome.requeue_after_seconds),
+            requeue_after_seconds,
         }
     }
 }
@@ -182,7 +208,7 @@ impl Resolvers<'_> {
         ));
         let mut requeue_after_seconds = u64::MAX;
         for (condition_type, outcome) in parts {
-            requeue_after_seconds = requeue_after_seconds.min(outcome.requeue_after_seconds);
+            requeue_after_seconds = outcome.sooner(requeue_after_seconds);
             let mut editor = set.edit(&node_class.metadata, &mut conditions, now);
             apply(&mut editor, node_class, condition_type, outcome.verdict);
         }

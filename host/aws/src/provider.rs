@@ -217,7 +217,7 @@ impl AwsProvider {
     }
 
     /// Takes over what was found out of the cluster; launches and classes go by it from now on.
-    pub fn learn(&self, change: impl FnOnce(&mut AwsOptions)) {
+    pub fn set_discovered_options(&self, change: impl FnOnce(&mut AwsOptions)) {
         let mut options = self.options.write().unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(&mut options));
     }
@@ -461,11 +461,11 @@ impl CloudProvider for AwsProvider {
         };
         let parts = resolvers.resolve(node_class, now).await;
         let asked = if !parts.is_sound() {
-            Outcome::ready(u64::MAX)
+            Outcome::ready_for_good()
         } else if let Some(fault) = self.kubelet_fault(&parts.node_class, &options).await {
             fault
         } else if options.disable_dry_run {
-            Outcome::ready(u64::MAX)
+            Outcome::ready_for_good()
         } else {
             self.try_out(&parts.node_class, node_pools, now).await
         };

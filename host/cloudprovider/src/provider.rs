@@ -89,7 +89,8 @@ pub struct RegisteredNode<'a> {
     pub memory_bytes: i64,
 }
 
-/// A cloud, as the controllers see it. Every method may be called again after any failure.
+/// A cloud, as the controllers see it. Every method may be called again after any failure. None has a default: a
+/// provider says itself that it has no such thing.
 #[async_trait::async_trait]
 pub trait CloudProvider: Send + Sync {
     /// Launches one instance for the claim, or finds the one that was launched for it before, by this process or
@@ -105,7 +106,7 @@ pub trait CloudProvider: Send + Sync {
     /// All instances of this cluster, terminated ones excluded.
     async fn list(&self) -> Result<Vec<Launched>, CloudProviderError>;
 
-    /// The instance types a pool may use, with offerings, prices and availability at `now`.
+    /// The instance types a pool may use, with offerings, prices and what is known of their availability now.
     async fn instance_types(
         &self,
         node_pool: &NodePool,
@@ -113,9 +114,7 @@ pub trait CloudProvider: Send + Sync {
     ) -> Result<Arc<[Arc<InstanceType>]>, CloudProviderError>;
 
     /// Free addresses of the class's subnets by zone, as far as the cloud has such a thing.
-    async fn free_addresses(&self, _node_class: &Ec2NodeClass) -> BTreeMap<String, u32> {
-        BTreeMap::new()
-    }
+    async fn free_addresses(&self, node_class: &Ec2NodeClass) -> BTreeMap<String, u32>;
 
     /// Why a running claim no longer matches its class, if it does not.
     async fn is_drifted(
@@ -137,51 +136,33 @@ pub trait CloudProvider: Send + Sync {
     -> Result<(), CloudProviderError>;
 
     /// Deletes what was made for classes and nothing uses any more: profiles that are not among these.
-    async fn release_unused(&self, _profiles: &BTreeSet<String>) -> Result<(), CloudProviderError> {
-        Ok(())
-    }
+    async fn release_unused(&self, profiles: &BTreeSet<String>) -> Result<(), CloudProviderError>;
 
     /// Those of the capacity reservations that end so soon that their nodes must go.
     async fn expiring_reservations(
         &self,
-        _ids: &BTreeSet<String>,
-    ) -> Result<BTreeSet<String>, CloudProviderError> {
-        Ok(BTreeSet::new())
-    }
+        ids: &BTreeSet<String>,
+    ) -> Result<BTreeSet<String>, CloudProviderError>;
 
     /// Asks which zones traffic is shifted away from, by id. Nothing is launched, changed or ended there from then on.
-    async fn shifted_zones(&self) -> Result<BTreeSet<String>, CloudProviderError> {
-        Ok(BTreeSet::new())
-    }
+    async fn shifted_zones(&self) -> Result<BTreeSet<String>, CloudProviderError>;
 
     /// Whether a node whose Node object is there may register; pods stay away from it until it may. Answers to
     /// Karpenter's `NodeLifecycleHook.Registered`.
-    async fn registrable(
-        &self,
-        _node_claim: &NodeClaim,
-    ) -> Result<Registrable, CloudProviderError> {
-        Ok(Registrable::Ready(BTreeMap::new()))
-    }
+    async fn registrable(&self, node_claim: &NodeClaim) -> Result<Registrable, CloudProviderError>;
 
     /// Takes note of what a node of the class turned out to be: others of its kind will be like it.
-    async fn learn(&self, _node: RegisteredNode<'_>, _node_class: &Ec2NodeClass) {}
+    async fn learn(&self, node: RegisteredNode<'_>, node_class: &Ec2NodeClass);
 
     /// Marks an instance with its claim and node names, where the cloud has tags.
     async fn tag(&self, node_claim: &NodeClaim) -> Result<(), CloudProviderError>;
 
     /// Asks for a reboot of the instance in place; answers once that is accepted. The id is the same whenever one
     /// reboot is asked for again.
-    async fn reboot(&self, _provider_id: &str, _operation_id: &str) -> Result<(), RebootError> {
-        Err(RebootError::Terminal(format!(
-            "provider {} cannot reboot nodes",
-            self.name()
-        )))
-    }
+    async fn reboot(&self, provider_id: &str, operation_id: &str) -> Result<(), RebootError>;
 
     /// Instances of the account, this cluster's or not, that the cloud finds sick or has plans with.
-    async fn impairments(&self) -> Result<Vec<Impairment>, CloudProviderError> {
-        Ok(Vec::new())
-    }
+    async fn impairments(&self) -> Result<Vec<Impairment>, CloudProviderError>;
 
     /// Conditions that count as unhealthy.
     fn repair_policies(&self) -> Vec<RepairPolicy>;

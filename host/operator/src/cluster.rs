@@ -60,25 +60,28 @@ impl ClusterWatch {
         match self.client.apiserver_version().await {
             Ok(version) if !self.provider.options().eks_control_plane => {
                 let version = minor_precise(&version);
-                self.provider.learn(|it| it.kubernetes_version = version);
+                self.provider
+                    .set_discovered_options(|it| it.kubernetes_version = version);
             }
             Ok(_) => {}
             Err(error) => tracing::warn!(%error, "the version of the API server is as it was"),
         }
         if let Some(address) = dns(&self.client).await {
-            self.provider.learn(|it| it.kube_dns_ip = Some(address));
+            self.provider
+                .set_discovered_options(|it| it.kube_dns_ip = Some(address));
         }
         let name = self.provider.options().cluster_name.clone();
         let failure = match describe_cluster(&*self.eks, &name).await {
             Ok(cluster) => {
-                self.provider.learn(|it| it.learn(cluster));
+                self.provider.set_discovered_options(|it| it.learn(cluster));
                 None
             }
             Err(error) => Some(error.to_string()),
         };
         if self.provider.options().cluster_cidr.is_none() {
             let range = service_range(&self.client).await;
-            self.provider.learn(|it| it.cluster_cidr = range);
+            self.provider
+                .set_discovered_options(|it| it.cluster_cidr = range);
         }
         self.complain(failure.as_deref().unwrap_or_default());
         failure
@@ -172,7 +175,7 @@ mod tests {
         let ec2 = world.ec2().clone();
         let clock = Arc::new(world.clock());
         let provider = crate::stack::simulated_provider(&ec2, "mortise-demo", clock);
-        provider.learn(|it| {
+        provider.set_discovered_options(|it| {
             it.eks_control_plane = true;
             it.discovers_endpoint = true;
         });
@@ -208,7 +211,7 @@ mod tests {
 
         watch
             .provider
-            .learn(|it| it.cluster_name = "another".to_owned());
+            .set_discovered_options(|it| it.cluster_name = "another".to_owned());
         let failure = watch.refresh().await.unwrap();
         assert!(failure.contains("another"), "{failure}");
     }

@@ -72,19 +72,22 @@ pub(super) fn is_exotic(instance_type: &InstanceType) -> bool {
 
 /// Drops spot offerings that cost more than the cheapest on-demand one.
 pub(super) fn without_dear_spot(candidates: Vec<LaunchableType>) -> Vec<LaunchableType> {
-    let of_kind = |kind: &'static str| {
+    let of_capacity_type = |capacity_type: &'static str| {
         let all = candidates.iter().flat_map(|candidate| &candidate.offerings);
-        all.filter(move |offering| offering.capacity_type == kind)
+        all.filter(move |offering| offering.capacity_type == capacity_type)
     };
-    let cheapest = of_kind(labels::CAPACITY_TYPE_ON_DEMAND)
+    let cheapest = of_capacity_type(labels::CAPACITY_TYPE_ON_DEMAND)
         .map(|offering| offering.effective_cost_per_hour)
         .min_by(f64::total_cmp);
-    let (Some(cheapest), true) = (
-        cheapest,
-        of_kind(labels::CAPACITY_TYPE_SPOT).next().is_some(),
-    ) else {
+    let Some(cheapest) = cheapest else {
         return candidates;
     };
+    if of_capacity_type(labels::CAPACITY_TYPE_SPOT)
+        .next()
+        .is_none()
+    {
+        return candidates;
+    }
     let is_fine = |offering: &RankedOffering| {
         offering.capacity_type != labels::CAPACITY_TYPE_SPOT
             || offering.effective_cost_per_hour <= cheapest

@@ -14,7 +14,7 @@ use cloudprovider::{AttemptRecord, CloudProviderError, LaunchAttempt};
 use futures::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 
-use super::dealing::Dealings;
+use super::shared_launches::SharedLaunches;
 use crate::batcher::{BatchCall, BatchWindow};
 use crate::cache::fingerprint;
 use crate::error::TOKEN_REUSED;
@@ -95,12 +95,12 @@ pub(super) struct FleetError {
 /// The call behind the batcher.
 pub(super) struct FleetCall {
     ec2: Arc<dyn Ec2Api>,
-    dealings: Arc<Dealings>,
+    launches: Arc<SharedLaunches>,
 }
 
 impl FleetCall {
-    pub(super) fn new(ec2: Arc<dyn Ec2Api>, dealings: Arc<Dealings>) -> Self {
-        Self { ec2, dealings }
+    pub(super) fn new(ec2: Arc<dyn Ec2Api>, launches: Arc<SharedLaunches>) -> Self {
+        Self { ec2, launches }
     }
 
     /// Asks for an instance for each of the requests, whose claims bear the token.
@@ -111,25 +111,26 @@ impl FleetCall {
         let input = input_of(&first.input, token, requests.len());
         match self.ec2.create_fleet(input).await {
             Ok(output) => {
-                self.dealings.answered(token, first.now);
-                self.deal(token, requests, output)
+                self.launches.answered(token, first.now);
+                self.assign(token, requests, output)
             }
             Err(error) if error.code == TOKEN_REUSED => {
-                self.dealings.spent(token, first.now);
+                self.launches.spent(token, first.now);
                 vec![Err(FleetFailure::Spent); requests.len()]
             }
             Err(error) => {
                 let is_first = matches!(first.asked, FleetAttempt::First(_));
                 if is_first && error.fault == ErrorFault::Client {
                     // Refused as a whole. Of a call before this one, which may have been answered, it says nothing.
-                    self.dealings.answered(token, first.now);
+                    self.launches.answered(token, first.now);
                 }
                 vec![Err(FleetFailure::Call(error)); requests.len()]
             }
         }
     }
 
-    fn deal(
+    /// Gives each claim its instance of those that EC2 answered with.
+    fn assign(
         &self,
         token: &str,
         requests: &[&FleetRequest],
@@ -153,9 +154,9 @@ impl FleetCall {
             };
             let free = instances.iter().filter(is_free).map(|it| it.id.clone());
             if let FleetAttempt::First(_) = request.asked {
-                self.dealings.forget(token, &request.uid, request.now);
+                self.launches.forget(token, &request.uid, request.now);
             }
-            let id = self.dealings.deal(token, &request.uid, request.now, free);
+            let id = self.launches.assign(token, &request.uid, request.now, free);
             let instance = id.and_then(|id| instances.iter().find(|it| it.id == id));
             Ok(FleetOutcome {
                 instance: instance.cloned(),

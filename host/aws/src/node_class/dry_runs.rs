@@ -100,7 +100,7 @@ fn unknown_profile(node_class: &Ec2NodeClass) -> Outcome {
     };
     Outcome {
         verdict,
-        requeue_after_seconds: PROFILE_SECONDS.min(FAILED_SECONDS),
+        requeue_after_seconds: Some(PROFILE_SECONDS.min(FAILED_SECONDS)),
     }
 }
 

@@ -52,32 +52,23 @@ pub(super) fn fault(
         return Some(outcome);
     }
     if let Some(message) = block_devices(&node_class.spec) {
-        return Some(Outcome::not_ready(
-            "InvalidBlockDeviceMapping",
-            message,
-            u64::MAX,
-        ));
+        return Some(Outcome::wrong("InvalidBlockDeviceMapping", message));
     }
     if let Some(outcome) = dependencies(conditions) {
         return Some(outcome);
     }
     let key = restricted_tag(&node_class.spec.tags)?;
     let message = format!("spec.tags: the key {key:?} is reserved");
-    Some(Outcome::not_ready(
-        reason::TAG_VALIDATION_FAILED,
-        message,
-        u64::MAX,
-    ))
+    Some(Outcome::wrong(reason::TAG_VALIDATION_FAILED, message))
 }
 
 fn kubelet(spec: &Ec2NodeClassSpec, family: AmiFamily, options: &AwsOptions) -> Option<Outcome> {
     let (kubelet, errors) = Kubelet::parse(&spec.kubelet);
     if !errors.is_empty() {
         let message = errors.join("; ");
-        return Some(Outcome::not_ready(
+        return Some(Outcome::wrong(
             reason::INVALID_KUBELET_CONFIGURATION,
             message,
-            u64::MAX,
         ));
     }
     if !kubelet.expressions.is_empty() && !options.aws_feature_gates.node_class_cel {
@@ -86,18 +77,10 @@ fn kubelet(spec: &Ec2NodeClassSpec, family: AmiFamily, options: &AwsOptions) -> 
             "spec.kubelet: {} hold expressions, which need the feature gate NodeClassCEL",
             paths.collect::<Vec<_>>().join(", ")
         );
-        return Some(Outcome::not_ready(
-            KUBELET_EXPRESSIONS_DISABLED,
-            message,
-            u64::MAX,
-        ));
+        return Some(Outcome::wrong(KUBELET_EXPRESSIONS_DISABLED, message));
     }
     if let Err(message) = KubeletExpressions::read(&kubelet.expressions) {
-        return Some(Outcome::not_ready(
-            KUBELET_EXPRESSION_INVALID,
-            message,
-            u64::MAX,
-        ));
+        return Some(Outcome::wrong(KUBELET_EXPRESSION_INVALID, message));
     }
     let unsupported = kubelet.unsupported(features(family));
     if unsupported.is_empty() {
@@ -108,10 +91,9 @@ fn kubelet(spec: &Ec2NodeClassSpec, family: AmiFamily, options: &AwsOptions) -> 
         family.as_str(),
         unsupported.join(", ")
     );
-    Some(Outcome::not_ready(
+    Some(Outcome::wrong(
         reason::UNSUPPORTED_KUBELET_CONFIGURATION,
         message,
-        u64::MAX,
     ))
 }
 
@@ -152,6 +134,6 @@ fn dependencies(conditions: &[Condition]) -> Option<Outcome> {
     };
     Some(Outcome {
         verdict,
-        requeue_after_seconds: DEPENDENCIES_SECONDS,
+        requeue_after_seconds: Some(DEPENDENCIES_SECONDS),
     })
 }
