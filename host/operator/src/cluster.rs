@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use aws::seam::EksApi;
@@ -18,6 +18,8 @@ use k8s_openapi::api::networking::v1::ServiceCIDR;
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::api::Api;
 use kube::config::Kubeconfig;
+
+use crate::sync::lock;
 
 /// Karpenter's pace: an upgrade of the control plane reaches images without a restart.
 const REFRESH: Duration = Duration::from_mins(5);
@@ -88,10 +90,7 @@ impl ClusterWatch {
     }
 
     fn complain(&self, failure: &str) {
-        let mut last = self
-            .complaint
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.complaint);
         if !failure.is_empty() && *last != failure {
             tracing::warn!(
                 error = failure,
@@ -189,22 +188,22 @@ mod tests {
     async fn an_upgrade_of_the_control_plane_is_heard_of_and_a_refusal_leaves_all_as_it_was() {
         let (watch, ec2) = watched();
         assert_eq!(watch.refresh().await, None);
-        let told = watch.provider.options();
+        let found = watch.provider.options();
         let endpoint = "https://mortise-demo.us-east-1.eks.amazonaws.com";
-        assert_eq!(told.cluster_endpoint, endpoint);
+        assert_eq!(found.cluster_endpoint, endpoint);
 
         ec2.upgrade_cluster("1.99");
         ec2.change_faults(|it| it.denied = vec!["DescribeCluster".to_owned()]);
         let failure = watch.refresh().await.unwrap();
         assert!(failure.contains("eks:DescribeCluster"), "{failure}");
-        assert_eq!(watch.provider.options(), told);
+        assert_eq!(watch.provider.options(), found);
         ec2.change_faults(|it| {
             it.denied.clear();
             it.internal_error_chance = 1.0;
         });
         let failure = watch.refresh().await.unwrap();
         assert!(failure.contains("internal error"), "{failure}");
-        assert_eq!(watch.provider.options(), told);
+        assert_eq!(watch.provider.options(), found);
         ec2.change_faults(|it| it.internal_error_chance = 0.0);
         assert_eq!(watch.refresh().await, None);
         assert_eq!(watch.provider.options().kubernetes_version, "1.99");

@@ -18,21 +18,8 @@ use sim::api_server::{ApiServer, Resource};
 use crate::cli::{ConvertArguments, ObjectsOutput};
 use crate::output::print_text;
 
-/// The input cannot be used at all.
-const UNUSABLE: u8 = 2;
-
 /// Exit code 0 when everything was converted, 1 when something was left out or lost, 2 when the input cannot be used.
-pub(crate) fn run(arguments: &ConvertArguments) -> ExitCode {
-    match convert_files(arguments) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("mortise: {error:#}");
-            ExitCode::from(UNUSABLE)
-        }
-    }
-}
-
-fn convert_files(arguments: &ConvertArguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(arguments: &ConvertArguments) -> anyhow::Result<ExitCode> {
     let mut input = ConversionInput::default();
     for path in &arguments.files {
         read(path, &mut input)?;

@@ -17,9 +17,6 @@ use crate::cli::{DoctorArguments, Output};
 use crate::convert::read;
 use crate::output::print_text;
 
-/// Nothing could be read.
-const UNUSABLE: u8 = 2;
-
 /// What is asked of a cluster, each kind in the newest version that is served: a webhook may convert the same objects
 /// to another.
 const KINDS: [&[&str]; 15] = [
@@ -70,17 +67,7 @@ impl DoctorInput {
 }
 
 /// Exit code 0 when nothing breaks or differs, 1 when something does, 2 when nothing could be read.
-pub(crate) fn run(arguments: &DoctorArguments) -> ExitCode {
-    match tell(arguments) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("mortise: {error:#}");
-            ExitCode::from(UNUSABLE)
-        }
-    }
-}
-
-fn tell(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
     let seen = see(arguments)?;
     let mut findings = examine(&seen.input, &setting::refusal);
     if seen.kinds == Some(0) {

@@ -4,9 +4,11 @@
 //! change, so that a process that was frozen, or whose network was cut, changes nothing once another
 //! may lead. client-go has no counterpart: it ends the process and hopes that this is soon enough.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::time::Instant;
+
+use crate::sync::lock;
 
 /// Clones share what is known.
 #[derive(Debug, Clone)]
@@ -65,7 +67,7 @@ impl Fence {
 
     /// Whether changes may be sent now.
     pub(crate) fn is_open(&self) -> bool {
-        match *self.held.lock().unwrap_or_else(PoisonError::into_inner) {
+        match *lock(&self.held) {
             LeaseHold::Not => false,
             LeaseHold::Until(end) => Instant::now() < end,
             LeaseHold::Always => true,
@@ -73,7 +75,7 @@ impl Fence {
     }
 
     fn set(&self, held: LeaseHold) {
-        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = held;
+        *lock(&self.held) = held;
     }
 }
 

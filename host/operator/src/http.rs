@@ -5,7 +5,7 @@ mod connections;
 
 use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use axum::Router;
@@ -23,6 +23,7 @@ use crate::exposition::{ExpositionFormat, accepts_gzip};
 use crate::logging::LogLevel;
 use crate::policies::recorder::FileRecorder;
 use crate::policies::records::records_router;
+use crate::sync::lock;
 
 /// What the probes and the scrape ask.
 #[derive(Clone)]
@@ -162,7 +163,7 @@ fn why(ledger: &SharedLedger, parts: &PolicyParts, query: &str) -> Option<String
     // Names of objects need no escape but for the slash between namespace and name.
     let name = value("name")?.replace("%2F", "/").replace("%2f", "/");
     let subject = Subject::parse(value("kind")?, &name)?;
-    let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
+    let ledger = lock(ledger);
     let mut why = Why::of(&ledger, &subject);
     drop(ledger);
     for step in &mut why.steps {

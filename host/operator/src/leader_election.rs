@@ -6,7 +6,7 @@
 //! one 10 s after the last renewal was asked for, whether an answer comes or not. Answers to client-go's
 //! `tools/leaderelection/leaderelection.go`.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -19,6 +19,7 @@ use prometheus_client::metrics::counter::Counter;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::fence::Fence;
+use crate::sync::lock;
 
 const LEASE_SECONDS: i32 = 15;
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
@@ -258,7 +259,7 @@ impl Election {
     }
 
     fn seen(&self) -> MutexGuard<'_, Option<SeenLease>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.seen)
     }
 }
 

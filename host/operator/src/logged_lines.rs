@@ -1,7 +1,9 @@
 //! What a test has logged, kept for it to read.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use crate::sync::lock;
 
 /// A writer of a log; clones write into the same.
 #[derive(Debug, Clone, Default)]
@@ -9,14 +11,14 @@ pub(crate) struct LoggedLines(Arc<Mutex<Vec<u8>>>);
 
 impl LoggedLines {
     pub(crate) fn text(&self) -> String {
-        let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = lock(&self.0);
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 
 impl Write for LoggedLines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.0);
         kept.extend_from_slice(bytes);
         Ok(bytes.len())
     }

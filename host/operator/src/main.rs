@@ -33,6 +33,7 @@ mod shadow;
 mod simulate;
 mod simulated_nodes;
 mod stack;
+mod sync;
 mod token;
 mod why;
 
@@ -47,6 +48,11 @@ use crate::cli::{MortiseCli, Subcommand};
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+/// The exit code of a command that failed.
+const FAILED: u8 = 1;
+/// The exit code where a command could not look at what it was given, for those whose 1 says what they found.
+const UNUSABLE: u8 = 2;
+
 /// What the verbs of policies need of a cluster.
 const CLUSTER: authoring::ClusterAccess = authoring::ClusterAccess {
     policies: policies::bindings::list,
@@ -54,25 +60,22 @@ const CLUSTER: authoring::ClusterAccess = authoring::ClusterAccess {
 };
 
 fn main() -> ExitCode {
-    let outcome = match MortiseCli::parse().subcommand {
-        Subcommand::Demo(arguments) => demo::run(&arguments),
-        Subcommand::Controller(arguments) => controller::run(*arguments),
-        Subcommand::Why(arguments) => why::run(&arguments),
-        Subcommand::Crds(arguments) => crds::run(&arguments),
-        Subcommand::Iam(arguments) => iam::run(&arguments),
-        Subcommand::Simulate(arguments) => Ok(simulate::run(&arguments)),
-        Subcommand::Convert(arguments) => Ok(convert::run(&arguments)),
-        Subcommand::Doctor(arguments) => Ok(doctor::run(&arguments)),
-        Subcommand::Shadow(arguments) => Ok(shadow::run(&arguments)),
-        Subcommand::Completions(arguments) => completions::run(&arguments),
-        Subcommand::Man(arguments) => man::run(&arguments),
-        Subcommand::Policy(arguments) => authoring::run(&arguments, Some(CLUSTER)),
+    let (outcome, code_of_errors) = match MortiseCli::parse().subcommand {
+        Subcommand::Demo(arguments) => (demo::run(&arguments), FAILED),
+        Subcommand::Controller(arguments) => (controller::run(*arguments), FAILED),
+        Subcommand::Why(arguments) => (why::run(&arguments), FAILED),
+        Subcommand::Crds(arguments) => (crds::run(&arguments), FAILED),
+        Subcommand::Iam(arguments) => (iam::run(&arguments), FAILED),
+        Subcommand::Simulate(arguments) => (simulate::run(&arguments), UNUSABLE),
+        Subcommand::Convert(arguments) => (convert::run(&arguments), UNUSABLE),
+        Subcommand::Doctor(arguments) => (doctor::run(&arguments), UNUSABLE),
+        Subcommand::Shadow(arguments) => (shadow::run(&arguments), UNUSABLE),
+        Subcommand::Completions(arguments) => (completions::run(&arguments), FAILED),
+        Subcommand::Man(arguments) => (man::run(&arguments), FAILED),
+        Subcommand::Policy(arguments) => (authoring::run(&arguments, Some(CLUSTER)), FAILED),
     };
-    match outcome {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("mortise: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    outcome.unwrap_or_else(|error| {
+        eprintln!("mortise: {error:#}");
+        ExitCode::from(code_of_errors)
+    })
 }

@@ -131,9 +131,9 @@ impl ProcessOptions {
     /// Finds out the namespace of the controller where none is given: in a pod a file says it.
     pub(crate) fn settle_namespace(&mut self, file: &Path) {
         if self.system_namespace.is_empty() {
-            let told = std::fs::read_to_string(file).unwrap_or_default();
-            let told = told.trim();
-            let namespace = if told.is_empty() { "mortise" } else { told };
+            let of_pod = std::fs::read_to_string(file).unwrap_or_default();
+            let of_pod = of_pod.trim();
+            let namespace = if of_pod.is_empty() { "mortise" } else { of_pod };
             namespace.clone_into(&mut self.system_namespace);
         }
     }

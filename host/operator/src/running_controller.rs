@@ -47,8 +47,8 @@ async fn directly(server: &str, path: &str) -> anyhow::Result<Vec<u8>> {
     let head = String::from_utf8_lossy(&answer);
     let status = head.lines().next().unwrap_or_default();
     if !status.contains(" 200 ") {
-        let told = String::from_utf8_lossy(&body);
-        bail!("{server} answered {status}: {}", told.trim());
+        let message = String::from_utf8_lossy(&body);
+        bail!("{server} answered {status}: {}", message.trim());
     }
     Ok(body)
 }
@@ -73,10 +73,10 @@ async fn through_api(file: &Path, service: &str, path: &str) -> anyhow::Result<V
         .with_context(asking)?
         .to_bytes();
     if !status.is_success() {
-        let told = String::from_utf8_lossy(&body);
+        let message = String::from_utf8_lossy(&body);
         bail!(
             "service {namespace}/{service} answered {status}: {}",
-            told.trim()
+            message.trim()
         );
     }
     Ok(body.to_vec())

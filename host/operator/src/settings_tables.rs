@@ -1,6 +1,5 @@
 //! What the flags make elsewhere: the tables of docs/settings.md, the environment that the chart gives the process, and
-//! its schema of `settings`. `just tables` writes them by the test that is ignored here; the others fail where they are
-//! stale.
+//! its schema of `settings`. `just tables` writes them by the test that is here, which fails where they are stale.
 //!
 //! A flag gets a value of the chart by its name. What cannot be told from the flag stands in [`BY_HAND`], with a schema
 //! that is written by hand, and in [`NOT_IN_THE_CHART`].

@@ -29,19 +29,11 @@ const TICK: Duration = Duration::from_secs(1);
 const FOREVER: Duration = Duration::from_hours(24 * 365);
 
 /// Exit code 0 when everything was read, 1 when something could not be, 2 when nothing could.
-pub(crate) fn run(arguments: &ShadowArguments) -> ExitCode {
-    let told = if arguments.rbac {
-        print_text(&cluster_role()).map(|()| ExitCode::SUCCESS)
-    } else {
-        watch(arguments)
-    };
-    told.unwrap_or_else(|error| {
-        eprintln!("mortise: {error:#}");
-        ExitCode::from(2)
-    })
-}
-
-fn watch(arguments: &ShadowArguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(arguments: &ShadowArguments) -> anyhow::Result<ExitCode> {
+    if arguments.rbac {
+        print_text(&cluster_role())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

@@ -47,17 +47,24 @@ use timed_policies::TimedPolicies;
 /// Name of the simulated cluster; `${CLUSTER_NAME}` in manifests stands for it.
 const CLUSTER_NAME: &str = "simulated";
 
-/// Exit code of input that cannot be used at all.
-const BAD_INPUT: u8 = 2;
+pub(crate) fn run(arguments: &SimulateArguments) -> anyhow::Result<ExitCode> {
+    Ok(match simulate(arguments)? {
+        SimulationEnd::Clean => ExitCode::SUCCESS,
+        SimulationEnd::Flawed => ExitCode::FAILURE,
+    })
+}
 
-pub(crate) fn run(arguments: &SimulateArguments) -> ExitCode {
-    match simulate(arguments) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("mortise: {error:#}");
-            ExitCode::from(BAD_INPUT)
-        }
+/// What a simulation came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SimulationEnd {
+    /// Every pod has a place, where pods were placed, and the input was faultless.
+    Clean,
+    Flawed,
+}
+
+impl SimulationEnd {
+    fn of(is_clean: bool) -> Self {
+        if is_clean { Self::Clean } else { Self::Flawed }
     }
 }
 
@@ -135,7 +142,7 @@ fn buffers(snapshot: &Snapshot, solution: &Solution) -> Vec<BufferAnswer> {
     answers.collect()
 }
 
-fn simulate(arguments: &SimulateArguments) -> anyhow::Result<bool> {
+fn simulate(arguments: &SimulateArguments) -> anyhow::Result<SimulationEnd> {
     let mut input = read(arguments)?;
     let host = PolicyHost::on_demand(policy::Limits {
         may_replace_budgets: true,
@@ -157,7 +164,7 @@ fn provision(
     arguments: &SimulateArguments,
     input: &SimulationStart,
     policies: &TimedPolicies<'_>,
-) -> anyhow::Result<bool> {
+) -> anyhow::Result<SimulationEnd> {
     let started = Instant::now();
     let Pools { pools, errors, .. } = &input.pools;
     let options = options(arguments, input.now);
@@ -197,7 +204,7 @@ fn provision(
     print(arguments.output, &answer, || {
         text::Text::new(&question.problem, arguments.timing).of(&answer)
     })?;
-    Ok(report.is_clean())
+    Ok(SimulationEnd::of(report.is_clean()))
 }
 
 /// The input of either form, with the types of the file or of the built-in catalogue.

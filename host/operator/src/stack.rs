@@ -1,8 +1,7 @@
 //! Puts the production parts together: provider, policies, controllers. The demo and the controller differ
 //! only in what they hand in.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use aws::sdk::SdkClients;
@@ -12,13 +11,13 @@ use controllers::{Controllers, ControllersConfig, ControllersHooks, Metrics, Set
 use policy::{PolicyHost, ProviderFacts};
 use prometheus_client::registry::Registry;
 use sim::ec2::SimulatedEc2;
-use state::ledger::{Ledger, OutcomeId, Record};
+use state::ledger::Ledger;
 
-use crate::demo::summary::{PlanLine, PolicyLine, SwapLine};
 use crate::http::PolicyParts;
 use crate::policies::metrics::PolicyMetrics;
 use crate::policies::parts;
 use crate::policies::recorder::FileRecorder;
+use crate::sync::lock;
 
 /// How often prices and types are read anew, as Karpenter does.
 const CATALOGUE_REFRESH: Duration = Duration::from_hours(12);
@@ -106,70 +105,9 @@ impl Stack {
         }
     }
 
-    /// Claims that were given up because no offering left to them could be bought.
-    pub(crate) fn launches_without_capacity(&self) -> usize {
-        let ledger = self.controllers.ledger();
-        let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
-        let launches = ledger.entries().filter(|entry| match &entry.record {
-            Record::Launch(it) => it.outcome == OutcomeId::ClaimInsufficientCapacity,
-            Record::ProvisioningRound(_)
-            | Record::DisruptionRound(_)
-            | Record::Command(_)
-            | Record::Termination(_)
-            | Record::Placement(_) => false,
-        });
-        launches.count()
-    }
-
-    /// The claims of the first round of provisioning that opened any.
-    pub(crate) fn first_plan(&self) -> Option<PlanLine> {
-        let ledger = self.controllers.ledger();
-        let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut plans = ledger.entries().filter_map(|entry| match &entry.record {
-            Record::ProvisioningRound(round) => Some(&round.claims).filter(|it| !it.is_empty()),
-            Record::Launch(_)
-            | Record::DisruptionRound(_)
-            | Record::Command(_)
-            | Record::Termination(_)
-            | Record::Placement(_) => None,
-        });
-        plans.next().map(|claims| PlanLine {
-            nodes: claims.len(),
-            pods: claims.iter().map(|it| it.pods).sum(),
-            price_per_hour: claims.iter().map(|it| it.price_per_hour).sum(),
-        })
-    }
-
     /// Identifies the run: the hash over every decision it recorded.
     pub(crate) fn ledger_hash(&self) -> String {
-        self.controllers
-            .ledger()
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .hash()
-    }
-
-    /// The last word of the ledger on each pod, by `namespace/name`.
-    pub(crate) fn pod_reasons(&self) -> BTreeMap<String, String> {
-        let ledger = self.controllers.ledger();
-        let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
-        let rounds = ledger.entries().filter_map(|entry| match &entry.record {
-            Record::ProvisioningRound(round) => Some(round),
-            Record::Launch(_)
-            | Record::DisruptionRound(_)
-            | Record::Command(_)
-            | Record::Termination(_)
-            | Record::Placement(_) => None,
-        });
-        let groups = rounds.flat_map(|round| &round.pods);
-        groups
-            .flat_map(|group| {
-                group
-                    .pods
-                    .iter()
-                    .map(|pod| (pod.clone(), group.reason.clone()))
-            })
-            .collect()
+        lock(&self.controllers.ledger()).hash()
     }
 
     /// Keeps every call of a policy.
@@ -193,18 +131,9 @@ impl Stack {
         }));
     }
 
-    /// The policies that were asked, and how long they took.
-    pub(crate) fn policy_lines(&self) -> Vec<PolicyLine> {
-        self.policies
-            .statistics()
-            .into_iter()
-            .map(PolicyLine::of)
-            .collect()
-    }
-
-    /// How often policies were swapped, and whether a round had to wait for it.
-    pub(crate) fn policy_swaps(&self) -> SwapLine {
-        SwapLine::of(self.policies.swaps())
+    /// What policies did, for who sums a run up.
+    pub(crate) fn policies(&self) -> &PolicyHost {
+        &self.policies
     }
 }
 

@@ -199,7 +199,7 @@ where
     Ok(Response::from_parts(head, whole.boxed_unsync()))
 }
 
-/// The same request once more; of a body that is a stream there is only one.
+/// A copy of a request, to be sent once more; a body that is a stream cannot be copied.
 fn copy(request: &Request<Body>) -> Option<Request<Body>> {
     let body = request.body().try_clone()?;
     let mut copy = Request::new(body);

@@ -3,7 +3,7 @@
 //! It stands in the client, so that whatever asks is covered: watches, reconciles, loops, Events and the lease.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,6 +11,8 @@ use controllers::rbac::{DeniedRequest, RULES};
 use http::StatusCode;
 use kube::core::Status;
 use tokio::time::Instant;
+
+use crate::sync::lock;
 
 /// Whoever tries again every second does not say it every second.
 const AT_MOST_EVERY: Duration = Duration::from_mins(1);
@@ -20,7 +22,7 @@ const REMEMBERED_MAX: usize = 256;
 /// What was told lately; clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MissingRights {
-    told: Arc<Mutex<BTreeMap<DeniedRequest, Instant>>>,
+    logged: Arc<Mutex<BTreeMap<DeniedRequest, Instant>>>,
 }
 
 impl MissingRights {
@@ -42,15 +44,15 @@ impl MissingRights {
 
     /// Whether it was not told lately.
     fn is_news(&self, denied: &DeniedRequest, now: Instant) -> bool {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = told.get(denied);
+        let mut logged = lock(&self.logged);
+        let last = logged.get(denied);
         if last.is_some_and(|last| now.duration_since(*last) < AT_MOST_EVERY) {
             return false;
         }
-        if told.len() >= REMEMBERED_MAX {
-            told.clear();
+        if logged.len() >= REMEMBERED_MAX {
+            logged.clear();
         }
-        told.insert(denied.clone(), now);
+        logged.insert(denied.clone(), now);
         true
     }
 }
@@ -69,13 +71,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn each_right_is_told_once_a_minute() {
         let rights = MissingRights::default();
-        let told = |verb: &str| rights.is_news(&denied(verb), Instant::now());
-        assert!(told("list") && told("patch"), "each by itself");
-        assert!(!told("list") && !told("patch"));
+        let logged = |verb: &str| rights.is_news(&denied(verb), Instant::now());
+        assert!(logged("list") && logged("patch"), "each by itself");
+        assert!(!logged("list") && !logged("patch"));
         tokio::time::advance(AT_MOST_EVERY / 2).await;
-        assert!(!told("list"));
+        assert!(!logged("list"));
         tokio::time::advance(AT_MOST_EVERY / 2).await;
-        assert!(told("list"));
+        assert!(logged("list"));
         assert!(!rights.clone().is_news(&denied("list"), Instant::now()));
     }
 }

@@ -3,14 +3,16 @@
 //! It orders and drops nothing: who asks first goes first, and everybody goes in the end. Answers to client-go's
 //! `util/flowcontrol/throttle.go`.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::sync::lock;
+
 /// What client-go takes for a rate that is not set.
 const QPS_DEFAULT: u32 = 5;
-/// Likewise for a burst.
+/// What client-go takes for a burst that is not set.
 const BURST_DEFAULT: u32 = 10;
 
 /// A bucket of permissions to send.
@@ -52,7 +54,7 @@ impl RateLimiter {
 
     /// Takes a permission; how long the one who takes it has to wait.
     fn take(&self, now: Instant) -> Duration {
-        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut due = lock(&self.due);
         let slot = (*due).max(now);
         *due = slot + self.interval;
         slot.saturating_duration_since(now)

@@ -61,18 +61,19 @@ pub(super) fn pause(
     if attempts >= ATTEMPTS_MAX {
         return None;
     }
-    let told = retry_after(headers);
+    let asked_for = retry_after(headers);
     let pause = match (kind, status) {
-        (RequestKind::Change, StatusCode::TOO_MANY_REQUESTS) => told,
+        (RequestKind::Change, StatusCode::TOO_MANY_REQUESTS) => asked_for,
         (
             RequestKind::Read | RequestKind::Watch,
             StatusCode::TOO_MANY_REQUESTS
             | StatusCode::SERVICE_UNAVAILABLE
             | StatusCode::GATEWAY_TIMEOUT,
         ) => Some(
-            told.unwrap_or_else(|| PAUSE_FIRST * 2_u32.saturating_pow(attempts.saturating_sub(1))),
+            asked_for
+                .unwrap_or_else(|| PAUSE_FIRST * 2_u32.saturating_pow(attempts.saturating_sub(1))),
         ),
-        (RequestKind::Read | RequestKind::Watch, status) if status.is_server_error() => told,
+        (RequestKind::Read | RequestKind::Watch, status) if status.is_server_error() => asked_for,
         (
             RequestKind::Change | RequestKind::Eviction | RequestKind::Read | RequestKind::Watch,
             _,

@@ -135,10 +135,10 @@ pub(super) async fn election(
 
 /// Host and a random part, as client-go's: processes in containers of one host are all number 1.
 fn identity() -> String {
-    let told = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
+    let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
     let (host, random) = (
-        told("/proc/sys/kernel/hostname"),
-        told("/proc/sys/kernel/random/uuid"),
+        read("/proc/sys/kernel/hostname"),
+        read("/proc/sys/kernel/random/uuid"),
     );
     format!("{}_{}_{}", host.trim(), std::process::id(), random.trim())
 }

@@ -16,14 +16,18 @@ use controllers::ControllerActivity;
 use serde_json::Value;
 use sim::SimulatedWorld;
 use sim::api_server::{Resource, Selection};
+use state::ledger::Ledger;
 
 use super::LOOK_EVERY;
 use super::frame::{Frame, NodeLine, round};
 use super::problems;
+use super::summary::of_ledger;
+use super::summary::of_policies::{policy_lines, swap_line};
 use super::summary::{AllRunning, PodTotals, StageLine, Summary};
 use super::waits;
 use crate::cli::Until;
 use crate::stack::Stack;
+use crate::sync::lock;
 pub(crate) use view::DemoView;
 
 /// A world that is still busy after this long never settles.
@@ -175,7 +179,7 @@ impl<'a> Watcher<'a> {
 
     /// What is wrong with the world as it stands: capacity that cannot be used, and pods that wait for some.
     pub(crate) fn problems(&self) -> Vec<String> {
-        let reasons = self.stack.map(Stack::pod_reasons).unwrap_or_default();
+        let reasons = self.of_ledger(of_ledger::pod_reasons).unwrap_or_default();
         problems::of(self.world.api(), &reasons)
     }
 
@@ -206,9 +210,10 @@ impl<'a> Watcher<'a> {
             Ended::TimeUp | Ended::Interrupted | Ended::NeverSettled => self.world.check_midway(),
         };
         problems.extend(violations.iter().map(ToString::to_string));
+        let policies = self.stack.map(Stack::policies);
         Summary {
             pods: PodTotals::of(&frame),
-            first_plan: self.stack.and_then(Stack::first_plan),
+            first_plan: self.of_ledger(of_ledger::first_plan).flatten(),
             all_running: watched.all_running,
             price_per_hour: frame.price_per_hour(),
             virtual_seconds: frame.virtual_seconds,
@@ -220,8 +225,7 @@ impl<'a> Watcher<'a> {
             last_turnover_seconds: round(watched.last_turnover.as_secs_f64(), 3),
             evictions: self.evictions(),
             launches_without_capacity: self
-                .stack
-                .map(Stack::launches_without_capacity)
+                .of_ledger(of_ledger::launches_without_capacity)
                 .unwrap_or_default(),
             pods_off_plan: self.stack.map_or(0, |it| it.metrics.pods_off_plan.get()),
             claims_off_plan: self
@@ -230,11 +234,18 @@ impl<'a> Watcher<'a> {
             leaked_instances: statistics.leaked_instances.len(),
             stages,
             nodes: frame.nodes,
-            policies: self.stack.map(Stack::policy_lines).unwrap_or_default(),
-            swaps: self.stack.map(Stack::policy_swaps).unwrap_or_default(),
+            policies: policies.map(policy_lines).unwrap_or_default(),
+            swaps: policies.map(swap_line).unwrap_or_default(),
             ledger_hash: self.stack.map(Stack::ledger_hash).unwrap_or_default(),
             problems,
         }
+    }
+
+    /// What is read from the ledger, where the controllers of the run are this process's.
+    fn of_ledger<T>(&self, read: impl FnOnce(&Ledger) -> T) -> Option<T> {
+        let ledger = self.stack?.controllers.ledger();
+        let answer = read(&lock(&ledger));
+        Some(answer)
     }
 
     /// What EC2 bills for the instance of a node.

@@ -1,6 +1,7 @@
 //! The final summary of a demo, as JSON for programs and as text for people.
 
-mod of_policies;
+pub(crate) mod of_ledger;
+pub(crate) mod of_policies;
 
 use std::fmt::Write as _;
 

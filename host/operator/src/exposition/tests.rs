@@ -30,15 +30,15 @@ fn counters_summaries_and_bounds_are_as_prometheus_has_them() {
     let text = "# HELP a Help.\n# TYPE a counter\na_total{} 1\n\
         # HELP b Help of b.\n# TYPE b unknown\nb{quantile=\"0\"} NaN\nb_sum{} 0.0\nb_count{} 0\n\
         # HELP c Help.\n# TYPE c histogram\nc_bucket{x=\"1.0\",le=\"10.0\"} 1\nc_bucket{le=\"0.5\",x=\"1.0\"} 1\n# EOF\n";
-    let told = translate(text, ExpositionFormat::Prometheus);
+    let translated = translate(text, ExpositionFormat::Prometheus);
     let wanted = "# HELP a_total Help.\n# TYPE a_total counter\na_total 1\n\
         # HELP b Help of b.\n# TYPE b summary\nb{quantile=\"0\"} NaN\nb_sum 0.0\nb_count 0\n\
         # HELP c Help.\n# TYPE c histogram\nc_bucket{x=\"1.0\",le=\"10\"} 1\nc_bucket{le=\"0.5\",x=\"1.0\"} 1\n";
-    assert_eq!(told, wanted);
-    let told = translate(text, ExpositionFormat::OpenMetrics);
-    assert!(told.contains("# TYPE b summary\n") && told.contains("le=\"10.0\""));
-    assert!(told.starts_with("# HELP a Help.\n# TYPE a counter\na_total 1\n"));
-    assert!(told.ends_with("# EOF\n"));
+    assert_eq!(translated, wanted);
+    let translated = translate(text, ExpositionFormat::OpenMetrics);
+    assert!(translated.contains("# TYPE b summary\n") && translated.contains("le=\"10.0\""));
+    assert!(translated.starts_with("# HELP a Help.\n# TYPE a counter\na_total 1\n"));
+    assert!(translated.ends_with("# EOF\n"));
 }
 
 #[test]

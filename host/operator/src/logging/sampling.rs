@@ -7,13 +7,15 @@
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 use std::hash::{DefaultHasher, Hasher as _};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
+
+use crate::sync::lock;
 
 /// Time for which is counted.
 const TICK: Duration = Duration::from_secs(1);
@@ -72,7 +74,7 @@ impl<S: Subscriber> Layer<S> for Sampling {
         let mut message = MessageHash(DefaultHasher::new());
         event.record(&mut message);
         let level = *event.metadata().level();
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = lock(&self.counts);
         counts.admit(Instant::now(), level, message.0.finish())
     }
 }

@@ -7,10 +7,12 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use anyhow::Context as _;
 use policy::{CallRecorder, RecordedCall, RecordedLine, RecordedPolicy, recording_files};
+
+use crate::sync::lock;
 
 /// Sixteenths of the room that each of the two files takes: a volume of that size is never full.
 const SIXTEENTHS: u64 = 7;
@@ -44,16 +46,16 @@ impl FileRecorder {
     /// Goes on with a recording: what the process before has written last stays as the older file.
     pub(crate) fn resume(file: &Path, bytes: u64) -> anyhow::Result<Self> {
         let files = recording_files(file);
-        let told = || {
+        let why = || {
             format!(
                 "{}: the recording of policies cannot be written",
                 file.display()
             )
         };
         if fs::metadata(file).is_ok_and(|it| it.len() > 0) {
-            fs::rename(file, &files[0]).with_context(told)?;
+            fs::rename(file, &files[0]).with_context(why)?;
         }
-        let newer = File::create(file).with_context(told)?;
+        let newer = File::create(file).with_context(why)?;
         let ring = Ring {
             files,
             bytes_max: bytes / 16 * SIXTEENTHS,
@@ -68,7 +70,7 @@ impl FileRecorder {
 
     /// The files as they stand, older first, with as many bytes as are whole.
     pub(crate) fn open(&self) -> io::Result<Vec<(File, u64)>> {
-        let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        let ring = lock(&self.ring);
         let Some(ring) = ring.as_ref() else {
             return Err(io::Error::other("calls of policies are no longer recorded"));
         };
@@ -88,7 +90,7 @@ impl FileRecorder {
 
 impl CallRecorder for FileRecorder {
     fn record(&self, call: Box<RecordedCall>, policy: &dyn Fn() -> RecordedPolicy) {
-        let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ring = lock(&self.ring);
         let Some(open) = ring.as_mut() else { return };
         if let Err(error) = open.record(call, policy) {
             tracing::warn!(%error, "calls of policies are no longer recorded");

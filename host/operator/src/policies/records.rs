@@ -52,8 +52,8 @@ fn recording(recorder: &FileRecorder, last: u64) -> Response {
     let parts = match recorder.open().and_then(|open| ending(open, last)) {
         Ok(parts) => parts,
         Err(error) => {
-            let told = format!("the recording cannot be read: {error}\n");
-            return (StatusCode::INTERNAL_SERVER_ERROR, told).into_response();
+            let message = format!("the recording cannot be read: {error}\n");
+            return (StatusCode::INTERNAL_SERVER_ERROR, message).into_response();
         }
     };
     let read = stream::try_unfold(parts, |mut parts| async move {

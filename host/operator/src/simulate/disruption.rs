@@ -12,7 +12,7 @@ use scheduling::problem::{Options, ReservedMode};
 use serde::Serialize;
 
 use super::timed_policies::TimedPolicies;
-use super::{Pools, SimulationStart};
+use super::{Pools, SimulationEnd, SimulationStart};
 use crate::cli::SimulateArguments;
 use crate::demo::peak_rss_bytes;
 
@@ -34,12 +34,12 @@ struct DisruptionAnswer {
     warnings: Vec<String>,
 }
 
-/// Runs one loop, or loops until one finds nothing; whether the input was faultless.
+/// Runs one loop, or loops until one finds nothing.
 pub(super) fn simulate(
     arguments: &SimulateArguments,
     input: &mut SimulationStart,
     policies: &TimedPolicies<'_>,
-) -> anyhow::Result<bool> {
+) -> anyhow::Result<SimulationEnd> {
     let SimulationStart {
         world, pools, now, ..
     } = input;
@@ -98,7 +98,7 @@ pub(super) fn simulate(
         warnings: world.warnings.clone(),
     };
     super::print(arguments.output, &answer, || text(&answer, arguments))?;
-    Ok(answer.faults.is_empty())
+    Ok(SimulationEnd::of(answer.faults.is_empty()))
 }
 
 fn text(answer: &DisruptionAnswer, arguments: &SimulateArguments) -> String {

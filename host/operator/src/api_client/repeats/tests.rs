@@ -42,10 +42,10 @@ fn a_request_is_known_by_its_verb_and_path() {
 #[test]
 fn only_what_certainly_did_not_happen_is_sent_again() {
     let no_answer = [429, 500, 503, 504];
-    let pauses = |kind: RequestKind, told: Option<&'static str>| {
+    let pauses = |kind: RequestKind, retry_after: Option<&'static str>| {
         no_answer.map(|status| {
             let mut headers = HeaderMap::new();
-            headers.extend(told.map(|it| (header::RETRY_AFTER, it.parse().unwrap())));
+            headers.extend(retry_after.map(|it| (header::RETRY_AFTER, it.parse().unwrap())));
             let status = StatusCode::from_u16(status).unwrap();
             pause(kind, status, &headers, 1).map(|it| it.as_millis())
         })

@@ -1,10 +1,23 @@
 //! What a summary says of policies, from the host's own figures.
 
+use policy::PolicyHost;
+
 use crate::demo::summary::{PolicyLine, SwapLine};
+
+/// The policies that were asked, and how long they took.
+pub(crate) fn policy_lines(host: &PolicyHost) -> Vec<PolicyLine> {
+    let statistics = host.statistics().into_iter();
+    statistics.map(PolicyLine::of).collect()
+}
+
+/// How often policies were swapped, and whether a round had to wait for it.
+pub(crate) fn swap_line(host: &PolicyHost) -> SwapLine {
+    SwapLine::of(host.swaps())
+}
 
 impl SwapLine {
     /// From the host's counters.
-    pub(crate) fn of(swaps: policy::Swaps) -> Self {
+    fn of(swaps: policy::Swaps) -> Self {
         let policy::Swaps {
             accepted,
             refused,
@@ -20,7 +33,7 @@ impl SwapLine {
 
 impl PolicyLine {
     /// From the host's statistics.
-    pub(crate) fn of(statistics: policy::PolicyStatistics) -> Self {
+    fn of(statistics: policy::PolicyStatistics) -> Self {
         Self {
             kind: statistics.kind,
             name: statistics.name,
