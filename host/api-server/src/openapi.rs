@@ -3,7 +3,7 @@
 //! Built-in schemas come from the typed API, custom ones from their definitions; documents are made on request.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Map, Value, json};
 
@@ -14,6 +14,7 @@ use super::discovery;
 use super::kinds::{Kinds, ServedKind};
 use super::schema::Schema;
 use super::status::StatusError;
+use crate::sync::lock;
 
 /// Answers a path under `/openapi/`.
 pub(super) fn answer(
@@ -201,7 +202,7 @@ static COMPILED: Mutex<CompiledSchemas> = Mutex::new(BTreeMap::new());
 
 /// The compiled schema of a built-in kind.
 pub(super) fn builtin_schema(group: &str, kind: &str) -> Option<Arc<Schema>> {
-    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut compiled = lock(&COMPILED);
     let key = (group.to_owned(), kind.to_owned());
     compiled
         .entry(key)

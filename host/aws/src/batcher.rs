@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-use crate::cache::lock;
 use crate::metrics::AwsMetrics;
+use crate::sync::lock;
 
 /// When a window closes.
 #[derive(Debug, Clone, Copy)]

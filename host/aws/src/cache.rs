@@ -4,18 +4,15 @@
 //! deterministic. Answers to Karpenter's `pkg/cache/cache.go`.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use apis::fnv::{OFFSET_BASIS, fnv_1a};
 use jiff::{SignedDuration, Timestamp};
 
-/// Entries of one minute: what the original calls the default.
-pub(crate) const DEFAULT_TTL: SignedDuration = SignedDuration::from_mins(1);
+use crate::sync::lock;
 
-/// Locks a mutex whose data stays valid even if a holder panicked.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+/// Entries of one minute: what Karpenter calls the default.
+pub(crate) const DEFAULT_TTL: SignedDuration = SignedDuration::from_mins(1);
 
 /// Expiring entries.
 #[derive(Debug)]

@@ -19,10 +19,11 @@ use cloudprovider::CloudProviderError;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::cache::{DEFAULT_TTL, TtlCache, lock};
+use crate::cache::{DEFAULT_TTL, TtlCache};
 use crate::node_class::revision::revision_key;
 use crate::pages::all_pages;
 use crate::seam::Ec2Api;
+use crate::sync::lock;
 use crate::tags::{filter, tag_filters};
 
 const PAGE: i32 = 1000;

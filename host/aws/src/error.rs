@@ -198,7 +198,7 @@ pub(crate) fn invalid(error: BuildError) -> CloudProviderError {
     CloudProviderError::Other(error.to_string())
 }
 
-/// The same where the caller has to tell kinds of errors apart.
+/// A request that the SDK refuses to build, where the caller has to tell kinds of errors apart.
 #[expect(
     clippy::needless_pass_by_value,
     reason = "the shape that map_err wants"

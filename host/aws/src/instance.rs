@@ -22,13 +22,13 @@ use cloudprovider::{CloudProviderError, Impairment, RebootError};
 use jiff::Timestamp;
 
 use crate::batcher::{BatchWindow, CallBatcher};
-use crate::cache::lock;
 use crate::error::{invalid, other, reboot_error};
 use crate::instance_status::impairments;
 use crate::interruption_history::Exposed;
 use crate::metrics::AwsMetrics;
 use crate::pages::all_pages;
 use crate::seam::Ec2Api;
+use crate::sync::lock;
 use crate::tags::{Tags, filter, tag_value, to_ec2};
 
 pub(crate) use name::{InstanceName, parse_provider_id, provider_id, provider_id_of};

@@ -23,13 +23,13 @@ use cloudprovider::{CloudProviderError, RegisteredNode};
 use jiff::{SignedDuration, Timestamp};
 use scheduling::instance_type::InstanceType;
 
-use crate::cache::lock;
 use crate::kubelet::expressions::{KubeletExpressions, SettledKubelet};
 use crate::offering::OfferingSources;
 use crate::options::AwsOptions;
 use crate::pages::all_pages;
 use crate::placement_group::PlacementGroup;
 use crate::seam::Ec2Api;
+use crate::sync::lock;
 use crate::tags::filter;
 
 use cached::{CachedTypes, Revision, build};
@@ -118,11 +118,11 @@ impl InstanceTypeProvider {
         }
         let mut current = lock(&self.catalogue);
         if let Some(old) = current.as_ref() {
-            let told = CatalogueSize {
+            let size = CatalogueSize {
                 types: types.len(),
                 zones: zones.len(),
             };
-            self.check_whole(old, told)?;
+            self.check_whole(old, size)?;
         }
         let revision = match current.as_ref() {
             Some(old) if old.types == types && old.zones == zones => return Ok(()),
@@ -141,20 +141,20 @@ impl InstanceTypeProvider {
     fn check_whole(
         &self,
         old: &RegionTypes,
-        told: CatalogueSize,
+        size: CatalogueSize,
     ) -> Result<(), CloudProviderError> {
         let before = CatalogueSize {
             types: old.types.len(),
             zones: old.zones.len(),
         };
-        let has_shrunk = told.is_less_than(before);
-        let last = std::mem::replace(&mut *lock(&self.doubted), has_shrunk.then_some(told));
-        if !has_shrunk || last == Some(told) {
+        let has_shrunk = size.is_less_than(before);
+        let last = std::mem::replace(&mut *lock(&self.doubted), has_shrunk.then_some(size));
+        if !has_shrunk || last == Some(size) {
             return Ok(());
         }
         Err(CloudProviderError::Other(format!(
             "EC2 told {} of {} instance types and zones of {} of {}: part of it is missing",
-            told.types, before.types, told.zones, before.zones
+            size.types, before.types, size.zones, before.zones
         )))
     }
 

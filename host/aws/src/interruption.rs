@@ -5,7 +5,7 @@
 
 mod queue_policy;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use apis::{NodeClaim, labels};
 use async_trait::async_trait;
@@ -21,6 +21,7 @@ use crate::interruption::queue_policy::strangers;
 use crate::interruption_history::Interrupted;
 use crate::provider::AwsProvider;
 use crate::seam::{QueueMessage, SqsApi};
+use crate::sync::lock;
 use crate::unavailable_offerings::OfferingName;
 
 const VERSION: &str = "0";
@@ -98,8 +99,8 @@ impl SqsInterruptionQueue {
         }
     }
 
-    fn remembered(&self) -> std::sync::MutexGuard<'_, Option<String>> {
-        self.url.lock().unwrap_or_else(PoisonError::into_inner)
+    fn remembered(&self) -> MutexGuard<'_, Option<String>> {
+        lock(&self.url)
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use jiff::Timestamp;
 
-use crate::cache::lock;
+use crate::sync::lock;
 
 const DAY_SECONDS: f64 = 86_400.0;
 /// Rates are of so long a time.
@@ -117,8 +117,8 @@ impl InterruptionHistory {
     /// Interruptions to expect of a node in 30 days: of its type in its zone, else of its type anywhere.
     pub(crate) fn rate(&self, instance_type: &str, zone: &str) -> Option<f64> {
         let counts = lock(&self.0);
-        let told = counts.published.get(instance_type)?;
-        told.by_zone.get(zone).copied().or(told.anywhere)
+        let rates = counts.published.get(instance_type)?;
+        rates.by_zone.get(zone).copied().or(rates.anywhere)
     }
 
     /// Changes whenever any rate has.
@@ -178,14 +178,14 @@ impl InterruptionCounts {
 
     /// Tells what has moved.
     fn publish(&mut self) {
-        self.published.retain(|instance_type, told| {
-            told.anywhere.is_some() || self.places.contains_key(instance_type)
+        self.published.retain(|instance_type, rates| {
+            rates.anywhere.is_some() || self.places.contains_key(instance_type)
         });
         for instance_type in self.places.keys() {
             self.published.entry(instance_type.clone()).or_default();
         }
         let nowhere = BTreeMap::new();
-        for (instance_type, told) in &mut self.published {
+        for (instance_type, rates) in &mut self.published {
             let zones = self.places.get(instance_type).unwrap_or(&nowhere);
             let mut sum = Tally::default();
             for tally in zones.values() {
@@ -197,16 +197,16 @@ impl InterruptionCounts {
                 .filter_map(|(zone, tally)| Some((zone.clone(), tally.rate()?)))
                 .collect();
             let anywhere = sum.rate();
-            let is_same = by_zone.keys().eq(told.by_zone.keys())
+            let is_same = by_zone.keys().eq(rates.by_zone.keys())
                 && by_zone
                     .iter()
-                    .all(|(zone, rate)| !has_moved(told.by_zone.get(zone).copied(), Some(*rate)))
-                && !has_moved(told.anywhere, anywhere);
+                    .all(|(zone, rate)| !has_moved(rates.by_zone.get(zone).copied(), Some(*rate)))
+                && !has_moved(rates.anywhere, anywhere);
             if is_same {
                 continue;
             }
             self.revision += 1;
-            *told = PublishedRates {
+            *rates = PublishedRates {
                 by_zone,
                 anywhere,
                 revision: self.revision,

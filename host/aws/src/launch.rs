@@ -391,7 +391,8 @@ impl InstanceLauncher {
         }
     }
 
-    /// The same for every repetition of a launch of which nobody knows how it ended.
+    /// Which attempt is asked for: the one that the claim bears, for as long as nobody knows how it ended, or else the
+    /// next.
     fn asked(&self, context: &LaunchContext<'_>) -> FleetAttempt {
         let claim = &context.request.node_claim;
         let begun = LaunchAttempt::of(claim);

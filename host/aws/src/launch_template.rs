@@ -17,9 +17,11 @@ use cloudprovider::CloudProviderError;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::{RwLock, Semaphore};
 
+use crate::sync::lock;
+
 pub(crate) use data::{NetworkPlan, ReservationPlan, TemplateParameters};
 
-use crate::cache::{DEFAULT_TTL, TtlCache, after, fingerprint, lock};
+use crate::cache::{DEFAULT_TTL, TtlCache, after, fingerprint};
 use crate::error::{LAUNCH_TEMPLATE_NAME_NOT_FOUND, invalid, is_not_found, other, unbuilt};
 use crate::metrics::AwsMetrics;
 use crate::pages::all_pages;

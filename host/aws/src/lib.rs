@@ -33,6 +33,7 @@ mod repair;
 mod security_group;
 mod seed;
 mod subnet;
+mod sync;
 mod tags;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! What the provider counts: batches, instances that could not be had or ended, sizes of user data.
 //!
-//! Names, labels and buckets are the reference's. Clones count together. Answers to `pkg/batcher/metrics.go` and to
+//! Names, labels and buckets are Karpenter's. Clones count together. Answers to `pkg/batcher/metrics.go` and to
 //! `metrics.go` of `pkg/providers/instance` and `pkg/providers/launchtemplate`.
 
 use std::sync::atomic::AtomicU64;

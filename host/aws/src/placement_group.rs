@@ -124,7 +124,7 @@ impl PlacementGroupProvider {
         Ok(group)
     }
 
-    /// The same, or what it was within a day where EC2 cannot be asked.
+    /// The placement group of a class, or what it was within a day where EC2 cannot be asked.
     pub async fn get_or_last(
         &self,
         node_class: &Ec2NodeClass,

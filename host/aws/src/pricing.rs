@@ -16,10 +16,10 @@ use aws_smithy_types::DateTime;
 use cloudprovider::CloudProviderError;
 use jiff::Timestamp;
 
-use crate::cache::lock;
 use crate::error::{invalid, other};
 use crate::seam::{Ec2Api, PricingApi};
 use crate::seed;
+use crate::sync::lock;
 
 use guard::Doubts;
 

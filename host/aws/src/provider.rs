@@ -9,7 +9,7 @@ mod shifts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 use apis::{Ec2NodeClass, NodeClaim, NodePool, RepairPolicy, labels};
 use async_trait::async_trait;
@@ -45,6 +45,7 @@ use crate::repair::repair_policies;
 use crate::seam::{Ec2Api, IamApi, PricingApi, SsmApi, ZonalShiftApi};
 use crate::security_group::SecurityGroupProvider;
 use crate::subnet::SubnetProvider;
+use crate::sync::{read, write};
 use crate::unavailable_offerings::{OfferingName, UnavailableOfferings};
 
 /// The services behind the seam.
@@ -213,12 +214,12 @@ impl AwsProvider {
 
     /// The settings in use, with what is known of the cluster.
     pub fn options(&self) -> Arc<AwsOptions> {
-        Arc::clone(&self.options.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&read(&self.options))
     }
 
     /// Takes over what was found out of the cluster; launches and classes go by it from now on.
     pub fn set_discovered_options(&self, change: impl FnOnce(&mut AwsOptions)) {
-        let mut options = self.options.write().unwrap_or_else(PoisonError::into_inner);
+        let mut options = write(&self.options);
         change(Arc::make_mut(&mut options));
     }
 
@@ -315,11 +316,11 @@ impl AwsProvider {
         if let Some(outcome) = self.dry_runs.remembered(node_class, now) {
             return outcome;
         }
-        let told = match self.dry_run(node_class, node_pools, now).await {
-            Ok(told) => told,
+        let answer = match self.dry_run(node_class, node_pools, now).await {
+            Ok(answer) => answer,
             Err(error) => DryRun::Unasked(error),
         };
-        self.dry_runs.outcome(node_class, told, now)
+        self.dry_runs.outcome(node_class, answer, now)
     }
 
     async fn dry_run(

@@ -124,7 +124,7 @@ impl SdkClients {
         }
     }
 
-    /// The same clients, which send no change once the answer is no. Dry runs change nothing.
+    /// Makes clients of these that send no change once the answer is no. Dry runs change nothing.
     #[must_use]
     pub fn while_so(self, may_change: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self {

@@ -13,10 +13,11 @@ use aws_sdk_ec2::types::Filter;
 use cloudprovider::CloudProviderError;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::cache::{TtlCache, lock};
+use crate::cache::TtlCache;
 use crate::node_class::revision::revision_key;
 use crate::pages::all_pages;
 use crate::seam::Ec2Api;
+use crate::sync::lock;
 use crate::tags::{filter, tag_filters};
 
 const PAGE: i32 = 500;

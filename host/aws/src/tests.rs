@@ -20,8 +20,9 @@ use cloudprovider::{Clock, CloudProvider};
 use jiff::{SignedDuration, Timestamp};
 use scheduling::instance_type::InstanceType;
 
-use crate::cache::{after, lock};
+use crate::cache::after;
 use crate::fake::FakeAws;
+use crate::sync::lock;
 use crate::{AwsApis, AwsOptions, AwsProvider};
 
 /// A clock that stands still until moved.

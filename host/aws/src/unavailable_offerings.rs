@@ -9,7 +9,8 @@ use std::sync::Mutex;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::cache::{after, lock};
+use crate::cache::after;
+use crate::sync::lock;
 
 /// How long a mark lasts.
 const UNAVAILABLE_TTL: SignedDuration = SignedDuration::from_mins(3);

@@ -27,7 +27,7 @@ mod resume;
 mod throttle;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -36,6 +36,7 @@ use tokio::sync::mpsc;
 use crate::catalogue::{Catalogue, CatalogueEntry};
 use crate::clock::SimulatedClock;
 use crate::random::{SplitMix64, hash};
+use crate::sync::lock;
 
 pub use bootstrap::KubeletSettings;
 pub use capacity::{CapacityReservationSpec, PlacementGroupSpec};
@@ -262,7 +263,7 @@ impl SimulatedEc2 {
 
     fn state(&self) -> MutexGuard<'_, AccountState> {
         // A panic elsewhere left the state as consistent as any panic does; the world goes on.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

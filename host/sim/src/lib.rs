@@ -15,6 +15,7 @@ pub mod random;
 mod scheduler;
 pub mod statistics;
 mod status;
+mod sync;
 mod volumes;
 mod workload;
 pub mod world;

@@ -4,7 +4,7 @@
 //! looks at the machine's clock and has one order for everything, so a seed repeats a run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -21,6 +21,7 @@ use crate::cluster::{SimulatedCluster, WATCHED};
 use crate::ec2::{Ec2Config, InstanceEvent, SimulatedEc2};
 use crate::machine::{HEARTBEAT, later};
 use crate::statistics::{Pulse, Statistics};
+use crate::sync::lock;
 use crate::volumes::gp3;
 use crate::workload::pace::Pace;
 
@@ -290,12 +291,12 @@ impl SimulatedWorld {
     }
 
     fn inputs(&self) -> MutexGuard<'_, Inputs> {
-        self.inputs.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inputs)
     }
 
     pub(crate) fn cluster(&self) -> MutexGuard<'_, SimulatedCluster> {
         // As in EC2: a panic elsewhere must not end the world.
-        self.cluster.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.cluster)
     }
 }
 

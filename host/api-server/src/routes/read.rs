@@ -58,7 +58,9 @@ impl ResourceRequest<'_> {
             })
         })?;
         let mut metadata = json!({"resourceVersion": page.revision.to_string()});
-        if let (Some(after), true) = (page.last, page.remaining > 0) {
+        if page.remaining > 0
+            && let Some(after) = page.last
+        {
             metadata["continue"] = Resume {
                 revision: page.revision,
                 after,

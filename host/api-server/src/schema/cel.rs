@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use cel::extractors::This;
 use cel::objects::{Key, Map};
@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::super::status::FieldError;
 use super::{Additional, Schema, ValueType};
+use crate::sync::lock;
 
 /// The language as the API server offers it: CEL, its string and list libraries.
 static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
@@ -56,7 +57,7 @@ const PATTERNS_MAX: usize = 512;
 const MATCHES: &str = "matchesKept";
 
 fn pattern(text: &str) -> Result<Regex, regex::Error> {
-    let mut kept = PATTERNS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = lock(&PATTERNS);
     if let Some(known) = kept.get(text) {
         return Ok(known.clone());
     }

@@ -37,7 +37,7 @@ fn revision_of(object: &Value) -> u64 {
 }
 
 impl Store {
-    /// As [`Store::get`], for an object that is about to be written.
+    /// The object, if there is one, and keeps it whole for a while, as it is about to be written.
     pub(crate) fn get_to_write(
         &mut self,
         resource: &Resource,

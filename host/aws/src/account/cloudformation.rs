@@ -143,7 +143,7 @@ fn substituted(text: &str) -> Value {
     }
 }
 
-/// The same for each text of a document, keys left out.
+/// A document in whose texts, keys left out, CloudFormation puts what it knows.
 fn substituted_in(document: Value) -> Value {
     match document {
         Value::String(text) => substituted(&text),

@@ -1,12 +1,12 @@
 //! Command-line flags of the kubelet, for families whose bootstrap script takes them.
 //!
-//! Sorted where the original's order is random. Answers to Karpenter's `bootstrap.go` (kubeletExtraArgs).
+//! Sorted where Karpenter's order is random. Answers to Karpenter's `bootstrap.go` (kubeletExtraArgs).
 
 use std::collections::BTreeMap;
 
 use super::BootstrapOptions;
 
-/// All flags, in the order the original writes them.
+/// All flags, in the order in which Karpenter writes them.
 pub(super) fn kubelet_flags(bootstrap: &BootstrapOptions<'_>) -> Vec<String> {
     let kubelet = bootstrap.kubelet;
     let mut flags = Vec::new();

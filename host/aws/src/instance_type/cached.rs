@@ -115,8 +115,8 @@ fn with_reports(
     let expressions = KubeletExpressions::read(&shape.kubelet.expressions).unwrap_or_default();
     let types = before.built.iter().map(|instance_type| {
         let name = &instance_type.name;
-        let told = |reported: &ReportedMemory| reported.bytes(name);
-        let is_news = told(&shape.reported_memory) != told(&before.reported_memory);
+        let bytes_of = |reported: &ReportedMemory| reported.bytes(name);
+        let is_news = bytes_of(&shape.reported_memory) != bytes_of(&before.reported_memory);
         let info = catalogue.types.get(name).filter(|_| is_news);
         let settled = info.and_then(|info| {
             let shape = on_type(name, info, shape, &expressions).ok()?;

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex};
 use apis::Ec2NodeClass;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::cache::{fingerprint, lock};
+use crate::cache::fingerprint;
+use crate::sync::lock;
 
 /// How long a report counts after the last node that bore it out.
 const REPORT_TTL: SignedDuration = SignedDuration::from_hours(60 * 24);

@@ -127,7 +127,7 @@ mod tests {
 
     const ACCOUNT: &str = "111122223333";
 
-    fn told(statements: &Value) -> Vec<String> {
+    fn warnings(statements: &Value) -> Vec<String> {
         let policy = json!({"Version": "2012-10-17", "Statement": statements});
         strangers(&policy.to_string(), ACCOUNT)
             .into_iter()
@@ -157,7 +157,7 @@ mod tests {
                     "Condition": {"StringNotEquals": {"aws:PrincipalAccount": ACCOUNT}}},
             ]),
         ] {
-            assert_eq!(told(&statements), [""; 0], "{statements:#}");
+            assert_eq!(warnings(&statements), [""; 0], "{statements:#}");
         }
     }
 
@@ -191,7 +191,7 @@ mod tests {
         ] {
             let mut statement = statement;
             statement["Effect"] = json!("Allow");
-            assert_eq!(told(&statement), [expected], "{statement:#}");
+            assert_eq!(warnings(&statement), [expected], "{statement:#}");
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use cloudprovider::LISTED_AFTER;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::cache::lock;
+use crate::sync::lock;
 
 /// How long a launch matters to anybody; claims are given up long before.
 const KEPT: SignedDuration = SignedDuration::from_hours(1);

@@ -22,7 +22,7 @@ const PROFILE_SECONDS: u64 = 5;
 
 /// Remembers what EC2 said.
 pub(crate) struct DryRuns {
-    told: TtlCache<String, DryRunAnswer>,
+    answers: TtlCache<String, DryRunAnswer>,
 }
 
 /// What EC2 said for sure.
@@ -38,7 +38,7 @@ enum DryRunAnswer {
 impl Default for DryRuns {
     fn default() -> Self {
         Self {
-            told: TtlCache::new(PASSED_TTL),
+            answers: TtlCache::new(PASSED_TTL),
         }
     }
 }
@@ -46,8 +46,8 @@ impl Default for DryRuns {
 impl DryRuns {
     /// What was said of a class that looks like this.
     pub(crate) fn remembered(&self, node_class: &Ec2NodeClass, now: Timestamp) -> Option<Outcome> {
-        let told = self.told.get(&key(node_class), now)?;
-        Some(told.outcome())
+        let answer = self.answers.get(&key(node_class), now)?;
+        Some(answer.outcome())
     }
 
     /// Takes in what EC2 says.
@@ -57,8 +57,8 @@ impl DryRuns {
         dry_run: DryRun,
         now: Timestamp,
     ) -> Outcome {
-        self.told.sweep(now);
-        let (told, ttl) = match dry_run {
+        self.answers.sweep(now);
+        let (answer, ttl) = match dry_run {
             DryRun::Passed => (DryRunAnswer::Passed, PASSED_TTL),
             DryRun::Refused { reason, message } => {
                 (DryRunAnswer::Refused { reason, message }, REFUSED_TTL)
@@ -66,8 +66,8 @@ impl DryRuns {
             DryRun::ProfileUnknown => return unknown_profile(node_class),
             DryRun::Unasked(error) => return Outcome::unasked(error),
         };
-        let outcome = told.outcome();
-        self.told.insert_for(key(node_class), told, now, ttl);
+        let outcome = answer.outcome();
+        self.answers.insert_for(key(node_class), answer, now, ttl);
         outcome
     }
 }
@@ -104,7 +104,7 @@ fn unknown_profile(node_class: &Ec2NodeClass) -> Outcome {
     }
 }
 
-/// The same for classes of which launches would look the same, in whatever order things were found.
+/// A key that classes share of which launches would look alike, in whatever order things were found.
 fn key(node_class: &Ec2NodeClass) -> String {
     let name = node_class.metadata.name.as_deref().unwrap_or_default();
     let status = node_class.status.clone().unwrap_or_default();

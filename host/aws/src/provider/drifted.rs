@@ -1,4 +1,4 @@
-//! Whether the instance of a claim still is what its class asks for: in the original's order. The first reason wins,
+//! Whether the instance of a claim still is what its class asks for: in Karpenter's order. The first reason wins,
 //! and what only later ones need is not asked.
 //!
 //! What each of them is, `drift.rs` says. Answers to Karpenter's `pkg/cloudprovider/drift.go` of the AWS provider.

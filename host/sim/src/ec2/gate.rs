@@ -22,7 +22,7 @@ pub trait Gate: Debug + Send + Sync {
 }
 
 impl SimulatedEc2 {
-    /// The same account, for a caller behind a gate.
+    /// The account as a caller behind a gate sees it; both share everything.
     #[must_use]
     pub fn behind(&self, gate: Arc<dyn Gate>) -> Self {
         Self {

@@ -4,7 +4,7 @@
 //! fails as its account does, and may repeat itself, which SQS reserves the right to.
 //! Tests send what they like, malformed bodies included.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,6 +17,7 @@ use super::SimulatedEc2;
 use super::instance::InstanceEvent;
 use super::network::ACCOUNT;
 use crate::clock::SimulatedClock;
+use crate::sync::lock;
 
 const BATCH: usize = 10;
 const WAIT: Duration = Duration::from_secs(20);
@@ -156,7 +157,7 @@ impl SimulatedQueue {
     }
 
     fn queue(&self) -> std::sync::MutexGuard<'_, QueueContents> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue)
     }
 }
 

@@ -195,7 +195,9 @@ fn ephemeral_storage_bytes(
     data: &RequestLaunchTemplateData,
     bootstrap: &KubeletSettings,
 ) -> i64 {
-    if let (true, Some(store)) = (bootstrap.raid0, t.instance_store) {
+    if bootstrap.raid0
+        && let Some(store) = t.instance_store
+    {
         return store.total_gb * 1_000_000_000;
     }
     let sizes = data

@@ -80,10 +80,9 @@ impl AccountState {
             );
             return Some(("InsufficientFreeAddressesInSubnet", message));
         }
-        if let (Some(limit), false) = (
-            self.config.faults.on_demand_vcpus_max,
-            candidate.pool.is_spot(),
-        ) {
+        if !candidate.pool.is_spot()
+            && let Some(limit) = self.config.faults.on_demand_vcpus_max
+        {
             let used: u32 = self
                 .instances
                 .values()
