@@ -6,49 +6,48 @@
 mod command_entry;
 pub(crate) mod deletion_cost;
 mod events;
+mod observation;
 mod orchestration;
+mod repair;
 mod scan_entry;
 mod stale;
+mod waiting;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use apis::RepairPolicy;
 use cloudprovider::CloudProvider;
 use disruption::candidate::TypesByPool;
 use disruption::consolidation::Gates;
 use disruption::history::History;
 use disruption::hooks::{BudgetsHook, ConsolidationHook};
 use disruption::repair::RepairPolicies;
-use disruption::validation::{
-    ValidatedCommand, WAITING_MAX, may_be_supposed_begun, supposing_begun, validate,
-};
-use disruption::{Command, Decision, DisruptionInput, Memory, Method, decide_watched};
-use kube::ResourceExt;
-use scheduling::problem::{Options, ReservedMode};
+use disruption::{Decision, DisruptionInput, Memory, Method, decide_watched};
+use scheduling::problem::Options;
 use scheduling::{Interrupt, TableCache};
 use state::Snapshot;
 use state::coming::awaiting_nodes;
-use state::provisioning::{PoolTypes, provisionable_pools};
+use state::provisioning::PoolTypes;
 use tokio::time::Instant;
-use tracing::{Instrument as _, debug, error};
+use tracing::{Instrument as _, error};
 
-use crate::settings::{Settings, SolverRun};
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::log_values::loop_span;
 use crate::shell::metrics::Labels;
 use crate::shell::periodic::Periodic as _;
 use crate::shell::sync::lock;
-use crate::voluntary_disruption::command_entry::{CommandEntry, InFlightCommand};
 use crate::voluntary_disruption::orchestration::{CommandStart, Orchestration};
 use crate::voluntary_disruption::scan_entry::ScanEntry;
+use crate::voluntary_disruption::waiting::WaitingCommand;
 
 pub(crate) use deletion_cost::PodRanking;
 pub(crate) use events::repair_blocked;
 pub(crate) use orchestration::CommandRounds;
+pub use repair::compiled;
+pub(crate) use repair::repair_policies;
 
 const UNSYNCED_POLL: Duration = Duration::from_secs(1);
 /// How long after something happened the loop looks: once a pod has left, since others leave with it; and once it found
@@ -75,13 +74,6 @@ pub(crate) struct VoluntaryDisruption {
     tables: Arc<TableCache>,
     looks: AtomicU64,
     waiting: Mutex<VecDeque<WaitingCommand>>,
-}
-
-/// A command that is looked at a second time before it begins.
-#[derive(Clone)]
-struct WaitingCommand {
-    command: Command,
-    due: Instant,
 }
 
 /// What a scan looks at.
@@ -260,151 +252,6 @@ impl VoluntaryDisruption {
         }
     }
 
-    /// Whether another loop can take all that waits for granted.
-    fn may_look(&self) -> bool {
-        let waiting = self.waiting();
-        waiting.len() < WAITING_MAX && waiting.iter().all(|it| may_be_supposed_begun(&it.command))
-    }
-
-    /// How long the first of the commands that wait has to.
-    fn until_due(&self) -> Option<Duration> {
-        let due = self.waiting().front()?.due;
-        Some(due.saturating_duration_since(Instant::now()))
-    }
-
-    /// Looks a second time at the commands that waited long enough, oldest first, each in the world that those before
-    /// it left: it must still agree, or the command is dropped.
-    async fn begin_what_still_holds(&self) {
-        while self.shell.model.note_sync() && self.until_due().is_some_and(|it| it.is_zero()) {
-            let Some(WaitingCommand { command, .. }) = self.waiting().front().cloned() else {
-                return;
-            };
-            self.nominate_awaiting();
-            if let Some(validated) = self.still_holds(command).await {
-                self.orchestration.start(validated).await;
-            }
-            self.waiting().pop_front();
-        }
-    }
-
-    /// What is left of the command at its second look.
-    async fn still_holds(&self, command: Command) -> Option<Command> {
-        let observed = Arc::new(self.observe(self.next_number()).await);
-        let (hooks, rank) = (self.hooks.clone(), Arc::clone(&self.shell.rank));
-        let checked = command.clone();
-        let work = move || {
-            let hooks = hooks.beside(rank.as_ref());
-            let never = Interrupt::never();
-            validate(observed.as_input(), hooks, &never, checked)
-        };
-        let ValidatedCommand {
-            survivor: validated,
-            dropped,
-        } = self.shell.compute(work).await.ok()?;
-        let subject = InFlightCommand {
-            command: &command,
-            snapshot: &self.shell.model.snapshot(),
-        };
-        let journal = &self.shell.journal;
-        if !dropped.is_empty() {
-            journal.write(&subject, &CommandEntry::Dropped(&dropped));
-        }
-        if let Err(rejection) = &validated {
-            journal.write(&subject, &CommandEntry::Rejected(rejection));
-        }
-        validated.ok()
-    }
-
-    /// The world as if what waits had begun.
-    fn supposing_begun(&self, observed: Observed) -> Observed {
-        let waiting = self.waiting();
-        let waiting: Vec<Command> = waiting.iter().map(|it| it.command.clone()).collect();
-        if waiting.is_empty() {
-            return observed;
-        }
-        let now = observed.options.now;
-        let window = self.shell.settings.nomination_window();
-        let until = now.saturating_add(window).unwrap_or(now);
-        let (snapshot, history) =
-            supposing_begun(&observed.snapshot, &observed.history, &waiting, until, now);
-        let claims = waiting.iter().flat_map(|it| &it.candidates);
-        let claims = claims.map(|it| it.claim.clone());
-        Observed {
-            queued: observed.queued.iter().cloned().chain(claims).collect(),
-            snapshot,
-            history,
-            ..observed
-        }
-    }
-
-    /// The number of the next look, of whatever kind: the seed of what it decides depends on it.
-    fn next_number(&self) -> u64 {
-        self.looks.fetch_add(1, Ordering::Relaxed) + 1
-    }
-
-    /// What the look of that number looks at; a second look and the ranking of pods ask for the same as a scan.
-    async fn observe(&self, number: u64) -> Observed {
-        let (settings, now) = (&self.shell.settings, self.shell.now());
-        let snapshot = self.shell.model.snapshot();
-        let types = self.types(&snapshot).await;
-        let (ready, _) = provisionable_pools(&snapshot);
-        let mut pools = Vec::with_capacity(ready.len());
-        for node_pool in ready {
-            let class = &node_pool.spec.template.spec.node_class_ref.name;
-            let class = self.shell.model.node_class(class);
-            if let (Some(class), Some(types)) = (class, types.get(&node_pool.name_any())) {
-                pools.push(PoolTypes {
-                    free_addresses: self.provider.free_addresses(&class).await,
-                    instance_types: Arc::clone(types),
-                    node_pool,
-                });
-            }
-        }
-        let decision_id = format!("disruption-{}-{number}", now.as_second());
-        let options = settings.solver(SolverRun {
-            seed: self.shell.seed_for(&decision_id),
-            id: decision_id,
-            now,
-            reserved: ReservedMode::Fallback,
-        });
-        Observed {
-            snapshot,
-            types,
-            pools,
-            queued: self.orchestration.claims(),
-            history: self.orchestration.history(),
-            memory: self.memory().clone(),
-            options,
-            gates: Gates {
-                spot_to_spot: settings.feature_gates.spot_to_spot_consolidation,
-                terminate_first_drift: settings.feature_gates.terminate_first_drift,
-                terminate_first_repair: settings.feature_gates.terminate_first_repair,
-                waits_for_small_gains: settings.waits_for_small_gains(),
-            },
-            repair: self.repair.clone(),
-            tables: Arc::clone(&self.tables),
-        }
-    }
-
-    /// Instance types of every pool that can be asked for them, static and unready ones included.
-    async fn types(&self, snapshot: &Snapshot) -> TypesByPool {
-        let mut types = TypesByPool::new();
-        for pool in snapshot.node_pools() {
-            let class = self
-                .shell
-                .model
-                .node_class(&pool.spec.template.spec.node_class_ref.name);
-            let Some(class) = class else { continue };
-            match self.provider.instance_types(pool, &class).await {
-                Ok(found) => {
-                    types.insert(pool.name_any(), found);
-                }
-                Err(error) => debug!(NodePool = %pool.name_any(), %error, "no instance types"),
-            }
-        }
-        types
-    }
-
     /// What awaits pods of its plan is to be left alone by whoever looks next; a second look may come long after the
     /// scan before it.
     fn nominate_awaiting(&self) {
@@ -459,10 +306,6 @@ impl VoluntaryDisruption {
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<WaitingCommand>> {
-        lock(&self.waiting)
-    }
-
     fn memory(&self) -> MutexGuard<'_, Memory> {
         lock(&self.memory)
     }
@@ -474,25 +317,6 @@ fn method_labels(method: Method) -> Labels {
         ("reason", method.reason().to_string().to_lowercase()),
         ("consolidation_type", method.consolidation_type().to_owned()),
     ]
-}
-
-/// The provider's repair policies, while repair is a disruption method; what is wrong with them otherwise.
-pub(crate) fn repair_policies(
-    settings: &Settings,
-    provider: &dyn CloudProvider,
-) -> Result<Option<Arc<RepairPolicies>>, String> {
-    if !settings.feature_gates.node_repair || settings.legacy_node_repair {
-        return Ok(None);
-    }
-    compiled(provider.repair_policies()).map(|it| Some(Arc::new(it)))
-}
-
-/// A provider's repair policies, ready to be asked; otherwise all that is wrong with them.
-pub fn compiled(policies: Vec<RepairPolicy>) -> Result<RepairPolicies, String> {
-    RepairPolicies::new(policies).map_err(|faults| {
-        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        format!("RepairPolicies: {}", faults.join("; "))
-    })
 }
 
 impl SharedHooks {

@@ -164,7 +164,7 @@ mod tests {
                 candidates: candidates.collect(),
                 now: Timestamp::UNIX_EPOCH,
             };
-            let told = match decide(observed) {
+            let found = match decide(observed) {
                 Decided::GiveUp { why } => format!("give up: {why}"),
                 Decided::Go { staying } if staying.is_empty() => "go".to_owned(),
                 Decided::Go { staying } => {
@@ -173,7 +173,7 @@ mod tests {
                     format!("go without {}", names.join(", "))
                 }
             };
-            assert_eq!(told, expected);
+            assert_eq!(found, expected);
         }
     }
 }

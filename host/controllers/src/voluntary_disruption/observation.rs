@@ -1,0 +1,87 @@
+//! What a look for nodes to disrupt reads: the model, what pools may buy, and what is remembered of commands.
+//!
+//! Reads, and changes nothing.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use disruption::candidate::TypesByPool;
+use disruption::consolidation::Gates;
+use kube::ResourceExt;
+use scheduling::problem::ReservedMode;
+use state::Snapshot;
+use state::provisioning::{PoolTypes, provisionable_pools};
+use tracing::debug;
+
+use super::{Observed, VoluntaryDisruption};
+use crate::settings::SolverRun;
+
+impl VoluntaryDisruption {
+    /// The number of the next look, of whatever kind: the seed of what it decides depends on it.
+    pub(super) fn next_number(&self) -> u64 {
+        self.looks.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// What the look of that number looks at; a second look and the ranking of pods ask for the same as a scan.
+    pub(super) async fn observe(&self, number: u64) -> Observed {
+        let (settings, now) = (&self.shell.settings, self.shell.now());
+        let snapshot = self.shell.model.snapshot();
+        let types = self.types(&snapshot).await;
+        let (ready, _) = provisionable_pools(&snapshot);
+        let mut pools = Vec::with_capacity(ready.len());
+        for node_pool in ready {
+            let class = &node_pool.spec.template.spec.node_class_ref.name;
+            let class = self.shell.model.node_class(class);
+            if let (Some(class), Some(types)) = (class, types.get(&node_pool.name_any())) {
+                pools.push(PoolTypes {
+                    free_addresses: self.provider.free_addresses(&class).await,
+                    instance_types: Arc::clone(types),
+                    node_pool,
+                });
+            }
+        }
+        let decision_id = format!("disruption-{}-{number}", now.as_second());
+        let options = settings.solver(SolverRun {
+            seed: self.shell.seed_for(&decision_id),
+            id: decision_id,
+            now,
+            reserved: ReservedMode::Fallback,
+        });
+        Observed {
+            snapshot,
+            types,
+            pools,
+            queued: self.orchestration.claims(),
+            history: self.orchestration.history(),
+            memory: self.memory().clone(),
+            options,
+            gates: Gates {
+                spot_to_spot: settings.feature_gates.spot_to_spot_consolidation,
+                terminate_first_drift: settings.feature_gates.terminate_first_drift,
+                terminate_first_repair: settings.feature_gates.terminate_first_repair,
+                waits_for_small_gains: settings.waits_for_small_gains(),
+            },
+            repair: self.repair.clone(),
+            tables: Arc::clone(&self.tables),
+        }
+    }
+
+    /// Instance types of every pool that can be asked for them, static and unready ones included.
+    async fn types(&self, snapshot: &Snapshot) -> TypesByPool {
+        let mut types = TypesByPool::new();
+        for pool in snapshot.node_pools() {
+            let class = self
+                .shell
+                .model
+                .node_class(&pool.spec.template.spec.node_class_ref.name);
+            let Some(class) = class else { continue };
+            match self.provider.instance_types(pool, &class).await {
+                Ok(found) => {
+                    types.insert(pool.name_any(), found);
+                }
+                Err(error) => debug!(NodePool = %pool.name_any(), %error, "no instance types"),
+            }
+        }
+        types
+    }
+}

@@ -1,0 +1,108 @@
+//! Commands that are looked at a second time before they begin, and the world as scans see it meanwhile.
+//!
+//! Whether a command still holds is not decided here. Answers to `pkg/controllers/disruption/validation.go`.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, MutexGuard};
+use std::time::Duration;
+
+use disruption::Command;
+use disruption::validation::{
+    ValidatedCommand, WAITING_MAX, may_be_supposed_begun, supposing_begun, validate,
+};
+use scheduling::Interrupt;
+use tokio::time::Instant;
+
+use super::command_entry::{CommandEntry, InFlightCommand};
+use super::{Observed, VoluntaryDisruption};
+use crate::shell::sync::lock;
+
+/// A command that is looked at a second time before it begins.
+#[derive(Clone)]
+pub(super) struct WaitingCommand {
+    pub(super) command: Command,
+    pub(super) due: Instant,
+}
+
+impl VoluntaryDisruption {
+    /// Whether another loop can take all that waits for granted.
+    pub(super) fn may_look(&self) -> bool {
+        let waiting = self.waiting();
+        waiting.len() < WAITING_MAX && waiting.iter().all(|it| may_be_supposed_begun(&it.command))
+    }
+
+    /// How long the first of the commands that wait has to.
+    pub(super) fn until_due(&self) -> Option<Duration> {
+        let due = self.waiting().front()?.due;
+        Some(due.saturating_duration_since(Instant::now()))
+    }
+
+    /// Looks a second time at the commands that waited long enough, oldest first, each in the world that those before
+    /// it left: it must still agree, or the command is dropped.
+    pub(super) async fn begin_what_still_holds(&self) {
+        while self.shell.model.note_sync() && self.until_due().is_some_and(|it| it.is_zero()) {
+            let Some(WaitingCommand { command, .. }) = self.waiting().front().cloned() else {
+                return;
+            };
+            self.nominate_awaiting();
+            if let Some(validated) = self.still_holds(command).await {
+                self.orchestration.start(validated).await;
+            }
+            self.waiting().pop_front();
+        }
+    }
+
+    /// What is left of the command at its second look.
+    async fn still_holds(&self, command: Command) -> Option<Command> {
+        let observed = Arc::new(self.observe(self.next_number()).await);
+        let (hooks, rank) = (self.hooks.clone(), Arc::clone(&self.shell.rank));
+        let checked = command.clone();
+        let work = move || {
+            let hooks = hooks.beside(rank.as_ref());
+            let never = Interrupt::never();
+            validate(observed.as_input(), hooks, &never, checked)
+        };
+        let ValidatedCommand {
+            survivor: validated,
+            dropped,
+        } = self.shell.compute(work).await.ok()?;
+        let subject = InFlightCommand {
+            command: &command,
+            snapshot: &self.shell.model.snapshot(),
+        };
+        let journal = &self.shell.journal;
+        if !dropped.is_empty() {
+            journal.write(&subject, &CommandEntry::Dropped(&dropped));
+        }
+        if let Err(rejection) = &validated {
+            journal.write(&subject, &CommandEntry::Rejected(rejection));
+        }
+        validated.ok()
+    }
+
+    /// The world as if what waits had begun.
+    pub(super) fn supposing_begun(&self, observed: Observed) -> Observed {
+        let waiting = self.waiting();
+        let waiting: Vec<Command> = waiting.iter().map(|it| it.command.clone()).collect();
+        if waiting.is_empty() {
+            return observed;
+        }
+        let now = observed.options.now;
+        let window = self.shell.settings.nomination_window();
+        let until = now.saturating_add(window).unwrap_or(now);
+        let (snapshot, history) =
+            supposing_begun(&observed.snapshot, &observed.history, &waiting, until, now);
+        let claims = waiting.iter().flat_map(|it| &it.candidates);
+        let claims = claims.map(|it| it.claim.clone());
+        Observed {
+            queued: observed.queued.iter().cloned().chain(claims).collect(),
+            snapshot,
+            history,
+            ..observed
+        }
+    }
+
+    pub(super) fn waiting(&self) -> MutexGuard<'_, VecDeque<WaitingCommand>> {
+        lock(&self.waiting)
+    }
+}
