@@ -22,6 +22,8 @@ mod settings;
 mod shell;
 mod static_capacity;
 mod status_conditions;
+#[cfg(test)]
+mod test_objects;
 mod voluntary_disruption;
 mod watches;
 mod wiring;

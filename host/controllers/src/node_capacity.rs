@@ -53,12 +53,12 @@ impl Periodic for NodeCapacities {
             let Some(class) = model.node_class(&kind.node_class) else {
                 continue;
             };
-            let told = RegisteredNode {
+            let registered = RegisteredNode {
                 instance_type: &kind.instance_type,
                 image_id: &kind.image_id,
                 memory_bytes,
             };
-            self.provider.learn(told, &class).await;
+            self.provider.learn(registered, &class).await;
         }
         Ok(())
     }
@@ -105,8 +105,8 @@ fn least(snapshot: &Snapshot, booted: &BTreeMap<String, String>) -> BTreeMap<Nod
     least
 }
 
-/// Tells of a node that has just registered.
-pub(crate) async fn tell(
+/// Reports a node that has just registered to the provider.
+pub(crate) async fn report(
     shell: &Shell,
     provider: &dyn CloudProvider,
     claim: &NodeClaim,
@@ -119,12 +119,12 @@ pub(crate) async fn tell(
     if let (Some(class), Some(image_id), Some(instance_type), Some(capacity)) =
         (class, image, instance_type, capacity)
     {
-        let told = RegisteredNode {
+        let registered = RegisteredNode {
             instance_type,
             image_id,
             memory_bytes: memory_bytes(&Resources::from_list(capacity)),
         };
-        provider.learn(told, &class).await;
+        provider.learn(registered, &class).await;
     }
 }
 

@@ -4,6 +4,7 @@
 //! `pkg/controllers/nodeclaim`.
 
 pub(crate) mod consistency;
+pub(crate) mod counts;
 pub(crate) mod disruption;
 pub(crate) mod drift;
 pub(crate) mod entries;
@@ -28,8 +29,6 @@ use apis::conditions::{self, Conditioned, Status};
 use apis::{NodeClaim, labels};
 use jiff::Timestamp;
 use kube::ResourceExt;
-
-use crate::shell::metrics::{Metrics, snake_case};
 
 /// What a condition is to say.
 #[derive(Debug, Clone, Copy)]
@@ -161,57 +160,6 @@ pub(crate) fn remaining(since: Timestamp, limit: Duration, now: Timestamp) -> Du
     limit.saturating_sub(elapsed)
 }
 
-/// Counts a claim that is deleted for a reason other than a person's wish.
-pub(crate) fn disrupted(metrics: &Metrics, claim: &NodeClaim, reason: &str) {
-    disrupted_with(metrics, claim, reason, "");
-}
-
-/// The same for a consolidation, which names the pool's policy.
-pub(crate) fn disrupted_with(metrics: &Metrics, claim: &NodeClaim, reason: &str, policy: &str) {
-    let labels = vec![
-        ("reason", reason.to_owned()),
-        ("nodepool", claim.pool_name().to_owned()),
-        (
-            "capacity_type",
-            claim.label(labels::CAPACITY_TYPE).to_owned(),
-        ),
-        ("consolidation_policy", policy.to_owned()),
-        ("termination_mode", termination_mode(claim).to_owned()),
-    ];
-    metrics.node_claims_disrupted.get_or_create(&labels).inc();
-}
-
-/// Counts a claim whose node is sick by this condition, which bounds the drain or leaves that to the claim.
-pub(crate) fn unhealthy_disrupted(
-    metrics: &Metrics,
-    claim: &NodeClaim,
-    condition: &str,
-    bound: Option<apis::GoDuration>,
-) {
-    let status = claim.status.as_ref();
-    let image = status.and_then(|it| it.image_id.clone());
-    let capacity_type = claim.label(labels::CAPACITY_TYPE);
-    let labels = vec![
-        ("condition", snake_case(condition)),
-        ("nodepool", claim.pool_name().to_owned()),
-        ("capacity_type", capacity_type.to_owned()),
-        ("image_id", image.unwrap_or_default()),
-        ("termination_mode", mode(bound, claim).to_owned()),
-    ];
-    metrics
-        .node_claims_unhealthy_disrupted
-        .get_or_create(&labels)
-        .inc();
-}
-
-fn mode(bound: Option<apis::GoDuration>, claim: &NodeClaim) -> &'static str {
-    match bound {
-        None => termination_mode(claim),
-        Some(bound) if bound > apis::GoDuration::ZERO => "eventual",
-        Some(_) => "forceful",
-    }
-}
-
 /// How hard the end of the claim will be.
 pub(crate) fn termination_mode(claim: &NodeClaim) -> &'static str {
     match claim.spec.termination_grace_period {
@@ -237,21 +185,17 @@ pub(crate) mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::test_objects::with_values;
 
     /// A claim on its way out, held by our finalizer, with an instance; and what else is said of it, by JSON pointer.
     pub(crate) fn claim_with(extra: &Value) -> NodeClaim {
-        let mut object = json!({
+        let object = json!({
             "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
             "metadata": {"name": "c", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["karpenter.sh/termination"]},
             "spec": {"requirements": [], "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}},
             "status": {"providerID": "aws:///a/i-1"},
         });
-        for (path, value) in extra.as_object().unwrap() {
-            let (parent, name) = path.rsplit_once('/').unwrap();
-            let parent = object.pointer_mut(parent).unwrap();
-            parent[name] = value.clone();
-        }
-        serde_json::from_value(object).unwrap()
+        serde_json::from_value(with_values(object, extra)).unwrap()
     }
 
     /// A condition that got its status at a time of 2026-01-01, such as `00:30`.
@@ -264,7 +208,11 @@ pub(crate) mod tests {
 
     /// The name of a step, without what it holds.
     pub(crate) fn name_of(step: &impl std::fmt::Debug) -> String {
-        let told = format!("{step:?}");
-        told.split([' ', '(']).next().unwrap_or_default().to_owned()
+        let shown = format!("{step:?}");
+        shown
+            .split([' ', '('])
+            .next()
+            .unwrap_or_default()
+            .to_owned()
     }
 }

@@ -301,18 +301,18 @@ impl StateGauge {
     }
 }
 
-fn node_count(observation: &Observation<'_>, tell: &mut Tell<'_>) {
-    tell(&[], count(observation.snapshot.nodes().len()));
+fn node_count(observation: &Observation<'_>, emit: &mut Tell<'_>) {
+    emit(&[], count(observation.snapshot.nodes().len()));
 }
 
-fn synced(observation: &Observation<'_>, tell: &mut Tell<'_>) {
+fn synced(observation: &Observation<'_>, emit: &mut Tell<'_>) {
     let is_synced = observation.shell.model.note_sync();
-    tell(&[], f64::from(u8::from(is_synced)));
+    emit(&[], f64::from(u8::from(is_synced)));
 }
 
-fn unsynced_seconds(observation: &Observation<'_>, tell: &mut Tell<'_>) {
+fn unsynced_seconds(observation: &Observation<'_>, emit: &mut Tell<'_>) {
     let since = observation.shell.model.unsynced_since();
-    tell(&[], since.map_or(0.0, |it| seconds(it, observation.now)));
+    emit(&[], since.map_or(0.0, |it| seconds(it, observation.now)));
 }
 
 /// Seconds from one moment to another; a clock that went back makes none.

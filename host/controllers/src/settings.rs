@@ -27,8 +27,8 @@ pub enum SolvePlacement {
     /// On the controllers' own thread: deterministic, for simulated time.
     #[default]
     Inline,
-    /// On a thread for blocking work, so that watches and drains go on meanwhile. Needs a multi-thread runtime
-    /// to be of use, and gives the one-minute deadline something to interrupt.
+    /// On a thread for blocking work, so that watches and drains go on meanwhile, and the one-minute deadline has
+    /// something to interrupt.
     Blocking,
 }
 
@@ -43,8 +43,8 @@ pub enum NominatePlannedPods {
     Off,
 }
 
-/// KEP-1923: the nominated node is tried before others. That others than the scheduler may write the field is said
-/// since 1.35 (KEP-5278); what the scheduler makes of it is the same before.
+/// Since this version the scheduler tries the nominated node before others (KEP-1923). Only since 1.35 the API says
+/// that others than the scheduler may write the field (KEP-5278); the scheduler has heeded it before.
 const NOMINATIONS_SINCE_MINOR: u32 = 24;
 
 /// Flags that the solver obeys, in the controllers and in a simulation.
@@ -84,10 +84,10 @@ pub struct Settings {
     /// What the solver goes by.
     #[command(flatten)]
     pub solving: SolverSettings,
-    /// Comma list of Name=bool: NodeRepair, ReservedCapacity, SpotToSpotConsolidation, NodeOverlay,
-    /// StaticCapacity, CapacityBuffer, TerminateFirstDrift, TerminateFirstRepair, PodDeletionCostManagement
+    /// Features that can be switched.
     #[arg(
         long,
+        help = FeatureGates::HELP,
         env = "FEATURE_GATES",
         default_value = "",
         hide_default_value = true

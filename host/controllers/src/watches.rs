@@ -4,13 +4,13 @@
 //! one task, which is the only one that feeds the model from outside. Answers to `pkg/controllers/state/informer`.
 
 mod fact;
+mod mapping;
 pub(crate) mod progress;
 mod queues;
 mod router;
 mod routing;
 mod row;
 mod stream;
-mod telling;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,9 +37,9 @@ use crate::policy_binding::POLICY_LABEL;
 use crate::rbac::denied::DeniedRequest;
 use crate::rbac::rule::{RbacRule, Role, When};
 use crate::shell::Shell;
-use row::{DEVICE_GROUP, WatchRow, all, device, ours, plain, told, workload};
+use mapping::{Pods, Policies, PolicyData, WatchedWorkloads};
+use row::{DEVICE_GROUP, WatchRow, all, device, mapped, ours, plain, workload};
 use stream::{KindWatch, WatchMessage, watch_some};
-use telling::{Pods, Policies, PolicyData, WatchedWorkloads};
 
 pub(crate) use progress::{Failure, FirstLists, WatchedKind};
 pub(crate) use queues::{Keys, QueueName, QueueProfile, Queues};
@@ -57,8 +57,8 @@ pub(crate) async fn run(shell: Arc<Shell>, router: Router) {
     let kinds: Vec<WatchedKind> = watches.iter().map(|(kind, _)| *kind).collect();
     shell.model.note_progress(|it| it.begin(kinds));
     let mut streams: SelectAll<_> = watches.into_iter().map(|(_, stream)| stream).collect();
-    while let Some(told) = streams.next().await {
-        match told {
+    while let Some(message) = streams.next().await {
+        match message {
             WatchMessage::StartsOver => {}
             WatchMessage::Fact(fact) => router.take(fact),
             WatchMessage::Complete(kind, fact) => {
@@ -103,12 +103,12 @@ pub(crate) async fn first_lists(shell: &Shell) {
 }
 
 fn failure(error: &watcher::Error) -> Failure {
-    let (watcher::Error::InitialListFailed(kube::Error::Api(told))
-    | watcher::Error::WatchStartFailed(kube::Error::Api(told))) = error
+    let (watcher::Error::InitialListFailed(kube::Error::Api(status))
+    | watcher::Error::WatchStartFailed(kube::Error::Api(status))) = error
     else {
         return Failure::Passing;
     };
-    match (told.code, DeniedRequest::parse(&told.message)) {
+    match (status.code, DeniedRequest::parse(&status.message)) {
         (404, _) => Failure::NotServed,
         (403, Some(denied)) => Failure::Denied(denied.to_string()),
         _ => Failure::Passing,
@@ -122,7 +122,7 @@ fn rows() -> Vec<WatchRow> {
     rows.extend(workloads());
     rows.extend([
         plain::<CapacityBuffer>(WatchedKind::helpful, "room that is kept")
-            .looked_at()
+            .read_with_get()
             .when(When::CapacityBuffers),
         plain::<NodeOverlay>(
             WatchedKind::helpful,
@@ -149,12 +149,12 @@ pub(crate) fn rules() -> Vec<RbacRule> {
 
 fn cluster() -> Vec<WatchRow> {
     vec![
-        ours::<NodePool>(WatchedKind::core, "what may be bought").looked_at(),
+        ours::<NodePool>(WatchedKind::core, "what may be bought").read_with_get(),
         plain::<Ec2NodeClass>(WatchedKind::core, "what instances are made of")
-            .looked_at()
-            .by(Role::Aws),
-        ours::<NodeClaim>(WatchedKind::core, "what was bought").looked_at(),
-        plain::<Node>(WatchedKind::core, "what pods can run on").looked_at(),
+            .read_with_get()
+            .role(Role::Aws),
+        ours::<NodeClaim>(WatchedKind::core, "what was bought").read_with_get(),
+        plain::<Node>(WatchedKind::core, "what pods can run on").read_with_get(),
         plain::<Namespace>(
             WatchedKind::core,
             "the labels by which affinity selects namespaces",
@@ -169,7 +169,7 @@ fn cluster() -> Vec<WatchRow> {
             WatchedKind::guarding,
             "which volume a node that goes has yet to let go of",
         ),
-        told::<Pod, _>(WatchedKind::core, "what runs and what waits", |shell| {
+        mapped::<Pod, _>(WatchedKind::core, "what runs and what waits", |shell| {
             Pods(Arc::clone(shell))
         }),
     ]
@@ -194,8 +194,8 @@ fn workloads() -> Vec<WatchRow> {
             |shell, kind| {
                 // Those with a success are past their beginning, and thousands of them may be kept.
                 let young = watcher::Config::default().fields("status.successful=0");
-                let telling = WatchedWorkloads(WorkloadKind::Job);
-                watch_some(all::<Job>(&shell.client), young, kind, telling)
+                let mapper = WatchedWorkloads(WorkloadKind::Job);
+                watch_some(all::<Job>(&shell.client), young, kind, mapper)
             },
         )
         .when(When::ComingPods),
@@ -230,16 +230,16 @@ fn policies() -> [WatchRow; 2] {
                 watch_some(of_policies::<ConfigMap>(shell), labelled, kind, Policies)
             },
         )
-        .called("policies")
-        .looked_at()
-        .by(Role::Policies),
+        .display_name("policies")
+        .read_with_get()
+        .role(Role::Policies),
         WatchRow::new::<ConfigMap>(WatchedKind::helpful, "what policies name", |shell, kind| {
             // Of these the API server gives the metadata alone.
             let others = of_policies::<PartialObjectMeta<ConfigMap>>(shell);
             let unlabelled = watcher::Config::default().labels(&format!("!{POLICY_LABEL}"));
             watch_some(others, unlabelled, kind, PolicyData)
         })
-        .by(Role::Policies),
+        .role(Role::Policies),
     ]
 }
 

@@ -23,8 +23,8 @@ const PERIOD: Duration = Duration::from_secs(30);
 pub(crate) struct ZonalShifts {
     shell: Arc<Shell>,
     provider: Arc<dyn CloudProvider>,
-    /// Zones shifted away from as told last, by id.
-    told: BTreeSet<String>,
+    /// Zones shifted away from as reported last, by id.
+    reported: BTreeSet<String>,
 }
 
 impl Periodic for ZonalShifts {
@@ -34,8 +34,8 @@ impl Periodic for ZonalShifts {
 
     async fn round(&mut self) -> Result<(), CloudProviderError> {
         let now = self.provider.shifted_zones().await?;
-        if now != self.told {
-            self.tell(now);
+        if now != self.reported {
+            self.report(now);
         }
         Ok(())
     }
@@ -54,14 +54,14 @@ impl ZonalShifts {
         Self {
             shell,
             provider,
-            told: BTreeSet::new(),
+            reported: BTreeSet::new(),
         }
     }
 
-    /// Tells pools of what has changed.
-    fn tell(&mut self, now: BTreeSet<String>) {
+    /// Reports to pools what has changed.
+    fn report(&mut self, now: BTreeSet<String>) {
         let observed = Observed {
-            before: std::mem::take(&mut self.told),
+            before: std::mem::take(&mut self.reported),
             now,
             pools: self.pools(),
         };
@@ -69,7 +69,7 @@ impl ZonalShifts {
             let node_pool = transition.node_pool;
             self.shell.journal.write(node_pool, &transition);
         }
-        self.told = observed.now;
+        self.reported = observed.now;
     }
 
     fn pools(&self) -> Vec<PoolZones> {

@@ -127,7 +127,7 @@ mod tests {
             nodes,
             end,
         };
-        let told = |labels: &BTreeMap<String, String>| {
+        let capacity_type_of = |labels: &BTreeMap<String, String>| {
             assert_eq!(labels["kept"], "as it is");
             assert!(OF_RESERVATION.iter().all(|it| !labels.contains_key(*it)));
             labels[labels::CAPACITY_TYPE].clone()
@@ -137,9 +137,9 @@ mod tests {
             Step::DeleteClaim => "delete".to_owned(),
             Step::WriteNode { before, after } => {
                 assert_eq!(before.name_any(), after.name_any());
-                format!("{} {}", after.name_any(), told(after.labels()))
+                format!("{} {}", after.name_any(), capacity_type_of(after.labels()))
             }
-            Step::WriteClaim { after } => format!("claim {}", told(after.labels())),
+            Step::WriteClaim { after } => format!("claim {}", capacity_type_of(after.labels())),
         });
         steps.collect()
     }
@@ -173,8 +173,8 @@ mod tests {
             (End::OfReservation, &going, vec![n1()], vec![]),
         ];
         for (end, deleted_at, nodes, expected) in cases {
-            let told = steps(end, deleted_at, nodes);
-            assert_eq!(told, expected, "{end:?} {deleted_at}");
+            let found = steps(end, deleted_at, nodes);
+            assert_eq!(found, expected, "{end:?} {deleted_at}");
         }
     }
 }

@@ -24,12 +24,12 @@ fn of_what_the_cloud_finds_ours_is_told_once() {
     let claims = BTreeMap::from([("i-1".to_owned(), "c".to_owned())]);
     let counted = BTreeSet::from([("i-1".to_owned(), InstanceStatus)]);
     let ours = ours(&found, &claims, &counted);
-    let told: Vec<_> = ours
+    let found: Vec<_> = ours
         .iter()
         .map(|it| (it.claim, it.impairment.kind, it.is_new))
         .collect();
     let expected = [("c", InstanceStatus, false), ("c", SystemStatus, true)];
-    assert_eq!(told, expected);
+    assert_eq!(found, expected);
 }
 
 #[test]

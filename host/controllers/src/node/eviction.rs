@@ -290,19 +290,16 @@ mod tests {
 
     use super::*;
     use crate::node_claim::tests::claim_with;
+    use crate::test_objects::with_values;
 
     /// A pod on the node `n` with a minute of grace, and what else is said of it, by JSON pointer.
     fn pod(extra: &Value) -> Arc<Pod> {
-        let mut object = json!({
+        let object = json!({
             "metadata": {"name": "p", "namespace": "default", "uid": "u"},
             "spec": {"nodeName": "n", "terminationGracePeriodSeconds": 60, "containers": [{"name": "c"}]},
             "status": {"phase": "Running"},
         });
-        for (path, value) in extra.as_object().unwrap() {
-            let (parent, name) = path.rsplit_once('/').unwrap();
-            object.pointer_mut(parent).unwrap()[name] = value.clone();
-        }
-        let object: v1::Pod = serde_json::from_value(object).unwrap();
+        let object: v1::Pod = serde_json::from_value(with_values(object, extra)).unwrap();
         Arc::new(Pod::parse(&object, &mut ShapeTable::default()).unwrap())
     }
 
@@ -353,12 +350,12 @@ mod tests {
         ];
         let now = "2026-01-01T12:00:00Z".parse().unwrap();
         for (extra, claim, expected) in cases {
-            let told = format!("{extra} {claim:?}");
+            let case = format!("{extra} {claim:?}");
             let observed = Observed {
                 pod: pod(&extra),
                 claim: claim.map(|it| Arc::new(claim_with(&it))),
             };
-            assert_eq!(decide(&observed, "n", now), expected, "{told}");
+            assert_eq!(decide(&observed, "n", now), expected, "{case}");
         }
     }
 }

@@ -148,23 +148,26 @@ mod tests {
                 vec![],
             ),
         ];
-        for (expected, found, told) in cases {
-            assert_eq!(issues(&expected, &found), told, "{expected} {found}");
+        for (expected, found, condition) in cases {
+            assert_eq!(issues(&expected, &found), condition, "{expected} {found}");
         }
     }
 
     #[test]
     fn all_issues_are_told_in_one_condition_until_there_are_none() {
         let claim = claim_with(&json!({}));
-        let told = |issues: &[&str]| {
+        let condition = |issues: &[&str]| {
             let issues: Vec<String> = issues.iter().map(|it| (*it).to_owned()).collect();
             let after = judged(&claim, &issues, Timestamp::UNIX_EPOCH);
-            let told = after.condition(conditions::CONSISTENT_STATE_FOUND);
-            let told = told.unwrap();
-            format!("{} {}: {}", told.status, told.reason, told.message)
+            let condition = after.condition(conditions::CONSISTENT_STATE_FOUND);
+            let condition = condition.unwrap();
+            format!(
+                "{} {}: {}",
+                condition.status, condition.reason, condition.message
+            )
         };
-        assert_eq!(told(&[]), "True ConsistentStateFound: ");
+        assert_eq!(condition(&[]), "True ConsistentStateFound: ");
         let failed = "False ConsistencyCheckFailed: little CPU, no memory";
-        assert_eq!(told(&["little CPU", "no memory"]), failed);
+        assert_eq!(condition(&["little CPU", "no memory"]), failed);
     }
 }

@@ -15,10 +15,11 @@ use state::ledger::{OutcomeId, Record};
 use tracing::field::{DisplayValue, display};
 use tracing::{error, info};
 
+use crate::node_claim::NodeClaimExt;
+use crate::node_claim::counts::{count_disrupted, count_unhealthy_disrupted};
 use crate::node_claim::launch::failure::LaunchFailure;
 use crate::node_claim::launch_record::{launch_record, with_policy};
 use crate::node_claim::liveness::TimeLimit;
-use crate::node_claim::{NodeClaimExt, disrupted, unhealthy_disrupted};
 use crate::shell::journal::JournalEntry;
 use crate::shell::log_values::{AsJson, FirstFew};
 use crate::shell::metrics::Metrics;
@@ -237,19 +238,21 @@ impl JournalEntry for ClaimEntry<'_> {
                 metrics.node_claims_off_plan.inc();
                 metrics.off_plan_usd_per_hour.inc_by(*price_per_hour);
             }
-            Self::LaunchGivenUp { cause, .. } => disrupted(metrics, claim, cause.metric_reason()),
+            Self::LaunchGivenUp { cause, .. } => {
+                count_disrupted(metrics, claim, cause.metric_reason(), None);
+            }
             Self::Registered { .. } => {
                 let labels = vec![pool(claim), zone(claim)];
                 metrics.nodes_created.get_or_create(&labels).inc();
             }
-            Self::TimedOut(limit) => disrupted(metrics, claim, limit.metric_reason()),
-            Self::Expired => disrupted(metrics, claim, "expired"),
-            Self::InstanceLost => disrupted(metrics, claim, "garbage_collected"),
+            Self::TimedOut(limit) => count_disrupted(metrics, claim, limit.metric_reason(), None),
+            Self::Expired => count_disrupted(metrics, claim, "expired", None),
+            Self::InstanceLost => count_disrupted(metrics, claim, "garbage_collected", None),
             Self::Repaired {
                 condition, bound, ..
             } => {
-                disrupted(metrics, claim, "unhealthy");
-                unhealthy_disrupted(metrics, claim, condition, *bound);
+                count_disrupted(metrics, claim, "unhealthy", None);
+                count_unhealthy_disrupted(metrics, claim, condition, *bound);
             }
             Self::InstanceTerminated { took } => {
                 let seconds = &metrics.instance_termination_seconds;

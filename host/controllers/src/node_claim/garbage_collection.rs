@@ -235,8 +235,8 @@ fn decide(observed: Observed, now: Timestamp) -> Decided {
         .filter_map(|claim| Some(LaunchAttempt::of(claim)?.token))
         .collect();
     let is_awaited = |instance: &Launched| {
-        let is_in = |known: &BTreeSet<String>, told: Option<&String>| {
-            told.is_some_and(|it| known.contains(it))
+        let is_in = |known: &BTreeSet<String>, tag: Option<&String>| {
+            tag.is_some_and(|it| known.contains(it))
         };
         is_in(&launching, instance.node_claim_name.as_ref())
             || is_in(&tokens, instance.launch_token.as_ref())
@@ -340,7 +340,7 @@ mod tests {
             (going, None, false, false),
         ];
         for (extra, listed, is_ready, is_lost) in cases {
-            let told = format!("{extra} {listed:?} {is_ready}");
+            let case = format!("{extra} {listed:?} {is_ready}");
             let ready = is_ready.then(|| instance().provider_id);
             let decided = decide(
                 Observed {
@@ -350,8 +350,8 @@ mod tests {
                 },
                 now(),
             );
-            assert_eq!(decided.claims.len(), usize::from(is_lost), "{told}");
-            assert!(decided.instances.is_empty(), "{told}");
+            assert_eq!(decided.claims.len(), usize::from(is_lost), "{case}");
+            assert!(decided.instances.is_empty(), "{case}");
         }
     }
 
@@ -391,7 +391,7 @@ mod tests {
             (waits, begun("u"), true),
         ];
         for (extra, instance, is_leaked) in cases {
-            let told = format!("{extra} {instance:?}");
+            let case = format!("{extra} {instance:?}");
             let decided = decide(
                 Observed {
                     claims: vec![claim(&extra)],
@@ -400,8 +400,8 @@ mod tests {
                 },
                 now(),
             );
-            assert_eq!(decided.instances.len(), usize::from(is_leaked), "{told}");
-            assert!(decided.claims.is_empty(), "{told}");
+            assert_eq!(decided.instances.len(), usize::from(is_leaked), "{case}");
+            assert!(decided.claims.is_empty(), "{case}");
         }
     }
 }

@@ -132,12 +132,12 @@ impl Launcher {
             |it: &UnwrittenLaunch| at.duration_since(it.at).unsigned_abs() <= LAUNCH_TIMEOUT;
         let mut unwritten = self.unwritten();
         unwritten.retain(|_, it| may_matter(it));
-        let it = UnwrittenLaunch {
+        let launch = UnwrittenLaunch {
             launched,
             ranked,
             at,
         };
-        unwritten.insert(uid(claim), it);
+        unwritten.insert(uid(claim), launch);
     }
 
     /// Never waits longer than the claim may still take to launch. It fails where the cloud was not even asked and

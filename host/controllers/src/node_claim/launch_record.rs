@@ -56,7 +56,7 @@ pub(super) fn with_policy(reason: &str, ranked: &RankedLaunch) -> String {
         1 => format!("1 offering excluded: {exclusions}"),
         many => format!("{many} offerings excluded: {exclusions}"),
     };
-    let told = [reason, &note, &excluded];
-    let told: Vec<&str> = told.into_iter().filter(|it| !it.is_empty()).collect();
-    told.join("; ")
+    let parts = [reason, &note, &excluded];
+    let parts: Vec<&str> = parts.into_iter().filter(|it| !it.is_empty()).collect();
+    parts.join("; ")
 }

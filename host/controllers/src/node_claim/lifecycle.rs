@@ -194,7 +194,7 @@ impl Lifecycle {
         let mut after = claim.with_true(conditions::REGISTERED, now);
         after.status.get_or_insert_default().node_name = Some(name.clone());
         self.shell.writer.write_claim_status(claim, &after).await?;
-        node_capacity::tell(&self.shell, self.provider.as_ref(), claim, &node).await;
+        node_capacity::report(&self.shell, self.provider.as_ref(), claim, &node).await;
         let entry = ClaimEntry::Registered { node: name };
         self.shell.journal.write(claim, &entry);
         self.shell.pod_ledger.settle_claim(&claim.name_any());

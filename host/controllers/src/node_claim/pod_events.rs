@@ -84,8 +84,8 @@ mod tests {
         for (last, expected) in cases {
             let claim = claim_with(&json!({"/status/lastPodEventTime": last}));
             let after = decide(&claim, now);
-            let told = after.map(|it| it.status.unwrap().last_pod_event_time.unwrap().0);
-            assert_eq!(told, expected, "{last}");
+            let written = after.map(|it| it.status.unwrap().last_pod_event_time.unwrap().0);
+            assert_eq!(written, expected, "{last}");
         }
     }
 }

@@ -82,9 +82,9 @@ mod tests {
             ("pods", "0"),
         ];
         let with = |more: &[(&'static str, &'static str)]| {
-            let mut told = BTreeMap::from(nothing);
-            told.extend(more.iter().copied());
-            told
+            let mut resources = BTreeMap::from(nothing);
+            resources.extend(more.iter().copied());
+            resources
         };
         let cases = [
             (vec![], 0, with(&[])),
@@ -98,11 +98,11 @@ mod tests {
             let usage: Resources = usage.into_iter().collect();
             let status = decide(&NodePool::default(), &usage).status.unwrap();
             assert_eq!(status.nodes, nodes);
-            let told = status.resources.iter();
-            let told: BTreeMap<_, _> = told
+            let resources = status.resources.iter();
+            let resources: BTreeMap<_, _> = resources
                 .map(|(name, it)| (name.as_str(), it.0.as_str()))
                 .collect();
-            assert_eq!(told, expected);
+            assert_eq!(resources, expected);
         }
     }
 }

@@ -44,7 +44,7 @@ impl Reconciler for Readiness {
 /// The pool with `NodeClassReady` as the class says.
 fn decide(pool: &NodePool, class: Option<&Ec2NodeClass>, now: Timestamp) -> NodePool {
     let mut after = pool.clone();
-    let told: (Status, String, String) = match class {
+    let (status, reason, message) = match class {
         None => (
             Status::False,
             reason::NODE_CLASS_NOT_FOUND.to_owned(),
@@ -72,7 +72,7 @@ fn decide(pool: &NodePool, class: Option<&Ec2NodeClass>, now: Timestamp) -> Node
         },
     };
     after.edit_conditions(now, |editor| {
-        editor.set(conditions::NODE_CLASS_READY, told.0, &told.1, &told.2);
+        editor.set(conditions::NODE_CLASS_READY, status, &reason, &message);
         if is_past_outdated(pool, class) {
             editor.set_unknown(conditions::NODE_REGISTRATION_HEALTHY);
         }
@@ -92,9 +92,9 @@ fn is_past_outdated(pool: &NodePool, class: Option<&Ec2NodeClass>) -> bool {
     };
     let status = pool.status.as_ref();
     let observed = status.and_then(|it| it.node_class_observed_generation);
-    let told = pool.condition(conditions::NODE_REGISTRATION_HEALTHY);
+    let healthy = pool.condition(conditions::NODE_REGISTRATION_HEALTHY);
     observed != class.metadata.generation
-        || told.is_none_or(|told| told.observed_generation != pool.metadata.generation)
+        || healthy.is_none_or(|it| it.observed_generation != pool.metadata.generation)
 }
 
 #[cfg(test)]

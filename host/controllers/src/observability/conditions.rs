@@ -84,7 +84,7 @@ impl ConditionGauge<'_> {
         let help = self.shown.about().1;
         let mut family = encoder.encode_descriptor(&self.name, help, None, MetricType::Gauge)?;
         let mut written = Ok(());
-        let mut tell = |labels: &[(&str, &str)], value: f64| {
+        let mut emit = |labels: &[(&str, &str)], value: f64| {
             if written.is_ok() {
                 let series = family.encode_family(&labels);
                 written = series.and_then(|mut series| series.encode_gauge(&value));
@@ -92,17 +92,17 @@ impl ConditionGauge<'_> {
         };
         for kind in self.kinds {
             observation.shell.status_conditions.each(*kind, |seen| {
-                self.tell(seen, observation, &mut tell);
+                self.emit(seen, observation, &mut emit);
             });
         }
         written
     }
 
-    fn tell(
+    fn emit(
         &self,
         seen: &StatusSeen,
         observation: &Observation<'_>,
-        tell: &mut impl FnMut(&[(&str, &str)], f64),
+        emit: &mut impl FnMut(&[(&str, &str)], f64),
     ) {
         let now = observation.now;
         let [namespace, name] = [&seen.regarding.namespace, &seen.regarding.name]
@@ -124,7 +124,7 @@ impl ConditionGauge<'_> {
         }
         if self.shown == Shown::Terminations {
             if let Some(deleted_at) = seen.deleted_at {
-                tell(&labels, seconds(deleted_at, now));
+                emit(&labels, seconds(deleted_at, now));
             }
             return;
         }
@@ -137,7 +137,7 @@ impl ConditionGauge<'_> {
                 ("reason", &condition.reason),
             ];
             let labels: Vec<_> = labels.iter().copied().chain(own).collect();
-            tell(&labels, value);
+            emit(&labels, value);
         }
     }
 }

@@ -6,36 +6,36 @@ use kube::ResourceExt as _;
 use super::{Observation, Tell, amount};
 use crate::shell::metrics::resource_type;
 
-pub(super) fn limit(observation: &Observation<'_>, tell: &mut Tell<'_>) {
+pub(super) fn limit(observation: &Observation<'_>, emit: &mut Tell<'_>) {
     for pool in observation.snapshot.node_pools() {
         let limits = pool.spec.limits.as_ref().map(Resources::from_list);
-        resources(&pool.name_any(), &limits.unwrap_or_default(), tell);
+        resources(&pool.name_any(), &limits.unwrap_or_default(), emit);
     }
 }
 
 /// As the status has it, so that whoever compares both sees no difference.
-pub(super) fn usage(observation: &Observation<'_>, tell: &mut Tell<'_>) {
+pub(super) fn usage(observation: &Observation<'_>, emit: &mut Tell<'_>) {
     for pool in observation.snapshot.node_pools() {
         let usage = pool
             .status
             .as_ref()
             .map(|it| Resources::from_list(&it.resources));
-        resources(&pool.name_any(), &usage.unwrap_or_default(), tell);
+        resources(&pool.name_any(), &usage.unwrap_or_default(), emit);
     }
 }
 
-fn resources(pool: &str, resources: &Resources, tell: &mut Tell<'_>) {
+fn resources(pool: &str, resources: &Resources, emit: &mut Tell<'_>) {
     for (name, millis) in resources.iter() {
         let labels = [("resource_type", &*resource_type(name)), ("nodepool", pool)];
-        tell(&labels, amount(millis));
+        emit(&labels, amount(millis));
     }
 }
 
-pub(super) fn cost(observation: &Observation<'_>, tell: &mut Tell<'_>) {
+pub(super) fn cost(observation: &Observation<'_>, emit: &mut Tell<'_>) {
     let costs = observation.shell.sold_types.costs(observation.snapshot);
     for pool in observation.snapshot.node_pools() {
         let name = pool.name_any();
         let cost = costs.get(&name).copied().unwrap_or_default();
-        tell(&[("nodepool", &name)], cost);
+        emit(&[("nodepool", &name)], cost);
     }
 }

@@ -13,39 +13,39 @@ use crate::shell::metrics::resource_type;
 /// Labels of a series, borrowed of its node.
 type NodeLabels<'a> = Vec<(&'static str, &'a str)>;
 
-pub(super) fn allocatable(observation: &Observation<'_>, tell: &mut Tell<'_>) {
-    each(observation, tell, |_, node| {
+pub(super) fn allocatable(observation: &Observation<'_>, emit: &mut Tell<'_>) {
+    each(observation, emit, |_, node| {
         Some(node.node.as_ref()?.allocatable.clone())
     });
 }
 
-pub(super) fn system_overhead(observation: &Observation<'_>, tell: &mut Tell<'_>) {
-    each(observation, tell, |_, node| {
+pub(super) fn system_overhead(observation: &Observation<'_>, emit: &mut Tell<'_>) {
+    each(observation, emit, |_, node| {
         let node = node.node.as_ref()?;
         Some(node.capacity.clone().sub(&node.allocatable))
     });
 }
 
-pub(super) fn pod_requests(observation: &Observation<'_>, tell: &mut Tell<'_>) {
-    each(observation, tell, |observation, node| {
+pub(super) fn pod_requests(observation: &Observation<'_>, emit: &mut Tell<'_>) {
+    each(observation, emit, |observation, node| {
         Some(observation.snapshot.bound(node).requests().clone())
     });
 }
 
-pub(super) fn daemon_requests(observation: &Observation<'_>, tell: &mut Tell<'_>) {
-    each(observation, tell, |observation, node| {
+pub(super) fn daemon_requests(observation: &Observation<'_>, emit: &mut Tell<'_>) {
+    each(observation, emit, |observation, node| {
         Some(observation.snapshot.bound(node).daemon_requests().clone())
     });
 }
 
-pub(super) fn pod_limits(observation: &Observation<'_>, tell: &mut Tell<'_>) {
-    each(observation, tell, |observation, node| {
+pub(super) fn pod_limits(observation: &Observation<'_>, emit: &mut Tell<'_>) {
+    each(observation, emit, |observation, node| {
         Some(limits(observation, node, |_| true))
     });
 }
 
-pub(super) fn daemon_limits(observation: &Observation<'_>, tell: &mut Tell<'_>) {
-    each(observation, tell, |observation, node| {
+pub(super) fn daemon_limits(observation: &Observation<'_>, emit: &mut Tell<'_>) {
+    each(observation, emit, |observation, node| {
         Some(limits(observation, node, Pod::is_owned_by_daemon_set))
     });
 }
@@ -63,16 +63,16 @@ fn limits(
     total
 }
 
-pub(super) fn lifetime(observation: &Observation<'_>, tell: &mut Tell<'_>) {
+pub(super) fn lifetime(observation: &Observation<'_>, emit: &mut Tell<'_>) {
     for node in observation.snapshot.nodes() {
         let created = node.node.as_ref().and_then(|it| it.created_at);
         if let Some(created) = created {
-            tell(&labels_of(node), seconds(created, observation.now));
+            emit(&labels_of(node), seconds(created, observation.now));
         }
     }
 }
 
-pub(super) fn utilization(observation: &Observation<'_>, tell: &mut Tell<'_>) {
+pub(super) fn utilization(observation: &Observation<'_>, emit: &mut Tell<'_>) {
     let (mut allocatable, mut requests) = (Resources::new(), Resources::new());
     for node in observation.snapshot.nodes() {
         if node.node.is_some() {
@@ -82,14 +82,14 @@ pub(super) fn utilization(observation: &Observation<'_>, tell: &mut Tell<'_>) {
     }
     for (name, there_is) in allocatable.iter().filter(|it| it.1 > 0) {
         let share = amount(requests.get(name)) / amount(there_is);
-        tell(&[("resource_type", &resource_type(name))], 100.0 * share);
+        emit(&[("resource_type", &resource_type(name))], 100.0 * share);
     }
 }
 
 /// Tells a node's resources, for every node that has a Node.
 fn each(
     observation: &Observation<'_>,
-    tell: &mut Tell<'_>,
+    emit: &mut Tell<'_>,
     resources: impl Fn(&Observation<'_>, &Arc<StateNode>) -> Option<Resources>,
 ) {
     for node in observation.snapshot.nodes() {
@@ -103,7 +103,7 @@ fn each(
             let resource_type = resource_type(name);
             let mut labels = labels_of(node);
             labels.push(("resource_type", &resource_type));
-            tell(&labels, amount(millis));
+            emit(&labels, amount(millis));
         }
     }
 }

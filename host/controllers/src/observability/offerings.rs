@@ -10,19 +10,19 @@ use super::{Observation, Tell};
 
 const MEBIBYTE: f64 = 1_048_576.0;
 
-pub(super) fn cpu_cores(observation: &Observation<'_>, tell: &mut Tell<'_>) {
+pub(super) fn cpu_cores(observation: &Observation<'_>, emit: &mut Tell<'_>) {
     each_type(observation, |it| {
         if let Some(cores) = number(it, INSTANCE_CPU) {
-            tell(&[("instance_type", &it.name)], cores);
+            emit(&[("instance_type", &it.name)], cores);
         }
     });
 }
 
 /// Of the machine, before the hypervisor takes its part.
-pub(super) fn memory_bytes(observation: &Observation<'_>, tell: &mut Tell<'_>) {
+pub(super) fn memory_bytes(observation: &Observation<'_>, emit: &mut Tell<'_>) {
     each_type(observation, |it| {
         if let Some(mebibytes) = number(it, INSTANCE_MEMORY) {
-            tell(&[("instance_type", &it.name)], mebibytes * MEBIBYTE);
+            emit(&[("instance_type", &it.name)], mebibytes * MEBIBYTE);
         }
     });
 }
@@ -40,15 +40,15 @@ fn each_type(observation: &Observation<'_>, each: impl FnMut(&InstanceType)) {
     by_name.into_values().for_each(each);
 }
 
-pub(super) fn available(observation: &Observation<'_>, tell: &mut Tell<'_>) {
+pub(super) fn available(observation: &Observation<'_>, emit: &mut Tell<'_>) {
     each_offering(observation, |labels, offered| {
-        tell(labels, f64::from(u8::from(offered.is_available)));
+        emit(labels, f64::from(u8::from(offered.is_available)));
     });
 }
 
-pub(super) fn price(observation: &Observation<'_>, tell: &mut Tell<'_>) {
+pub(super) fn price(observation: &Observation<'_>, emit: &mut Tell<'_>) {
     each_offering(observation, |labels, offered| {
-        tell(labels, offered.price_per_hour);
+        emit(labels, offered.price_per_hour);
     });
 }
 

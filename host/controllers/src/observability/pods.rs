@@ -7,7 +7,7 @@ use scheduling::pod::{Pod, PodKey, PodPhase};
 use super::{Observation, Tell, seconds};
 use crate::shell::notes::pod_starts::Start;
 
-pub(super) fn state(observation: &Observation<'_>, tell: &mut Tell<'_>) {
+pub(super) fn state(observation: &Observation<'_>, emit: &mut Tell<'_>) {
     for pod in observation.snapshot.pods() {
         let node = pod.node_name.as_deref();
         let of_node = node.and_then(|name| observation.snapshot.node(name)?.node.as_ref());
@@ -16,7 +16,7 @@ pub(super) fn state(observation: &Observation<'_>, tell: &mut Tell<'_>) {
             label.map_or("", String::as_str)
         };
         let node_pool = label(labels::NODEPOOL);
-        tell(
+        emit(
             &[
                 ("name", &pod.key.name),
                 ("namespace", &pod.key.namespace),
@@ -64,51 +64,51 @@ fn truth(is_true: bool) -> &'static str {
     if is_true { "true" } else { "false" }
 }
 
-pub(super) fn unstarted(observation: &Observation<'_>, tell: &mut Tell<'_>) {
-    starts(observation, tell, |start| start.created_at);
+pub(super) fn unstarted(observation: &Observation<'_>, emit: &mut Tell<'_>) {
+    starts(observation, emit, |start| start.created_at);
 }
 
-pub(super) fn provisioning_unstarted(observation: &Observation<'_>, tell: &mut Tell<'_>) {
-    starts(observation, tell, |start| start.placed_at);
+pub(super) fn provisioning_unstarted(observation: &Observation<'_>, emit: &mut Tell<'_>) {
+    starts(observation, emit, |start| start.placed_at);
 }
 
-pub(super) fn unbound(observation: &Observation<'_>, tell: &mut Tell<'_>) {
-    unbound_since(observation, tell, |start| start.created_at);
+pub(super) fn unbound(observation: &Observation<'_>, emit: &mut Tell<'_>) {
+    unbound_since(observation, emit, |start| start.created_at);
 }
 
-pub(super) fn provisioning_unbound(observation: &Observation<'_>, tell: &mut Tell<'_>) {
-    unbound_since(observation, tell, |start| start.placed_at);
+pub(super) fn provisioning_unbound(observation: &Observation<'_>, emit: &mut Tell<'_>) {
+    unbound_since(observation, emit, |start| start.placed_at);
 }
 
 fn starts(
     observation: &Observation<'_>,
-    tell: &mut Tell<'_>,
+    emit: &mut Tell<'_>,
     since: impl Fn(&Start) -> Option<Timestamp>,
 ) {
     observation.shell.pod_starts.each(|key, start| {
         if let Some(since) = since(start) {
-            tell(&names(key), seconds(since, observation.now));
+            emit(&names(key), seconds(since, observation.now));
         }
     });
 }
 
 fn unbound_since(
     observation: &Observation<'_>,
-    tell: &mut Tell<'_>,
+    emit: &mut Tell<'_>,
     since: impl Fn(&Start) -> Option<Timestamp>,
 ) {
     observation.shell.pod_starts.each(|key, start| {
         if let Some(since) = since(start).filter(|_| !start.is_bound) {
             let [name, namespace] = names(key);
             let devices = ("dynamic_resources", truth(start.uses_devices));
-            tell(&[name, namespace, devices], seconds(since, observation.now));
+            emit(&[name, namespace, devices], seconds(since, observation.now));
         }
     });
 }
 
-pub(super) fn undecided(observation: &Observation<'_>, tell: &mut Tell<'_>) {
+pub(super) fn undecided(observation: &Observation<'_>, emit: &mut Tell<'_>) {
     observation.shell.pod_ledger.each_undecided(|key, since| {
-        tell(&names(key), seconds(since, observation.now));
+        emit(&names(key), seconds(since, observation.now));
     });
 }
 

@@ -4,39 +4,39 @@
 use super::{Observation, Tell, count};
 use crate::shell::work_queue::Load;
 
-pub(super) fn depth(observation: &Observation<'_>, tell: &mut Tell<'_>) {
+pub(super) fn depth(observation: &Observation<'_>, emit: &mut Tell<'_>) {
     observation.shell.queue_loads.each(|name, load| {
         let labels = [("name", name), ("controller", name), ("priority", "0")];
-        tell(&labels, count(load.waiting));
+        emit(&labels, count(load.waiting));
     });
 }
 
-pub(super) fn unfinished_work(observation: &Observation<'_>, tell: &mut Tell<'_>) {
-    each(observation, tell, |load| load.unfinished.as_secs_f64());
+pub(super) fn unfinished_work(observation: &Observation<'_>, emit: &mut Tell<'_>) {
+    each(observation, emit, |load| load.unfinished.as_secs_f64());
 }
 
-pub(super) fn longest_work(observation: &Observation<'_>, tell: &mut Tell<'_>) {
-    each(observation, tell, |load| load.longest.as_secs_f64());
+pub(super) fn longest_work(observation: &Observation<'_>, emit: &mut Tell<'_>) {
+    each(observation, emit, |load| load.longest.as_secs_f64());
 }
 
-fn each(observation: &Observation<'_>, tell: &mut Tell<'_>, value: impl Fn(&Load) -> f64) {
+fn each(observation: &Observation<'_>, emit: &mut Tell<'_>, value: impl Fn(&Load) -> f64) {
     observation.shell.queue_loads.each(|name, load| {
-        tell(&[("name", name), ("controller", name)], value(load));
+        emit(&[("name", name), ("controller", name)], value(load));
     });
 }
 
-pub(super) fn queue_depth(observation: &Observation<'_>, tell: &mut Tell<'_>) {
+pub(super) fn queue_depth(observation: &Observation<'_>, emit: &mut Tell<'_>) {
     observation.shell.passes.each(|controller, pass| {
         let labels = [("controller", controller), ("scheduling_id", &pass.id)];
-        tell(&labels, count(pass.pods));
+        emit(&labels, count(pass.pods));
     });
 }
 
-pub(super) fn unfinished_passes(observation: &Observation<'_>, tell: &mut Tell<'_>) {
+pub(super) fn unfinished_passes(observation: &Observation<'_>, emit: &mut Tell<'_>) {
     observation.shell.passes.each(|controller, pass| {
         if let Some(began) = pass.began {
             let labels = [("controller", controller), ("scheduling_id", &*pass.id)];
-            tell(&labels, began.elapsed().as_secs_f64());
+            emit(&labels, began.elapsed().as_secs_f64());
         }
     });
 }

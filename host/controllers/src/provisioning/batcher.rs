@@ -129,7 +129,8 @@ mod tests {
         (millis, size)
     }
 
-    /// The same, and after how many milliseconds it was looked into.
+    /// Triggers `uids` 900 ms apart and says after how many milliseconds the batch ended, its size, and after how many
+    /// milliseconds it was looked into.
     async fn watched_batch(uids: &[&'static str]) -> (u128, usize, Vec<u128>) {
         let (batcher, start) = (batcher(), Instant::now());
         let triggers = async {

@@ -1,5 +1,5 @@
-//! What is told of a provisioning pass that is over (log lines are in `entries.rs`): metrics, Events of pods, decision lines and the ledger's record, from one walk
-//! over what came of each pod.
+//! What is told of a provisioning pass that is over: metrics, Events of pods, decision lines and the ledger's record,
+//! from one walk over what came of each pod. What is logged while it goes on stands in `entries.rs`.
 //!
 //! Events answer to `pkg/controllers/provisioning/scheduling/events.go`.
 
@@ -49,7 +49,7 @@ struct PodsOutcome<'a> {
     target: String,
     reason: String,
     pods: Vec<&'a PodKey>,
-    told: PodNotice<'a>,
+    notice: PodNotice<'a>,
 }
 
 /// What the pods' Events say.
@@ -95,7 +95,7 @@ impl<'a> Pass<'a> {
     pub(super) fn note_places(&self, starts: &PodStarts) {
         for it in &self.outcomes {
             for pod in &it.pods {
-                match it.told {
+                match it.notice {
                     PodNotice::Nominated { .. } => starts.placed(pod, self.observed.now),
                     PodNotice::Failed => starts.displaced(pod),
                     PodNotice::Nothing => {}
@@ -241,7 +241,7 @@ impl JournalEntry for Pass<'_> {
         for it in &self.outcomes {
             let pods = it.pods.iter();
             let pods = pods.filter_map(|key| self.observed.snapshot.pod(key));
-            match &it.told {
+            match &it.notice {
                 PodNotice::Nominated { claim, node } => {
                     notices.extend(pods.map(|pod| nominated(pod, claim.as_deref(), *node)));
                 }
@@ -324,7 +324,7 @@ fn placed<'a>(
             target: node.clone(),
             reason: String::new(),
             pods: present(pods),
-            told: PodNotice::Nominated {
+            notice: PodNotice::Nominated {
                 claim: claim.map(str::to_owned),
                 node: Some(node),
             },
@@ -341,7 +341,7 @@ fn opened<'a>(Creation { new, result }: &'a Creation<'_>) -> PodsOutcome<'a> {
             target: claim.name_any(),
             reason: String::new(),
             pods,
-            told: PodNotice::Nominated {
+            notice: PodNotice::Nominated {
                 claim: Some(claim.name_any()),
                 node: None,
             },
@@ -351,7 +351,7 @@ fn opened<'a>(Creation { new, result }: &'a Creation<'_>) -> PodsOutcome<'a> {
             target: String::new(),
             reason: refusal.to_string(),
             pods,
-            told: PodNotice::Failed,
+            notice: PodNotice::Failed,
         },
     }
 }
@@ -372,7 +372,7 @@ fn failed(decided: &Decided) -> impl Iterator<Item = PodsOutcome<'_>> {
         target: String::new(),
         reason: error.to_string(),
         pods: present(std::slice::from_ref(key)),
-        told: if is_deferral(error) {
+        notice: if is_deferral(error) {
             PodNotice::Nothing
         } else {
             PodNotice::Failed
@@ -387,7 +387,7 @@ fn ignored(decided: &Decided) -> impl Iterator<Item = PodsOutcome<'_>> {
         target: String::new(),
         reason: reason.to_string(),
         pods: present(std::slice::from_ref(key)),
-        told: if *reason == IgnoredReason::OptsOut {
+        notice: if *reason == IgnoredReason::OptsOut {
             PodNotice::Nothing
         } else {
             PodNotice::Failed

@@ -16,7 +16,8 @@ use crate::shell::runtime::{Action, Reconciler};
 /// As long as it waits, a pod triggers again after this time.
 const AGAIN: Action = Action::RequeueAfter(Duration::from_secs(10));
 
-/// The same once its node is there: others may take its room, and then it is planned anew.
+/// Once the node planned for it is there, a pod triggers again after this time: others may take its room, and then it
+/// is planned anew.
 const AGAIN_SOON: Action = Action::RequeueAfter(Duration::from_secs(2));
 
 /// `provisioner.trigger.pod`.

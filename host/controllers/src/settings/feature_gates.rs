@@ -1,12 +1,19 @@
-//! Features that can be switched, with the names and defaults of the reference. They are one setting with a text of its
-//! own, hence the file below the settings. Answers to the `FeatureGates` of `pkg/operator/options/options.go`.
+//! Features that can be switched, with Karpenter's names and defaults. They are one setting with a text of its own,
+//! hence the file below the settings. Answers to the `FeatureGates` of `pkg/operator/options/options.go`.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+/// The help of the flag, of the names of all gates.
+macro_rules! help {
+    ($first:literal $(, $name:literal)*) => {
+        concat!("Comma list of Name=bool: ", $first, $(", ", $name),*)
+    };
+}
+
 /// A row for each gate: its field, its name, and whether it is open where nobody says anything.
 macro_rules! gates {
-    ($($(#[$doc:meta])* $field:ident: $name:literal = $default:literal,)*) => {
+    ($($(#[$doc:meta])* $field:ident: $name:literal = $default:literal),* $(,)?) => {
         /// Features that can be switched.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub struct FeatureGates {
@@ -20,7 +27,10 @@ macro_rules! gates {
         }
 
         impl FeatureGates {
-            /// Those that are named; names that nobody knows are ignored, as the reference does.
+            /// What the flag says of itself.
+            pub const HELP: &'static str = help!($($name),*);
+
+            /// Those that are named; names that nobody knows are ignored, as Karpenter does.
             fn of(given: &BTreeMap<&str, bool>) -> Self {
                 Self { $($field: given.get($name).copied().unwrap_or($default),)* }
             }

@@ -1,4 +1,4 @@
-//! Which pools and claims are ours: beside another provider's, nothing of its may be touched.
+//! Which pools and claims are ours: where another provider works in the same cluster, its objects are left alone.
 //!
 //! Answers to `IsManaged` in `pkg/utils/nodepool` and `pkg/utils/nodeclaim`.
 

@@ -221,9 +221,9 @@ impl CloudProvider for MeasuredProvider {
     async fn reboot(&self, provider_id: &str, operation_id: &str) -> Result<(), RebootError> {
         let call = Call::begin("Reboot", "");
         let answer = self.inner.reboot(provider_id, operation_id).await;
-        let told = answer.clone();
-        let told = told.map_err(|error| CloudProviderError::Other(error.to_string()));
-        self.measure(call, told).ok();
+        let result = answer.clone();
+        let result = result.map_err(|error| CloudProviderError::Other(error.to_string()));
+        self.measure(call, result).ok();
         answer
     }
 

@@ -1,7 +1,7 @@
 //! Publishes Kubernetes Events with de-duplication, counts and rate limits, off the reconcilers' path.
 //!
-//! A full queue drops events: they inform, nothing depends on them. Wording lives in the `events.rs` beside
-//! each controller. Answers to `pkg/events/recorder.go` and client-go's event correlator.
+//! A full queue drops events: they inform, nothing depends on them. Their wording stands with the
+//! entries of the journal. Answers to `pkg/events/recorder.go` and client-go's event correlator.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};

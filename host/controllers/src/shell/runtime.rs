@@ -74,12 +74,12 @@ pub(crate) async fn run<R: Reconciler>(
                 active.inc();
                 reconciles += 1;
                 let span = reconcile_span(&controller, &key, reconciles);
-                let told = span.clone();
+                let settled_in = span.clone();
                 running.push(async move {
                     let started = Instant::now();
                     let caught = AssertUnwindSafe(reconciler.reconcile(&key)).catch_unwind().await;
                     let outcome = caught.unwrap_or(Err(ReconcileError::Panicked));
-                    (key, outcome, started.elapsed(), told)
+                    (key, outcome, started.elapsed(), settled_in)
                 }.instrument(span));
             }
         }

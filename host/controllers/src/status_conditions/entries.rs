@@ -62,8 +62,8 @@ fn finalized(finalizer: &str) -> StatusEntry {
 }
 
 fn about(seen: &StatusSeen, entries: Vec<StatusEntry>) -> Vec<(StatusSeen, StatusEntry)> {
-    let told = entries.into_iter();
-    told.map(|entry| (seen.clone(), entry)).collect()
+    let entries = entries.into_iter();
+    entries.map(|entry| (seen.clone(), entry)).collect()
 }
 
 impl JournalEntry for StatusEntry {

@@ -16,7 +16,7 @@ use state::ledger::{CommandRecord, CommandStep, DisruptionRound, NodeOutcome, Ou
 use tracing::{info, warn};
 
 use self::counts::{count_decision, count_deletion};
-use crate::node_claim::unhealthy_disrupted;
+use crate::node_claim::counts::count_unhealthy_disrupted;
 use crate::shell::journal::JournalEntry;
 use crate::shell::log_values::{AsJson, FirstFew};
 use crate::shell::metrics::Metrics;
@@ -153,7 +153,7 @@ impl<'a> JournalEntry for CommandEntry<'a> {
                 if let Some(repair_reason) = &command.repair_reason {
                     let (condition, bound) = (&repair_reason.condition, repair_reason.policy_bound);
                     for claim in rebooting {
-                        unhealthy_disrupted(metrics, claim, condition, bound);
+                        count_unhealthy_disrupted(metrics, claim, condition, bound);
                     }
                 }
             }

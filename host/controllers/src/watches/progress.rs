@@ -64,8 +64,8 @@ impl WatchedKind {
         self.name
     }
 
-    /// The same, by another name.
-    pub(super) const fn called(self, name: &'static str) -> Self {
+    /// This kind under the name by which people know its objects.
+    pub(super) const fn display_name(self, name: &'static str) -> Self {
         Self { name, ..self }
     }
 

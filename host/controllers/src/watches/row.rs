@@ -14,17 +14,17 @@ use state::cluster::Watched;
 use state::devices::DeviceKind;
 use state::workloads::{Workload, WorkloadKind};
 
+use super::mapping::{ObjectMapper, Ours, Plain, WatchedDevices, WatchedWorkloads};
 use super::progress::WatchedKind;
 use super::stream::{KindWatch, watch_some};
-use super::telling::{Ours, Plain, Telling, WatchedDevices, WatchedWorkloads};
 use crate::rbac::rule::{LOOKED_AT, RbacRule, Role, WATCHED, When};
 use crate::shell::Shell;
 use crate::shell::managed::Managed;
 
 pub(super) const DEVICE_GROUP: &str = "resource.k8s.io";
 
-/// How much hangs on a kind, by its name.
-pub(super) type Weighed = fn(&'static str) -> WatchedKind;
+/// Makes a kind of its name, with how much hangs on it.
+pub(super) type Criticality = fn(&'static str) -> WatchedKind;
 type BeginWatch = Box<dyn FnOnce(&Arc<Shell>, WatchedKind) -> KindWatch + Send>;
 
 /// How the watch of a kind begins.
@@ -50,12 +50,12 @@ pub(super) struct WatchRow {
 impl WatchRow {
     /// A kind of which the watch begins in a way of its own.
     pub(super) fn new<K: Resource<DynamicType = ()>>(
-        weighed: Weighed,
+        criticality: Criticality,
         why: &'static str,
         start: impl FnOnce(&Arc<Shell>, WatchedKind) -> KindWatch + Send + 'static,
     ) -> Self {
         Self {
-            kind: weighed(lasting(K::kind(&()))),
+            kind: criticality(lasting(K::kind(&()))),
             group: K::group(&()),
             plural: K::plural(&()),
             role: Role::Core,
@@ -67,7 +67,7 @@ impl WatchRow {
     }
 
     /// Objects are asked for one by one, too, before something is done about them.
-    pub(super) fn looked_at(self) -> Self {
+    pub(super) fn read_with_get(self) -> Self {
         Self {
             verbs: LOOKED_AT,
             ..self
@@ -75,7 +75,7 @@ impl WatchRow {
     }
 
     /// The right is granted by another role than that of what does not depend on the cloud.
-    pub(super) fn by(self, role: Role) -> Self {
+    pub(super) fn role(self, role: Role) -> Self {
         Self { role, ..self }
     }
 
@@ -85,8 +85,8 @@ impl WatchRow {
     }
 
     /// People know its objects by this name.
-    pub(super) fn called(self, name: &'static str) -> Self {
-        let kind = self.kind.called(name);
+    pub(super) fn display_name(self, name: &'static str) -> Self {
+        let kind = self.kind.display_name(name);
         Self { kind, ..self }
     }
 
@@ -134,34 +134,34 @@ pub(super) fn all<K: Resource<DynamicType = ()>>(client: &Client) -> Api<K> {
 }
 
 /// A kind whose objects are told in a way of their own.
-pub(super) fn told<K, T: Telling<K>>(
-    weighed: Weighed,
+pub(super) fn mapped<K, T: ObjectMapper<K>>(
+    criticality: Criticality,
     why: &'static str,
-    telling: impl FnOnce(&Arc<Shell>) -> T + Send + 'static,
+    mapper: impl FnOnce(&Arc<Shell>) -> T + Send + 'static,
 ) -> WatchRow
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    WatchRow::new::<K>(weighed, why, move |shell, kind| {
+    WatchRow::new::<K>(criticality, why, move |shell, kind| {
         let every = watcher::Config::default();
-        watch_some(all::<K>(&shell.client), every, kind, telling(shell))
+        watch_some(all::<K>(&shell.client), every, kind, mapper(shell))
     })
 }
 
 /// A kind whose objects are told as they are.
-pub(super) fn plain<K>(weighed: Weighed, why: &'static str) -> WatchRow
+pub(super) fn plain<K>(criticality: Criticality, why: &'static str) -> WatchRow
 where
     K: Watched<Kind = ()> + Resource<DynamicType = ()> + Clone + DeserializeOwned,
 {
-    told::<K, _>(weighed, why, |_| Plain::default())
+    mapped::<K, _>(criticality, why, |_| Plain::default())
 }
 
 /// A kind of which those that another provider manages are not there.
-pub(super) fn ours<K>(weighed: Weighed, why: &'static str) -> WatchRow
+pub(super) fn ours<K>(criticality: Criticality, why: &'static str) -> WatchRow
 where
     K: Watched<Kind = ()> + Managed + Resource<DynamicType = ()> + Clone + DeserializeOwned,
 {
-    told::<K, _>(weighed, why, |_| Ours::default())
+    mapped::<K, _>(criticality, why, |_| Ours::default())
 }
 
 /// A kind of workload, of which only some facts are kept.
@@ -170,7 +170,7 @@ where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
     Workload: From<K>,
 {
-    told::<K, _>(WatchedKind::helpful, why, move |_| WatchedWorkloads(kind))
+    mapped::<K, _>(WatchedKind::helpful, why, move |_| WatchedWorkloads(kind))
 }
 
 /// What tells of devices.

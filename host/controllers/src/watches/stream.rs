@@ -15,8 +15,8 @@ use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
 use super::fact::{WatchFact, key_of};
+use super::mapping::ObjectMapper;
 use super::progress::WatchedKind;
-use super::telling::Telling;
 
 /// Objects a page, on the first list of each kind and when a watch has to start over.
 const PAGE_SIZE: u32 = 500;
@@ -44,14 +44,14 @@ pub(super) fn watch_some<K>(
     api: Api<K>,
     config: watcher::Config,
     kind: WatchedKind,
-    telling: impl Telling<K>,
+    mapper: impl ObjectMapper<K>,
 ) -> KindWatch
 where
     K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
     let config = config.page_size(PAGE_SIZE).timeout(WATCH_TIMEOUT_SECONDS);
     let mut listed = BTreeSet::new();
-    let told = watcher(api, config)
+    let messages = watcher(api, config)
         .backoff(Steady::default())
         .map(move |event| match event {
             Ok(watcher::Event::Init) => {
@@ -60,20 +60,20 @@ where
             }
             Ok(watcher::Event::InitApply(object)) => {
                 listed.insert(key_of(&object));
-                WatchMessage::Fact(telling.applied(trimmed(object)))
+                WatchMessage::Fact(mapper.applied(trimmed(object)))
             }
             Ok(watcher::Event::InitDone) => {
-                WatchMessage::Complete(kind, telling.listed(std::mem::take(&mut listed)))
+                WatchMessage::Complete(kind, mapper.listed(std::mem::take(&mut listed)))
             }
             Ok(watcher::Event::Apply(object)) => {
-                WatchMessage::Fact(telling.applied(trimmed(object)))
+                WatchMessage::Fact(mapper.applied(trimmed(object)))
             }
             Ok(watcher::Event::Delete(object)) => {
-                WatchMessage::Fact(telling.deleted(key_of(&object)))
+                WatchMessage::Fact(mapper.deleted(key_of(&object)))
             }
             Err(error) => WatchMessage::Failed(kind, error),
         });
-    (kind, told.boxed())
+    (kind, messages.boxed())
 }
 
 /// Who else wrote fields is of no interest, and takes more room than the rest of most objects.

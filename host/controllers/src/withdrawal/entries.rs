@@ -11,8 +11,9 @@ use scheduling::ranking::RankedLaunch;
 use state::ledger::{OutcomeId, Record};
 use tracing::info;
 
+use crate::node_claim::NodeClaimExt;
+use crate::node_claim::counts::count_disrupted;
 use crate::node_claim::launch_record::launch_record;
-use crate::node_claim::{NodeClaimExt, disrupted};
 use crate::shell::journal::JournalEntry;
 use crate::shell::metrics::Metrics;
 use crate::shell::recorder::{EventType, Notice};
@@ -72,7 +73,7 @@ impl<'a> JournalEntry for WithdrawalEntry<'a> {
 
     fn measure(&self, Affected { claim, .. }: &Affected<'a>, metrics: &Metrics) {
         if let Self::Deleted(kind) = self {
-            disrupted(metrics, claim, kind.as_str());
+            count_disrupted(metrics, claim, kind.as_str(), None);
         }
     }
 

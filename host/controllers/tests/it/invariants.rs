@@ -378,7 +378,7 @@ fn goes(truth: &Truth<'_>, ledger: &SharedLedger, claim: &str) -> Vec<String> {
         let mut pods = truth
             .pods_on(node)
             .filter(|it| is_protected(it) && !is_going(it));
-        if let (Some(pod), false) = (pods.next(), is_bounded) {
+        if !is_bounded && let Some(pod) = pods.next() {
             found.push(format!(
                 "I06: {node} goes under protected pod {}",
                 name(pod)

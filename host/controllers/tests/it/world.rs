@@ -201,10 +201,15 @@ impl World {
     }
 
     /// The condition's reason.
-    pub(crate) fn reason(&self, resource: &Resource, name: &str, kind: &str) -> Option<String> {
+    pub(crate) fn reason(
+        &self,
+        resource: &Resource,
+        name: &str,
+        condition_type: &str,
+    ) -> Option<String> {
         let object = self.api.get(resource, "", name).ok()?;
         let conditions = object["status"]["conditions"].as_array()?.clone();
-        let found = conditions.iter().find(|it| it["type"] == kind)?;
+        let found = conditions.iter().find(|it| it["type"] == condition_type)?;
         found["reason"].as_str().map(str::to_owned)
     }
 
@@ -221,14 +226,14 @@ impl World {
     }
 
     /// Gives a node a condition that began so long ago.
-    pub(crate) fn be_sick(&self, node: &str, kind: &str, status: &str) {
+    pub(crate) fn be_sick(&self, node: &str, condition_type: &str, status: &str) {
         let since = self.clock.now().to_string();
         let key = NamespacedName::new("", node);
         self.api
             .modify_part(&Resource::NODES, &key, ObjectPart::Status, |node| {
                 let conditions = node["status"]["conditions"].as_array_mut().unwrap();
-                conditions.retain(|it| it["type"] != kind);
-                conditions.push(json!({"type": kind, "status": status, "reason": "Test", "lastTransitionTime": since}));
+                conditions.retain(|it| it["type"] != condition_type);
+                conditions.push(json!({"type": condition_type, "status": status, "reason": "Test", "lastTransitionTime": since}));
             })
             .unwrap();
     }

@@ -59,8 +59,8 @@ fn pods_then_volumes_then_instance() {
         (said(&[&drained, &detached]), vec![], "TerminateInstance"),
     ];
     for (extra, attachments, expected) in cases {
-        let told = step(&going(&extra, &attachments));
-        assert_eq!(told, expected, "{extra} {attachments:?}");
+        let found = step(&going(&extra, &attachments));
+        assert_eq!(found, expected, "{extra} {attachments:?}");
     }
 }
 

@@ -85,8 +85,8 @@ fn a_claim_marked_as_it_should_be_is_left_alone_until_an_answer_grows_old() {
     let at = |second| Timestamp::from_second(second).unwrap();
     let facts = |mut conditions: Value| {
         let mut status = status(None);
-        let told = status["conditions"].as_array_mut().unwrap();
-        told.append(conditions.as_array_mut().unwrap());
+        let all = status["conditions"].as_array_mut().unwrap();
+        all.append(conditions.as_array_mut().unwrap());
         ClaimFacts::parse(&observed(&json!({}), &status, None).claim)
     };
     let is = |name: &str| json!([{"type": name, "status": "True", "reason": name, "message": "", "lastTransitionTime": "1970-01-01T00:01:30Z"}]);

@@ -300,10 +300,10 @@ mod tests {
             (noted, in_boot("two"), 6, "Issued"),
         ];
         for (annotations, node, minutes, expected) in cases {
-            let told = step(&annotations, "RebootRequested", node, minutes);
+            let found = step(&annotations, "RebootRequested", node, minutes);
             assert!(
-                told.starts_with(expected),
-                "{annotations} {minutes}: {told}"
+                found.starts_with(expected),
+                "{annotations} {minutes}: {found}"
             );
         }
     }
@@ -324,8 +324,8 @@ mod tests {
             (Some(node(false, true, "two", &json!({}))), 21, "Succeed"),
         ];
         for (node, minutes, expected) in cases {
-            let told = step(&noted, ISSUED, node.clone(), minutes);
-            assert!(told.starts_with(expected), "{node:?} {minutes}: {told}");
+            let found = step(&noted, ISSUED, node.clone(), minutes);
+            assert!(found.starts_with(expected), "{node:?} {minutes}: {found}");
         }
     }
 }

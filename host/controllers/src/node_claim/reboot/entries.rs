@@ -9,7 +9,7 @@ use scheduling::ranking::RankedLaunch;
 use state::ledger::{OutcomeId, Record};
 use tracing::info;
 
-use crate::node_claim::disrupted;
+use crate::node_claim::counts::count_disrupted;
 use crate::node_claim::launch_record::launch_record;
 use crate::shell::journal::JournalEntry;
 use crate::shell::metrics::Metrics;
@@ -85,7 +85,7 @@ impl JournalEntry for RebootEntry<'_> {
                 ..
             } => {
                 if *is_deleted {
-                    disrupted(metrics, claim, "unhealthy");
+                    count_disrupted(metrics, claim, "unhealthy", None);
                 }
                 (*result, took)
             }

@@ -1,4 +1,4 @@
-//! Buckets of histograms, byte for byte the reference's.
+//! Buckets of histograms, byte for byte Karpenter's.
 
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;

@@ -1,5 +1,4 @@
-//! QuantileSummaries with quantiles, which the library of metrics does not have: what was observed in the last ten
-//! minutes.
+//! Summaries with quantiles of what was observed in the last ten minutes, which the library of metrics does not have.
 //!
 //! Exact and bounded: beyond [`SAMPLES_MAX`] the oldest sample goes. Answers to `prometheus.NewSummary` of
 //! client_golang with Karpenter's `SummaryObjectives`.
@@ -87,7 +86,7 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted.get(at).copied().unwrap_or(f64::NAN)
 }
 
-/// QuantileSummaries of one name, by their labels.
+/// All summaries of one name, by their labels.
 #[derive(Debug, Clone, Default)]
 pub struct QuantileSummaries(Arc<Mutex<BTreeMap<Labels, QuantileSummary>>>);
 

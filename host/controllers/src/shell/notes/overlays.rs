@@ -26,7 +26,7 @@ pub(crate) struct JudgedOverlays {
 #[derive(Debug)]
 struct Latest {
     judged: Arc<JudgedOverlays>,
-    told: Arc<[Arc<InstanceType>]>,
+    catalogue: Arc<[Arc<InstanceType>]>,
     overlaid: Arc<Overlaid>,
 }
 
@@ -41,14 +41,14 @@ impl Overlays {
     pub(crate) fn overlay(
         &self,
         pool: &NodePool,
-        told: &Arc<[Arc<InstanceType>]>,
+        catalogue: &Arc<[Arc<InstanceType>]>,
     ) -> Option<Arc<[Arc<InstanceType>]>> {
         let judged = read(&self.judged);
         let name = pool.name_any();
         let judged = judged.clone()?;
         if name.is_empty() {
-            let catalogue = (Arc::new(pool.clone()), Arc::clone(told));
-            let overlaid = node_overlay::apply(&judged.accepted, &[catalogue]);
+            let types = (Arc::new(pool.clone()), Arc::clone(catalogue));
+            let overlaid = node_overlay::apply(&judged.accepted, &[types]);
             return overlaid.instance_types.get(&name).cloned();
         }
         if !judged.pools.contains(&name) {
@@ -57,19 +57,19 @@ impl Overlays {
         let mut all = lock(&self.latest);
         let known = all
             .get(&name)
-            .filter(|it| Arc::ptr_eq(&it.told, told) && Arc::ptr_eq(&it.judged, &judged));
+            .filter(|it| Arc::ptr_eq(&it.catalogue, catalogue) && Arc::ptr_eq(&it.judged, &judged));
         let overlaid = known.map_or_else(
             || {
-                let catalogue = (Arc::new(pool.clone()), Arc::clone(told));
-                Arc::new(node_overlay::apply(&judged.accepted, &[catalogue]))
+                let types = (Arc::new(pool.clone()), Arc::clone(catalogue));
+                Arc::new(node_overlay::apply(&judged.accepted, &[types]))
             },
             |known| Arc::clone(&known.overlaid),
         );
         let types = overlaid.instance_types.get(&name).cloned();
-        let told = Arc::clone(told);
+        let catalogue = Arc::clone(catalogue);
         let latest = Latest {
             judged,
-            told,
+            catalogue,
             overlaid,
         };
         all.insert(name, latest);

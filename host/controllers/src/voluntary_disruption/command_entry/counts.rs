@@ -6,7 +6,8 @@ use apis::{NodeClaim, labels};
 use disruption::{Command, CommandCandidate, Execution, Method};
 
 use super::InFlightCommand;
-use crate::node_claim::{NodeClaimExt, disrupted_with, termination_mode, unhealthy_disrupted};
+use crate::node_claim::counts::{count_disrupted, count_unhealthy_disrupted};
+use crate::node_claim::{NodeClaimExt, termination_mode};
 use crate::shell::metrics::{Metrics, snake_case};
 use crate::voluntary_disruption::method_labels;
 
@@ -53,10 +54,10 @@ pub(super) fn count_deletion(
         pool.map(|pool| snake_case(&pool.spec.disruption.consolidation_policy.to_string()));
     let is_by_policy = command.method.is_consolidation() || command.method == Method::Emptiness;
     let policy = policy.filter(|_| is_by_policy).unwrap_or_default();
-    disrupted_with(metrics, claim, &reason, &policy);
+    count_disrupted(metrics, claim, &reason, Some(&policy));
     if let Some(repair_reason) = &command.repair_reason {
         let (condition, bound) = (&repair_reason.condition, repair_reason.policy_bound);
-        unhealthy_disrupted(metrics, claim, condition, bound);
+        count_unhealthy_disrupted(metrics, claim, condition, bound);
     }
     let capacity_type = claim.label(labels::CAPACITY_TYPE).to_owned();
     let initiated = vec![

@@ -17,7 +17,7 @@ fn typed<K: DeserializeOwned>(object: Value) -> Arc<K> {
     Arc::new(serde_json::from_value(object).unwrap())
 }
 
-fn told<K: Watched + DeserializeOwned>(object: Value) -> Event {
+fn applied<K: Watched + DeserializeOwned>(object: Value) -> Event {
     Event::applied(typed::<K>(object))
 }
 
@@ -47,7 +47,7 @@ fn pod(words: &str) -> Event {
     if has("terminating") {
         pod["metadata"]["deletionTimestamp"] = json!("2026-11-20T10:00:00Z");
     }
-    told::<Pod>(pod)
+    applied::<Pod>(pod)
 }
 
 fn pod_deleted() -> Event {
@@ -72,14 +72,14 @@ fn node(words: &str) -> Event {
     if has("deleting") {
         node["metadata"]["deletionTimestamp"] = json!("2026-11-20T10:00:00Z");
     }
-    told::<Node>(node)
+    applied::<Node>(node)
 }
 
 fn claim(version: &str, condition: &str) -> Event {
     let since = "2026-11-20T10:00:00Z";
     let condition = json!({"type": condition, "status": "True", "reason": "", "message": "",
         "lastTransitionTime": since});
-    told::<NodeClaim>(json!({
+    applied::<NodeClaim>(json!({
         "metadata": {"name": "c", "uid": "c", "resourceVersion": version,
             "labels": {"karpenter.sh/nodepool": "pool"}},
         "spec": {"requirements": [], "nodeClassRef":
@@ -90,7 +90,7 @@ fn claim(version: &str, condition: &str) -> Event {
 
 fn pool(generation: i64, team: &str, replicas: Option<i64>) -> Event {
     let class = json!({"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "class"});
-    told::<NodePool>(json!({
+    applied::<NodePool>(json!({
         "metadata": {"name": "pool", "uid": "u", "generation": generation, "labels": {"team": team}},
         "spec": {"replicas": replicas, "template": {"spec": {"nodeClassRef": class, "requirements": []}}},
     }))
@@ -99,7 +99,7 @@ fn pool(generation: i64, team: &str, replicas: Option<i64>) -> Event {
 fn class(generation: i64, ready: &str) -> Event {
     let ready = json!({"type": "Ready", "status": ready, "reason": "", "message": "",
         "lastTransitionTime": "2026-11-20T10:00:00Z"});
-    told::<Ec2NodeClass>(json!({
+    applied::<Ec2NodeClass>(json!({
         "metadata": {"name": "class", "uid": "k", "generation": generation},
         "spec": {"amiSelectorTerms": [], "subnetSelectorTerms": [], "securityGroupSelectorTerms": []},
         "status": {"conditions": [ready]},
@@ -107,14 +107,14 @@ fn class(generation: i64, ready: &str) -> Event {
 }
 
 fn overlay(generation: i64) -> Event {
-    told::<NodeOverlay>(json!({
+    applied::<NodeOverlay>(json!({
         "metadata": {"name": "o", "generation": generation},
         "spec": {"requirements": [], "weight": 1},
     }))
 }
 
 fn buffer(replicas: i64, generation: i64) -> Event {
-    told::<CapacityBuffer>(json!({
+    applied::<CapacityBuffer>(json!({
         "metadata": {"name": "b", "namespace": "default", "uid": "b", "generation": generation},
         "spec": {"podTemplateRef": {"name": "t"}, "replicas": replicas},
     }))

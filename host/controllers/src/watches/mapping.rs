@@ -1,4 +1,4 @@
-//! How objects of a watch are told: most to the model as they are.
+//! What facts become of objects that a watch hands over: most go to the model as they are.
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
@@ -19,8 +19,8 @@ use crate::policy_binding::PolicyFact;
 use crate::shell::Shell;
 use crate::shell::managed::Managed;
 
-/// What is said when a watch hands over an object.
-pub(super) trait Telling<K>: Send + 'static {
+/// What fact becomes of an object that a watch hands over.
+pub(super) trait ObjectMapper<K>: Send + 'static {
     /// An object was added or changed.
     fn applied(&self, object: K) -> WatchFact;
     /// An object is gone.
@@ -39,7 +39,7 @@ impl<K> Default for Plain<K> {
     }
 }
 
-impl<K: Watched<Kind = ()>> Telling<K> for Plain<K> {
+impl<K: Watched<Kind = ()>> ObjectMapper<K> for Plain<K> {
     fn applied(&self, object: K) -> WatchFact {
         WatchFact::Model(Event::applied(Arc::new(object)))
     }
@@ -63,7 +63,7 @@ impl<K> Default for Ours<K> {
     }
 }
 
-impl<K: Watched<Kind = ()> + Managed + ResourceExt> Telling<K> for Ours<K> {
+impl<K: Watched<Kind = ()> + Managed + ResourceExt> ObjectMapper<K> for Ours<K> {
     fn applied(&self, object: K) -> WatchFact {
         if object.is_managed() {
             self.0.applied(object)
@@ -84,7 +84,7 @@ impl<K: Watched<Kind = ()> + Managed + ResourceExt> Telling<K> for Ours<K> {
 /// Pods without what we write on them ourselves: that must not decide anything, nor make equal pods differ.
 pub(super) struct Pods(pub(super) Arc<Shell>);
 
-impl Telling<Pod> for Pods {
+impl ObjectMapper<Pod> for Pods {
     fn applied(&self, mut object: Pod) -> WatchFact {
         let gates = &self.0.settings.feature_gates;
         if gates.pod_deletion_cost_management {
@@ -110,7 +110,7 @@ impl Telling<Pod> for Pods {
 #[derive(Debug)]
 pub(super) struct WatchedWorkloads(pub(super) WorkloadKind);
 
-impl<K> Telling<K> for WatchedWorkloads
+impl<K> ObjectMapper<K> for WatchedWorkloads
 where
     Workload: From<K>,
 {
@@ -131,7 +131,7 @@ where
 #[derive(Debug)]
 pub(super) struct WatchedDevices(pub(super) DeviceKind);
 
-impl Telling<DynamicObject> for WatchedDevices {
+impl ObjectMapper<DynamicObject> for WatchedDevices {
     fn applied(&self, object: DynamicObject) -> WatchFact {
         let key = key_of(&object);
         let value = serde_json::to_value(object).unwrap_or_default();
@@ -157,7 +157,7 @@ impl Telling<DynamicObject> for WatchedDevices {
 #[derive(Debug)]
 pub(super) struct Policies;
 
-impl Telling<ConfigMap> for Policies {
+impl ObjectMapper<ConfigMap> for Policies {
     fn applied(&self, object: ConfigMap) -> WatchFact {
         WatchFact::Policy(PolicyFact::Applied(key_of(&object), Arc::new(object)))
     }
@@ -175,7 +175,7 @@ impl Telling<ConfigMap> for Policies {
 #[derive(Debug)]
 pub(super) struct PolicyData;
 
-impl Telling<PartialObjectMeta<ConfigMap>> for PolicyData {
+impl ObjectMapper<PartialObjectMeta<ConfigMap>> for PolicyData {
     fn applied(&self, object: PartialObjectMeta<ConfigMap>) -> WatchFact {
         self.deleted(key_of(&object))
     }

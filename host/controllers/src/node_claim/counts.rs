@@ -1,0 +1,62 @@
+//! What metrics count of claims that go.
+//!
+//! Answers to the counters of `pkg/metrics/metrics.go`.
+
+use apis::{GoDuration, NodeClaim, labels};
+
+use super::{NodeClaimExt, termination_mode};
+use crate::shell::metrics::{Metrics, snake_case};
+
+/// Counts a claim that is deleted for a reason other than a person's wish; a consolidation names its pool's policy.
+pub(crate) fn count_disrupted(
+    metrics: &Metrics,
+    claim: &NodeClaim,
+    reason: &str,
+    policy: Option<&str>,
+) {
+    let labels = vec![
+        ("reason", reason.to_owned()),
+        ("nodepool", claim.pool_name().to_owned()),
+        (
+            "capacity_type",
+            claim.label(labels::CAPACITY_TYPE).to_owned(),
+        ),
+        (
+            "consolidation_policy",
+            policy.unwrap_or_default().to_owned(),
+        ),
+        ("termination_mode", termination_mode(claim).to_owned()),
+    ];
+    metrics.node_claims_disrupted.get_or_create(&labels).inc();
+}
+
+/// Counts a claim whose node is sick by this condition, which bounds the drain or leaves that to the claim.
+pub(crate) fn count_unhealthy_disrupted(
+    metrics: &Metrics,
+    claim: &NodeClaim,
+    condition: &str,
+    bound: Option<GoDuration>,
+) {
+    let status = claim.status.as_ref();
+    let image = status.and_then(|it| it.image_id.clone());
+    let capacity_type = claim.label(labels::CAPACITY_TYPE);
+    let labels = vec![
+        ("condition", snake_case(condition)),
+        ("nodepool", claim.pool_name().to_owned()),
+        ("capacity_type", capacity_type.to_owned()),
+        ("image_id", image.unwrap_or_default()),
+        ("termination_mode", mode_within(bound, claim).to_owned()),
+    ];
+    metrics
+        .node_claims_unhealthy_disrupted
+        .get_or_create(&labels)
+        .inc();
+}
+
+fn mode_within(bound: Option<GoDuration>, claim: &NodeClaim) -> &'static str {
+    match bound {
+        None => termination_mode(claim),
+        Some(bound) if bound > GoDuration::ZERO => "eventual",
+        Some(_) => "forceful",
+    }
+}
