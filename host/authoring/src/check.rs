@@ -167,16 +167,16 @@ impl CheckedPolicy {
         for setting in &self.settings {
             line("setting", &settings::text(setting));
         }
-        for it in &self.conformance {
-            let share = it.fuel_most as f64 / it.fuel_limit as f64 * 100.0;
+        for trial in &self.conformance {
+            let share = trial.fuel_most as f64 / trial.fuel_limit as f64 * 100.0;
             line(
-                it.kind.as_str(),
+                trial.kind.as_str(),
                 &format!(
                     "{} made-up rounds answered, at most {share:.1} % of the fuel",
-                    it.rounds
+                    trial.rounds
                 ),
             );
-            for note in &it.notes {
+            for note in &trial.notes {
                 line("note", note);
             }
         }

@@ -174,12 +174,12 @@ fn vocabulary(kind: PolicyKind) -> String {
     let mut text = String::from(
         "# The rule is an expression in CEL; data.config holds settings, which it reads as config.NAME. It may name\n",
     );
-    for it in variables {
+    for variable in variables {
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
             "#   {:<width$}  {}: {}",
-            it.name, it.type_name, it.about
+            variable.name, variable.type_name, variable.about
         );
     }
     text

@@ -155,19 +155,19 @@ fn latest(
     all.into_iter().map(|(_, it)| it).collect()
 }
 
-fn text(it: &LaidOut, rows: usize) -> String {
-    let seconds = i64::try_from(it.now_seconds).unwrap_or_default();
+fn text(question: &LaidOut, rows: usize) -> String {
+    let seconds = i64::try_from(question.now_seconds).unwrap_or_default();
     let at = jiff::Timestamp::from_second(seconds).unwrap_or_default();
-    let mut text = format!("{} {} at {at}\n", it.kind, it.decision_id);
+    let mut text = format!("{} {} at {at}\n", question.kind, question.decision_id);
     // Writing to a String cannot fail.
-    let _ = match &it.result {
+    let _ = match &question.result {
         LaidOutResult::Claims(all) => all.iter().try_for_each(|it| claim(&mut text, it, rows)),
         LaidOutResult::Nodes(all) => nodes(&mut text, all, rows),
         LaidOutResult::Moves(all) => limited(&mut text, all, rows, judged),
         LaidOutResult::Allowances(all) => limited(&mut text, all, usize::MAX, allowance),
         LaidOutResult::Failure(failure) => writeln!(text, "  no answer: {failure}"),
     };
-    for line in &it.log {
+    for line in &question.log {
         let _ = writeln!(text, "  log {line}");
     }
     text
@@ -203,9 +203,12 @@ fn claim(text: &mut String, claim: &RankedClaim, rows: usize) -> std::fmt::Resul
         writeln!(text, "  {score:>9.5} {prior:>9.5} {price:>9.5}  {name}")
     })?;
     let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for it in out {
-        let reason = it.excluded.as_deref().unwrap_or_default();
-        let name = format!("{} {} {}", it.instance_type, it.zone, it.capacity_type);
+    for offering in out {
+        let reason = offering.excluded.as_deref().unwrap_or_default();
+        let name = format!(
+            "{} {} {}",
+            offering.instance_type, offering.zone, offering.capacity_type
+        );
         reasons.entry(reason).or_default().push(name);
     }
     for (reason, names) in reasons {
@@ -238,8 +241,8 @@ fn nodes(text: &mut String, all: &[OrderedNode], rows: usize) -> std::fmt::Resul
     })
 }
 
-fn judged(text: &mut String, it: &JudgedMove) -> std::fmt::Result {
-    let coming = match (it.new_nodes, it.replacement.as_str()) {
+fn judged(text: &mut String, judged_move: &JudgedMove) -> std::fmt::Result {
+    let coming = match (judged_move.new_nodes, judged_move.replacement.as_str()) {
         (0, _) => String::new(),
         (new, "") => format!(" by {new} nodes"),
         (new, what) => format!(" by {new} {what}"),
@@ -247,28 +250,28 @@ fn judged(text: &mut String, it: &JudgedMove) -> std::fmt::Result {
     writeln!(
         text,
         "  {:?}, score {:.4}: {:?} {}{coming}; {:.5} -> {:.5} USD/h (effective {:.5} -> {:.5}), {} pods move; {}",
-        it.verdict,
-        it.score,
-        it.kind,
-        it.remove.join(", "),
-        it.cost_before,
-        it.cost_after,
-        it.effective_before,
-        it.effective_after,
-        it.pods_moved,
-        it.reason
+        judged_move.verdict,
+        judged_move.score,
+        judged_move.kind,
+        judged_move.remove.join(", "),
+        judged_move.cost_before,
+        judged_move.cost_after,
+        judged_move.effective_before,
+        judged_move.effective_after,
+        judged_move.pods_moved,
+        judged_move.reason
     )
 }
 
-fn allowance(text: &mut String, it: &AllowedNodes) -> std::fmt::Result {
+fn allowance(text: &mut String, allowance: &AllowedNodes) -> std::fmt::Result {
     let number = |it: Option<u32>| it.map_or_else(|| "-".to_owned(), |it| it.to_string());
     writeln!(
         text,
         "  {} {:<13} declared {:>4}, allowed {:>4}  {}",
-        it.node_pool,
-        it.reason,
-        number(it.declared),
-        number(it.allowed),
-        it.why
+        allowance.node_pool,
+        allowance.reason,
+        number(allowance.declared),
+        number(allowance.allowed),
+        allowance.why
     )
 }

@@ -44,8 +44,11 @@ pub(crate) async fn impairments(
     let mut found = BTreeMap::new();
     for sweep in sweeps {
         for status in statuses(ec2, sweep).await? {
-            for it in read(&status, now) {
-                found.insert((it.instance_id.clone(), it.kind), it);
+            for impairment in read(&status, now) {
+                found.insert(
+                    (impairment.instance_id.clone(), impairment.kind),
+                    impairment,
+                );
             }
         }
     }

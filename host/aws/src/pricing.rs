@@ -182,9 +182,12 @@ impl PricingProvider {
 }
 
 impl PriceTables {
-    fn accept_on_demand(&mut self, told: BTreeMap<String, f64>) -> Result<(), CloudProviderError> {
-        let count = told.len();
-        for (name, price) in told {
+    fn accept_on_demand(
+        &mut self,
+        quoted: BTreeMap<String, f64>,
+    ) -> Result<(), CloudProviderError> {
+        let count = quoted.len();
+        for (name, price) in quoted {
             let before = self.on_demand.get(&name).copied();
             let is_same = before.is_some_and(|before| before.to_bits() == price.to_bits());
             if !is_same && self.doubts.believes(&name, price, before) {
@@ -199,16 +202,16 @@ impl PriceTables {
         Ok(())
     }
 
-    fn accept_spot(&mut self, told: SpotPrices) -> Result<(), CloudProviderError> {
-        if told.is_empty() {
+    fn accept_spot(&mut self, quoted: SpotPrices) -> Result<(), CloudProviderError> {
+        if quoted.is_empty() {
             return Err(CloudProviderError::Other(
                 "the spot price history is empty".to_owned(),
             ));
         }
-        let (count, before) = (told.len(), self.spot.as_ref().map_or(0, BTreeMap::len));
+        let (count, before) = (quoted.len(), self.spot.as_ref().map_or(0, BTreeMap::len));
         let mut has_changed = self.spot.is_none();
         let known = self.spot.get_or_insert_default();
-        for (name, zones) in told {
+        for (name, zones) in quoted {
             let known = known.entry(name.clone()).or_default();
             for (zone, price) in zones {
                 let before = known.get(&zone).copied();

@@ -93,9 +93,9 @@ impl CapacityReservations {
         let ids = reserved.iter().map(|it| it.reservation.clone());
         let ids: BTreeSet<String> = ids.filter(|id| !id.is_empty()).collect();
         let expiring = self.provider.expiring_reservations(&ids).await?;
-        for it in reserved {
-            if expiring.contains(&it.reservation) {
-                self.handle(it, End::OfBlock).await?;
+        for claim in reserved {
+            if expiring.contains(&claim.reservation) {
+                self.handle(claim, End::OfBlock).await?;
             }
         }
         Ok(())
@@ -109,9 +109,9 @@ impl CapacityReservations {
             capacity_type.is_some_and(|it| it == labels::CAPACITY_TYPE_ON_DEMAND)
         });
         let on_demand: BTreeSet<&str> = on_demand.map(|it| it.provider_id.as_str()).collect();
-        for it in reserved {
-            if on_demand.contains(it.provider_id.as_str()) {
-                self.handle(it, End::OfReservation).await?;
+        for claim in reserved {
+            if on_demand.contains(claim.provider_id.as_str()) {
+                self.handle(claim, End::OfReservation).await?;
             }
         }
         Ok(())

@@ -86,8 +86,8 @@ struct NodeKind {
 /// The least memory of each kind of node; `booted` is the image of a claim by its name.
 fn least(snapshot: &Snapshot, booted: &BTreeMap<String, String>) -> BTreeMap<NodeKind, i64> {
     let mut least = BTreeMap::new();
-    for it in snapshot.nodes().filter(|it| it.is_registered()) {
-        let (Some(node), Some(claim)) = (&it.node, &it.claim) else {
+    for state_node in snapshot.nodes().filter(|it| it.is_registered()) {
+        let (Some(node), Some(claim)) = (&state_node.node, &state_node.claim) else {
             continue;
         };
         let Some(image_id) = booted.get(&claim.name) else {
@@ -95,7 +95,7 @@ fn least(snapshot: &Snapshot, booted: &BTreeMap<String, String>) -> BTreeMap<Nod
         };
         let kind = NodeKind {
             node_class: claim.node_class.clone(),
-            instance_type: it.label(labels::INSTANCE_TYPE).to_owned(),
+            instance_type: state_node.label(labels::INSTANCE_TYPE).to_owned(),
             image_id: image_id.clone(),
         };
         let bytes = memory_bytes(&node.capacity);

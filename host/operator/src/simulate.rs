@@ -316,8 +316,8 @@ fn read_text(path: &Path) -> anyhow::Result<String> {
 fn unpacked_len(packed: &[u8]) -> usize {
     /// Text hardly ever packs better.
     const RATIO_MAX: usize = 64;
-    let told = packed.last_chunk().map_or(0, |it| u32::from_le_bytes(*it));
-    usize::try_from(told)
+    let length = packed.last_chunk().map_or(0, |it| u32::from_le_bytes(*it));
+    usize::try_from(length)
         .unwrap_or(usize::MAX)
         .min(packed.len().saturating_mul(RATIO_MAX))
 }

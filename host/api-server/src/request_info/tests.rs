@@ -37,12 +37,12 @@ fn requests_are_told_as_roles_write_them() {
     ];
     for (method, uri, expected) in cases {
         let method = Method::from_bytes(method.as_bytes()).unwrap();
-        let it = RequestInfo::of(&method, &uri.parse().unwrap()).unwrap();
-        let told = format!(
+        let info = RequestInfo::of(&method, &uri.parse().unwrap()).unwrap();
+        let found = format!(
             "{} {} {} {} {}",
-            it.verb, it.group, it.resource, it.namespace, it.name
+            info.verb, info.group, info.resource, info.namespace, info.name
         );
-        assert_eq!(told, expected, "{method} {uri}");
+        assert_eq!(found, expected, "{method} {uri}");
     }
     for uri in [
         "/version",

@@ -129,9 +129,11 @@ impl ClassShape {
 fn reservations(node_class: &Ec2NodeClass) -> BTreeMap<String, Vec<CapacityReservation>> {
     let mut reservations: BTreeMap<String, Vec<CapacityReservation>> = BTreeMap::new();
     let status = node_class.status.iter();
-    for it in status.flat_map(|status| &status.capacity_reservations) {
-        let of_type = reservations.entry(it.instance_type.clone()).or_default();
-        of_type.push(it.clone());
+    for reservation in status.flat_map(|status| &status.capacity_reservations) {
+        let of_type = reservations
+            .entry(reservation.instance_type.clone())
+            .or_default();
+        of_type.push(reservation.clone());
     }
     reservations
 }

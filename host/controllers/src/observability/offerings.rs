@@ -68,17 +68,17 @@ fn each_offering(
     let types = observation.shell.sold_types.get();
     let shows_reserved = observation.shell.settings.feature_gates.reserved_capacity;
     let mut offerings: BTreeMap<(&str, &str, &str), OfferingSeen> = BTreeMap::new();
-    for it in types.values().flat_map(|it| it.iter()) {
-        for offering in &it.offerings {
+    for instance_type in types.values().flat_map(|it| it.iter()) {
+        for offering in &instance_type.offerings {
             let (zone, capacity_type) = (offering.zone(), offering.capacity_type());
             let offered = offerings
-                .entry((&it.name, capacity_type, zone))
+                .entry((&instance_type.name, capacity_type, zone))
                 .or_default();
             offered.is_available |= offering.available;
             offered.price_per_hour = offering.price_per_hour;
             if shows_reserved {
                 offerings
-                    .entry((&it.name, CAPACITY_TYPE_RESERVED, zone))
+                    .entry((&instance_type.name, CAPACITY_TYPE_RESERVED, zone))
                     .or_default();
             }
         }

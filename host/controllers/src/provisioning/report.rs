@@ -93,9 +93,9 @@ impl<'a> Pass<'a> {
 
     /// Keeps in mind since when pods have a place, or that they have none.
     pub(super) fn note_places(&self, starts: &PodStarts) {
-        for it in &self.outcomes {
-            for pod in &it.pods {
-                match it.notice {
+        for group in &self.outcomes {
+            for pod in &group.pods {
+                match group.notice {
                     PodNotice::Nominated { .. } => starts.placed(pod, self.observed.now),
                     PodNotice::Failed => starts.displaced(pod),
                     PodNotice::Nothing => {}
@@ -112,10 +112,10 @@ impl<'a> Pass<'a> {
     /// Pods by what came of them, where they go, and why.
     fn groups(&self) -> Vec<PodGroupOutcome> {
         let mut groups: BTreeMap<(OutcomeId, &str, &str), Vec<String>> = BTreeMap::new();
-        for it in self.outcomes.iter().filter(|it| !it.pods.is_empty()) {
-            let pods = it.pods.iter().map(ToString::to_string);
+        for group in self.outcomes.iter().filter(|it| !it.pods.is_empty()) {
+            let pods = group.pods.iter().map(ToString::to_string);
             groups
-                .entry((it.outcome, &it.target, &it.reason))
+                .entry((group.outcome, &group.target, &group.reason))
                 .or_default()
                 .extend(pods);
         }
@@ -238,15 +238,15 @@ impl JournalEntry for Pass<'_> {
     fn events(&self, (): &()) -> Vec<Notice> {
         let mut notices = self.premium_notices();
         notices.extend(self.no_types_notices());
-        for it in &self.outcomes {
-            let pods = it.pods.iter();
+        for group in &self.outcomes {
+            let pods = group.pods.iter();
             let pods = pods.filter_map(|key| self.observed.snapshot.pod(key));
-            match &it.notice {
+            match &group.notice {
                 PodNotice::Nominated { claim, node } => {
                     notices.extend(pods.map(|pod| nominated(pod, claim.as_deref(), *node)));
                 }
                 PodNotice::Failed => {
-                    notices.extend(pods.map(|pod| failed_scheduling(pod, &it.reason)));
+                    notices.extend(pods.map(|pod| failed_scheduling(pod, &group.reason)));
                 }
                 PodNotice::Nothing => {}
             }

@@ -3,7 +3,7 @@
 pub(crate) mod of_ledger;
 pub(crate) mod of_policies;
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use serde::Serialize;
 
@@ -123,16 +123,22 @@ pub(crate) struct SwapLine {
     pub(crate) longest_wait_microseconds: f64,
 }
 
+impl fmt::Display for StageLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}: settled after {:.1} s with {} pods on {} nodes for {:.4} USD/h",
+            self.begun_by, self.settled_seconds, self.pods.running, self.nodes, self.price_per_hour
+        )
+    }
+}
+
 impl Summary {
     /// The summary for people: totals, then the nodes grouped by what they are.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
-        for it in &self.stages {
-            let _ = writeln!(
-                text,
-                "{}: settled after {:.1} s with {} pods on {} nodes for {:.4} USD/h",
-                it.begun_by, it.settled_seconds, it.pods.running, it.nodes, it.price_per_hour
-            );
+        for stage in &self.stages {
+            let _ = writeln!(text, "{stage}");
         }
         let _ = writeln!(
             text,

@@ -51,15 +51,15 @@ impl Text {
             Some(explanations) => self.explained(report, explanations, &mut text),
             None => self.unexplained(report, &mut text),
         }
-        for it in &answer.buffers {
-            let reason = match it.message.as_str() {
-                "" => it.provisioning,
+        for room in &answer.buffers {
+            let reason = match room.message.as_str() {
+                "" => room.provisioning,
                 message => message,
             };
             let _ = writeln!(
                 text,
                 "capacitybuffer {}: {} pods, {reason}",
-                it.buffer, it.replicas
+                room.buffer, room.replicas
             );
         }
         scaled_to_zero(answer, &mut text);
@@ -192,10 +192,10 @@ fn pools(explanation: &Explanation, text: &mut String) {
 }
 
 fn scaled_to_zero(answer: &SimulationAnswer<'_>, text: &mut String) {
-    for it in &answer.scaled_to_zero {
-        let head = format!("scaled to zero: a pod of {}", it.workload);
-        let price = it.price_per_hour.unwrap_or_default();
-        let _ = match (&it.place, &it.instance_type, &it.reason) {
+    for probe in &answer.scaled_to_zero {
+        let head = format!("scaled to zero: a pod of {}", probe.workload);
+        let price = probe.price_per_hour.unwrap_or_default();
+        let _ = match (&probe.place, &probe.instance_type, &probe.reason) {
             (Some(pool), Some(instance_type), _) => writeln!(
                 text,
                 "{head} would go to nodepool {pool}, {instance_type} for {price:.4} USD/h"
@@ -204,9 +204,9 @@ fn scaled_to_zero(answer: &SimulationAnswer<'_>, text: &mut String) {
             (None, _, Some(reason)) => writeln!(text, "{head} would find no place: {reason}"),
             (None, _, None) => Ok(()),
         };
-        if let Some(explanation) = &it.explanation {
+        if let Some(explanation) = &probe.explanation {
             pools(explanation, text);
-        } else if let Some(miss) = &it.nearest_miss {
+        } else if let Some(miss) = &probe.nearest_miss {
             let _ = writeln!(text, "  nearest miss: {miss}");
         }
     }
