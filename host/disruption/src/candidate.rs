@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use apis::labels;
 use apis::{NodePool, resources::Resources};
+use hooks::columns::saturated;
 use jiff::Timestamp;
 use scheduling::instance_type::InstanceType;
 use scheduling::pod::Pod;
@@ -19,7 +20,7 @@ use state::pod::PodLife;
 use state::{Snapshot, StateNode};
 
 use crate::method::DisruptionClass;
-use crate::saturated::saturated;
+use crate::obstacle::Obstacle;
 use list_price::price_of;
 pub use list_price::{TypesByPool, list_price};
 pub use pod_block::PodBlock;

@@ -4,12 +4,12 @@
 
 use apis::duration::GoDuration;
 use apis::nodepool::DisruptionReason;
+use hooks::columns::saturated;
 use scheduling::solution::NewClaim;
 
 use crate::candidate::Candidate;
 use crate::hooks::Verdict;
 use crate::method::Method;
-use crate::saturated::saturated;
 
 /// How the nodes of a command go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -248,7 +248,7 @@ impl CommandCandidate {
             zone: it.zone().to_owned(),
             capacity_type: it.capacity_type().to_owned(),
             cost,
-            pods: saturated(it.reschedulable.len()),
+            pods: saturated(candidate.reschedulable.len()),
         }
     }
 }

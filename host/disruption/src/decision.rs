@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use hooks::columns::saturated;
 use scheduling::ranking::PolicyUse;
 use state::ledger::{DisruptionRound, NodeOutcome};
 
@@ -11,7 +12,6 @@ use crate::candidate::Blocked;
 use crate::command::Command;
 use crate::memory::Memory;
 use crate::method::Method;
-use crate::saturated::saturated;
 use crate::scored::ScoredMove;
 
 /// How long an idle loop waits.

@@ -4,12 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use hooks::columns::saturated;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::command::{Command, Proposal};
 use crate::consolidation::savings::SAVINGS_SHARE_MIN;
 use crate::hooks::BudgetReason;
-use crate::saturated::saturated;
 
 /// For this long a replacement is not traded for what it replaced.
 const GUARD_SECONDS: i64 = 3_600;

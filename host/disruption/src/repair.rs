@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use apis::duration::GoDuration;
 use apis::{RepairAction, labels};
+use hooks::columns::saturated;
 use state::ledger::OutcomeId;
 use state::{Snapshot, StateNode};
 
@@ -22,7 +23,6 @@ use crate::input::DisruptionInput;
 use crate::method::{DisruptionClass, Method};
 use crate::obstacle::Obstacle;
 use crate::renewal::{self, Renewal};
-use crate::saturated::saturated;
 use crate::scene::Scene;
 use crate::simulation::Purpose;
 use crate::static_drift::{self, NodeCounts};

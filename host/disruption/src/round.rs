@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hooks::CapacityType;
+use hooks::columns::saturated;
 use jiff::Timestamp;
 use scheduling::ranking::{Symbols, WorkloadContext, accelerators, push_workloads};
 
@@ -17,7 +18,6 @@ use crate::hooks::{
 };
 use crate::input::DisruptionInput;
 use crate::method::Method;
-use crate::saturated::saturated;
 
 /// What the table is made of.
 pub(crate) struct Given<'v> {
@@ -127,7 +127,8 @@ impl PolicyRound {
             replacement_type: self.symbol(best.map(|it| it.instance_type.as_str())),
             replacement_zone: self.symbol(best.map(|it| it.zone.as_str())),
             replacement_capacity_type: best.map_or(NO_CAPACITY_TYPE, |it| {
-                CapacityType::parse(&it.capacity_type).code()
+                let known = CapacityType::parse(&it.capacity_type);
+                known.unwrap_or_default().code()
             }),
             labels: self.common_labels(removed),
         }
@@ -199,9 +200,8 @@ fn push_row(
         .instance_type
         .push(symbols.intern(candidate.instance_type_name()));
     nodes.zone.push(symbols.intern(candidate.zone()));
-    nodes
-        .capacity_type
-        .push(CapacityType::parse(candidate.capacity_type()).code());
+    let capacity_type = CapacityType::parse(candidate.capacity_type()).unwrap_or_default();
+    nodes.capacity_type.push(capacity_type.code());
     nodes.price.push(cost.price_per_hour);
     nodes.effective_price.push(cost.effective_per_hour);
     let policy = candidate.node_pool.spec.disruption.consolidation_policy;

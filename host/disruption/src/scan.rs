@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use state::ledger::{NodeOutcome, OutcomeId};
+use hooks::columns::saturated;
 
 use crate::candidate::{Blocked, Candidate};
 use crate::command::{Approved, Command, Proposal};
@@ -16,7 +17,6 @@ use crate::memory::Memory;
 use crate::method::Method;
 use crate::obstacle::Obstacle;
 use crate::preferred::Deferred;
-use crate::saturated::saturated;
 use crate::scene::Scene;
 use crate::scored::{self, ScoredMove};
 

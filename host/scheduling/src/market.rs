@@ -62,7 +62,7 @@ impl Markets {
         self.list.push(Market {
             requirements: offering.requirements.clone(),
             zone: offering.zone().to_owned(),
-            capacity_type: CapacityType::parse(capacity_type),
+            capacity_type: CapacityType::parse(capacity_type).unwrap_or_default(),
             is_on_demand: capacity_type == labels::CAPACITY_TYPE_ON_DEMAND,
         });
         let at = self.list.len() - 1;

@@ -3,7 +3,7 @@
 use super::super::Draft;
 use super::draft::{capacity_type, draft, pairs};
 use hooks::CapacityType;
-use hooks::columns::{at, index};
+use hooks::columns::{at, index, saturated};
 use hooks::disruption::{ConsolidationRound, Move, NodeTable, Verdict};
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ pub(crate) fn judge(
     let nodes = &round.nodes;
     let kept = moves.len().min(rows_max);
     let mut going: Vec<u32> = match rows_max {
-        usize::MAX => (0..u32::try_from(nodes.len()).unwrap_or(u32::MAX)).collect(),
+        usize::MAX => (0..saturated(nodes.len())).collect(),
         _ => moves
             .iter()
             .take(kept)

@@ -4,7 +4,7 @@ use super::super::super::NEVER;
 use super::super::Draft;
 use super::draft::{CaseRow, capacity_type, draft, pairs, put};
 use crate::hooks::rows;
-use hooks::columns::{at, word};
+use hooks::columns::{at, saturated, word};
 use hooks::ranking::{ClaimView, ExtraValues, OfferingTable, RankRound, Ranking, UsageTable};
 use serde_json::{Value, json};
 
@@ -152,7 +152,7 @@ fn offering(table: &OfferingTable, row: u32) -> CaseRow {
 }
 
 fn usage(table: &UsageTable, symbols: &[String]) -> Vec<Value> {
-    let rows = 0..u32::try_from(table.nodes.len()).unwrap_or(u32::MAX);
+    let rows = 0..saturated(table.nodes.len());
     rows.map(|row| {
         json!({
             "nodepool": word(symbols, at(&table.nodepool, row)),
