@@ -160,8 +160,7 @@ impl<'a> Simulator<'a> {
             interrupt,
         } = *world;
         // What waits now waits in every simulation too, so that no move takes room meant for it.
-        let mut base =
-            provisioning::problem_for_provisioning(snapshot, pools, options, now).problem;
+        let mut base = provisioning::problem_for_provisioning(snapshot, pools, options).problem;
         let (pending, moving): (Vec<_>, Vec<_>) = base
             .pods
             .iter()

@@ -8,7 +8,7 @@ use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodePool, ObjectKey};
 use kube::ResourceExt;
 use scheduling::pod::{Pod, PodKey};
 use state::Snapshot;
-use state::cluster::{Change, NodeSight, Versions};
+use state::cluster::{Change, NodeSummary, Versions};
 
 use super::queues::QueueName;
 
@@ -150,9 +150,14 @@ fn pod_event(pod: &Pod, snapshot: &Snapshot) -> Option<Wake> {
     Some(Wake::Add(QueueName::PodEvents, ObjectKey::cluster(claim)))
 }
 
-fn node(name: &str, provider_id: &str, after: Option<NodeSight>, snapshot: &Snapshot) -> Vec<Wake> {
+fn node(
+    name: &str,
+    provider_id: &str,
+    after: Option<NodeSummary>,
+    snapshot: &Snapshot,
+) -> Vec<Wake> {
     let mut wakes = Vec::new();
-    if let Some(NodeSight {
+    if let Some(NodeSummary {
         is_deleting,
         is_disrupted,
     }) = after
@@ -271,7 +276,7 @@ fn workload(key: &ObjectKey, snapshot: &Snapshot) -> Vec<Wake> {
     };
     let buffers = snapshot.capacity_buffers().filter(|it| names(it));
     let wakes = buffers.map(|it| {
-        let buffer = ObjectKey::namespaced(&*key.namespace, it.name_any());
+        let buffer = ObjectKey::new(&key.namespace, &it.name_any());
         Wake::Add(QueueName::CapacityBuffers, buffer)
     });
     wakes.collect()
