@@ -238,15 +238,15 @@ impl Command {
 }
 
 impl CommandCandidate {
-    fn new(it: &Candidate, cost: Cost) -> Self {
+    fn new(candidate: &Candidate, cost: Cost) -> Self {
         Self {
-            node: it.name().to_owned(),
-            claim: it.claim().to_owned(),
-            provider_id: it.node.provider_id().to_owned(),
-            pool: it.pool().to_owned(),
-            instance_type: it.instance_type_name().to_owned(),
-            zone: it.zone().to_owned(),
-            capacity_type: it.capacity_type().to_owned(),
+            node: candidate.name().to_owned(),
+            claim: candidate.claim().to_owned(),
+            provider_id: candidate.node.provider_id().to_owned(),
+            pool: candidate.pool().to_owned(),
+            instance_type: candidate.instance_type_name().to_owned(),
+            zone: candidate.zone().to_owned(),
+            capacity_type: candidate.capacity_type().to_owned(),
             cost,
             pods: saturated(candidate.reschedulable.len()),
         }

@@ -80,13 +80,10 @@ impl PolicyRound {
         }
         // Replacements may be what no candidate is.
         let pools: BTreeSet<&str> = candidates.iter().map(Candidate::pool).collect();
-        for it in pools
-            .iter()
-            .filter_map(|it| types.get(*it))
-            .flat_map(|it| it.iter())
-        {
-            symbols.intern(&it.name);
-            for offering in &it.offerings {
+        let of_pools = pools.iter().filter_map(|pool| types.get(*pool));
+        for instance_type in of_pools.flat_map(|types| types.iter()) {
+            symbols.intern(&instance_type.name);
+            for offering in &instance_type.offerings {
                 symbols.intern(offering.zone());
             }
         }
@@ -188,8 +185,8 @@ fn push_row(
 ) {
     let PricedCandidate { candidate, cost } = row;
     let claim = candidate.node.claim.as_ref();
-    let created = claim.and_then(|it| it.created_at);
-    let age = created.map_or(0, |at| now.duration_since(at).as_secs());
+    let created_at = candidate.created_at();
+    let age = created_at.map_or(0, |at| now.duration_since(at).as_secs());
     let left = claim
         .and_then(|it| it.expire_after)
         .map_or(NEVER_SECONDS, |life| saturated(life.as_seconds() - age));
@@ -261,8 +258,8 @@ fn pool_views(given: &Given<'_>, costs: &Costs, symbols: &mut Symbols) -> Vec<Po
         let Some(view) = views.get_mut(pool) else {
             continue;
         };
-        let (cost, disruption) = if let Some(it) = exact.get(claim) {
-            (costs.of(it), it.reschedule_cost)
+        let (cost, disruption) = if let Some(candidate) = exact.get(claim) {
+            (costs.of(candidate), candidate.reschedule_cost)
         } else {
             (
                 Cost::at_list_price(list_price(given.input.types, node)),
