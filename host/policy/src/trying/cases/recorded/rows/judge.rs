@@ -95,28 +95,28 @@ fn node_row(nodes: &NodeTable, row: u32) -> Value {
     })
 }
 
-fn move_row(nodes: &NodeTable, it: &Move) -> Value {
-    let remove = it
+fn move_row(nodes: &NodeTable, proposed: &Move) -> Value {
+    let remove = proposed
         .remove
         .iter()
         .map(|row| nodes.symbol(at(&nodes.name, *row)));
     let remove: Vec<&str> = remove.collect();
     let mut row = json!({
-        "kind": it.kind,
+        "kind": proposed.kind,
         "remove": remove,
-        "costBefore": it.cost_before,
-        "costAfter": it.cost_after,
-        "effectiveBefore": it.effective_before,
-        "effectiveAfter": it.effective_after,
-        "podsMoved": it.pods_moved,
-        "singletonsMoved": it.singletons_moved,
-        "maxPriority": it.max_priority,
-        "newNodes": it.new_nodes,
-        "replacementType": nodes.symbol(it.replacement_type),
-        "replacementZone": nodes.symbol(it.replacement_zone),
-        "labels": pairs(&it.labels, &nodes.symbols),
+        "costBefore": proposed.cost_before,
+        "costAfter": proposed.cost_after,
+        "effectiveBefore": proposed.effective_before,
+        "effectiveAfter": proposed.effective_after,
+        "podsMoved": proposed.pods_moved,
+        "singletonsMoved": proposed.singletons_moved,
+        "maxPriority": proposed.max_priority,
+        "newNodes": proposed.new_nodes,
+        "replacementType": nodes.symbol(proposed.replacement_type),
+        "replacementZone": nodes.symbol(proposed.replacement_zone),
+        "labels": pairs(&proposed.labels, &nodes.symbols),
     });
-    if let Some(comes) = CapacityType::of_code(it.replacement_capacity_type)
+    if let Some(comes) = CapacityType::of_code(proposed.replacement_capacity_type)
         && let Some(fields) = row.as_object_mut()
     {
         fields.insert("replacementCapacityType".to_owned(), json!(comes.as_str()));
