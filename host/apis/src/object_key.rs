@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+#[cfg(feature = "objects")]
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
 /// Namespace and name of an object; the namespace of cluster-scoped objects is empty.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
@@ -12,21 +15,30 @@ pub struct ObjectKey {
 }
 
 impl ObjectKey {
-    /// Builds a key.
+    /// Key of a namespaced object.
     pub fn new(namespace: &str, name: &str) -> Self {
-        Self::namespaced(namespace, name)
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
     }
 
     /// Key of a cluster-scoped object.
     pub fn cluster(name: impl Into<String>) -> Self {
-        Self::namespaced("", name)
-    }
-
-    /// Key of a namespaced object.
-    pub fn namespaced(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
-            namespace: namespace.into(),
+            namespace: String::new(),
             name: name.into(),
+        }
+    }
+}
+
+#[cfg(feature = "objects")]
+impl ObjectKey {
+    /// Key of an object with these metadata.
+    pub fn of(metadata: &ObjectMeta) -> Self {
+        Self {
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
         }
     }
 }

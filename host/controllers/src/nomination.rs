@@ -70,7 +70,7 @@ pub(crate) fn until_next_look(now: Timestamp) -> Duration {
 /// Since when a node is ready.
 fn ready_at(node: &NodeFacts) -> Option<Timestamp> {
     let mut conditions = node.conditions.iter();
-    let ready = conditions.find(|it| it.kind == "Ready" && it.status == "True");
+    let ready = conditions.find(|it| it.condition_type == "Ready" && it.status == "True");
     ready?.since
 }
 

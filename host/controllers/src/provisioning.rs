@@ -277,8 +277,7 @@ fn decide(
     tables: &TableCache,
     interrupt: &Interrupt,
 ) -> Decided {
-    let mut input =
-        problem_for_provisioning(&observed.snapshot, &observed.pools, options, observed.now);
+    let mut input = problem_for_provisioning(&observed.snapshot, &observed.pools, options);
     input.problem.usage.clone_from(&observed.usage);
     let keys = input.problem.pods.iter().map(|it| &it.key);
     let pods = keys.filter(|it| !is_coming(it)).count();

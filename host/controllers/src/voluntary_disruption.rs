@@ -228,7 +228,10 @@ impl VoluntaryDisruption {
         self.shell
             .journal
             .write(&self.shell.model.snapshot(), &entry);
-        let look_again = Duration::from_secs(u64::from(decision.next_look_seconds.max(1)));
+        let poll = self.shell.settings.disruption_poll;
+        let changes_in = decision.next_look_seconds;
+        let changes_in = changes_in.map(|it| Duration::from_secs(u64::from(it.get())));
+        let look_again = changes_in.map_or(poll, |it| it.min(poll));
         let Decision {
             commands, memory, ..
         } = decision;

@@ -14,8 +14,8 @@ pub(crate) fn nodes(world: &SimulationInput<'_>, tables: &TableCache) -> BTreeSe
     if snapshot.capacity_buffers().len() == 0 {
         return BTreeSet::new();
     }
-    let (options, now) = (world.options.clone(), world.options.now);
-    let problem = problem_for_provisioning(snapshot, world.pools, options, now).problem;
+    let options = world.options.clone();
+    let problem = problem_for_provisioning(snapshot, world.pools, options).problem;
     let prepared = Prepared::new(&problem, world.rank, tables);
     let solution = solve_prepared(&problem, &prepared, world.interrupt);
     capacity_buffer::nodes(snapshot, &solution)

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use apis::labels;
 use apis::{NodePool, resources::Resources};
+use hooks::columns::saturated;
 use jiff::Timestamp;
 use scheduling::instance_type::InstanceType;
 use scheduling::pod::Pod;
@@ -19,7 +20,7 @@ use state::pod::PodLife;
 use state::{Snapshot, StateNode};
 
 use crate::method::DisruptionClass;
-use crate::saturated::saturated;
+use crate::obstacle::Obstacle;
 use list_price::price_of;
 pub use list_price::{TypesByPool, list_price};
 pub use pod_block::PodBlock;
@@ -49,6 +50,30 @@ pub struct Candidate {
     pub requests: Resources,
     /// Number of bound pods.
     pub pods: u32,
+}
+
+/// The rule about the node itself that keeps it from every method.
+struct NodeBlock {
+    outcome: OutcomeId,
+    /// For the event `DisruptionBlocked`; `None` where none is due.
+    message: Option<String>,
+}
+
+impl NodeBlock {
+    /// A rule that nobody is told of by an event.
+    fn silent(outcome: OutcomeId) -> Self {
+        Self {
+            outcome,
+            message: None,
+        }
+    }
+
+    fn new(outcome: OutcomeId, message: impl Into<String>) -> Self {
+        Self {
+            outcome,
+            message: Some(message.into()),
+        }
+    }
 }
 
 /// A node that may not be disrupted.
@@ -110,8 +135,8 @@ impl Candidates {
     ) -> Self {
         let mut found = Self::default();
         for node in snapshot.nodes() {
-            match blocked(snapshot, types, queued, node, now) {
-                Some((outcome, message)) => found.blocked.push(Blocked {
+            match node_block(snapshot, types, queued, node, now) {
+                Some(NodeBlock { outcome, message }) => found.blocked.push(Blocked {
                     name: node.node_name().unwrap_or_else(|| node.name()).to_owned(),
                     node: node.node_name().map(str::to_owned),
                     claim: node.claim_name().map(str::to_owned),
@@ -131,20 +156,20 @@ impl Candidates {
 }
 
 /// The rules about the node itself. Those about its pods are on the candidate, as one class waives them.
-fn blocked(
+fn node_block(
     snapshot: &Snapshot,
     types: &TypesByPool,
     queued: &BTreeSet<String>,
     node: &StateNode,
     now: Timestamp,
-) -> Option<(OutcomeId, Option<String>)> {
+) -> Option<NodeBlock> {
     let Some(claim) = &node.claim else {
-        return Some((OutcomeId::NodeNotManaged, None));
+        return Some(NodeBlock::silent(OutcomeId::NodeNotManaged));
     };
     if queued.contains(&claim.name) {
-        return Some((OutcomeId::NodeInQueue, None));
+        return Some(NodeBlock::silent(OutcomeId::NodeInQueue));
     }
-    let blocked = |outcome, message: &str| Some((outcome, Some(message.to_owned())));
+    let blocked = |outcome, message: &str| Some(NodeBlock::new(outcome, message));
     if node.node.is_none() {
         return blocked(
             OutcomeId::NodeMissing,
@@ -175,8 +200,8 @@ fn blocked(
             "Disruption is blocked through the \"karpenter.sh/do-not-disrupt\" annotation",
         );
     }
-    let (outcome, message) = without_pool(snapshot, types, node)?;
-    blocked(outcome, &message)
+    let Obstacle { outcome, reason } = without_pool(snapshot, types, node)?;
+    Some(NodeBlock::new(outcome, reason))
 }
 
 /// Why nothing could be made in the node's place: the rules about its NodePool.
@@ -184,21 +209,21 @@ pub(crate) fn without_pool(
     snapshot: &Snapshot,
     types: &TypesByPool,
     node: &StateNode,
-) -> Option<(OutcomeId, String)> {
+) -> Option<Obstacle> {
     let Some(pool) = node.node_pool() else {
         let message = "Node doesn't have required label \"karpenter.sh/nodepool\"";
-        return Some((OutcomeId::NodeWithoutNodePool, message.to_owned()));
+        return Some(Obstacle::new(OutcomeId::NodeWithoutNodePool, message));
     };
     let is_there = snapshot
         .node_pool(pool)
         .is_some_and(|it| it.metadata.deletion_timestamp.is_none());
     if !is_there {
         let message = format!("NodePool not found (NodePool={pool})");
-        return Some((OutcomeId::NodePoolNotFound, message));
+        return Some(Obstacle::new(OutcomeId::NodePoolNotFound, message));
     }
     if types.get(pool).is_none_or(|it| it.is_empty()) {
         let message = format!("NodePool has no known instance types (NodePool={pool})");
-        return Some((OutcomeId::NodePoolWithoutTypes, message));
+        return Some(Obstacle::new(OutcomeId::NodePoolWithoutTypes, message));
     }
     None
 }
@@ -297,6 +322,11 @@ impl Candidate {
         }
     }
 
+    /// When the claim was made.
+    pub fn created_at(&self) -> Option<Timestamp> {
+        self.node.claim.as_ref()?.created_at
+    }
+
     /// When the claim was found drifted.
     pub fn drifted_at(&self) -> Option<Timestamp> {
         self.node.claim.as_ref()?.conditions.drifted_at
@@ -306,7 +336,7 @@ impl Candidate {
     pub fn expires_at(&self) -> Option<Timestamp> {
         let claim = self.node.claim.as_ref()?;
         let life = claim.expire_after?.to_signed_duration();
-        claim.created_at?.checked_add(life).ok()
+        self.created_at()?.checked_add(life).ok()
     }
 
     /// Whether `consolidateAfter` has passed.

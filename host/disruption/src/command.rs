@@ -4,12 +4,12 @@
 
 use apis::duration::GoDuration;
 use apis::nodepool::DisruptionReason;
+use hooks::columns::saturated;
 use scheduling::solution::NewClaim;
 
 use crate::candidate::Candidate;
 use crate::hooks::Verdict;
 use crate::method::Method;
-use crate::saturated::saturated;
 
 /// How the nodes of a command go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -238,17 +238,17 @@ impl Command {
 }
 
 impl CommandCandidate {
-    fn new(it: &Candidate, cost: Cost) -> Self {
+    fn new(candidate: &Candidate, cost: Cost) -> Self {
         Self {
-            node: it.name().to_owned(),
-            claim: it.claim().to_owned(),
-            provider_id: it.node.provider_id().to_owned(),
-            pool: it.pool().to_owned(),
-            instance_type: it.instance_type_name().to_owned(),
-            zone: it.zone().to_owned(),
-            capacity_type: it.capacity_type().to_owned(),
+            node: candidate.name().to_owned(),
+            claim: candidate.claim().to_owned(),
+            provider_id: candidate.node.provider_id().to_owned(),
+            pool: candidate.pool().to_owned(),
+            instance_type: candidate.instance_type_name().to_owned(),
+            zone: candidate.zone().to_owned(),
+            capacity_type: candidate.capacity_type().to_owned(),
             cost,
-            pods: saturated(it.reschedulable.len()),
+            pods: saturated(candidate.reschedulable.len()),
         }
     }
 }

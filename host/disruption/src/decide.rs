@@ -20,7 +20,7 @@ use crate::{
 
 impl Decision {
     /// What repair found of a node stands, whatever other methods said of it.
-    fn repaired(&mut self, repaired: Repaired) {
+    fn apply_repair(&mut self, repaired: Repaired) {
         let Repaired {
             findings,
             blocked,
@@ -31,9 +31,9 @@ impl Decision {
         for (node, finding) in findings {
             self.blocked.retain(|it| it.name != node);
             let is_other = |it: &&mut NodeOutcome| it.node == node && !it.outcome.is_chosen();
-            for it in self.outcomes.iter_mut().filter(is_other) {
-                it.outcome = finding.outcome;
-                it.reason.clone_from(&finding.reason);
+            for outcome in self.outcomes.iter_mut().filter(is_other) {
+                outcome.outcome = finding.outcome;
+                outcome.reason.clone_from(&finding.reason);
             }
         }
         self.blocked.extend(blocked);
@@ -49,7 +49,7 @@ pub fn decide(
     decide_watched(input, hooks, interrupt, &mut |_| {})
 }
 
-/// The same, and says of each method that it is done, so that somebody with a clock can time it.
+/// Runs one loop, and says of each method that it is done, so that somebody with a clock can time it.
 pub fn decide_watched(
     input: DisruptionInput<'_>,
     hooks: PolicyHooks<'_>,
@@ -65,7 +65,10 @@ pub fn decide_watched(
     for method in Method::ORDER {
         match method {
             Method::Repair => match input.repair {
-                Some(policies) => repaired = repair::look(&scene, policies),
+                Some(policies) => {
+                    repaired = repair::look(&scene, policies);
+                    commands.extend(repaired.command.take());
+                }
                 None => continue,
             },
             Method::Emptiness => commands.extend(emptiness::command(&mut scan)),
@@ -82,7 +85,6 @@ pub fn decide_watched(
                 commands.extend(single_node_consolidation::command(&mut scan, exchange));
             }
         }
-        commands.extend(repaired.command.take());
         done(method);
         if !commands.is_empty() {
             break;
@@ -90,7 +92,7 @@ pub fn decide_watched(
     }
     scan.memory.targets = targets;
     let mut decision = scan.finish(commands);
-    decision.repaired(repaired);
+    decision.apply_repair(repaired);
     decision
 }
 

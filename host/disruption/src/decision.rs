@@ -1,7 +1,9 @@
 //! What a disruption loop decided, and the record of it.
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
 
+use hooks::columns::saturated;
 use jiff::Timestamp;
 use scheduling::ranking::PolicyUse;
 use state::ledger::{DisruptionRound, NodeOutcome};
@@ -11,11 +13,7 @@ use crate::candidate::Blocked;
 use crate::command::Command;
 use crate::memory::Memory;
 use crate::method::Method;
-use crate::saturated::saturated;
 use crate::scored::ScoredMove;
-
-/// How long an idle loop waits.
-const LOOK_AGAIN_SECONDS: u32 = 10;
 
 /// What a loop decided.
 #[derive(Debug, Clone, Default)]
@@ -32,8 +30,8 @@ pub struct Decision {
     pub uses: Vec<PolicyUse>,
     /// For the next loop.
     pub memory: Memory,
-    /// When to look again, if nothing is decided.
-    pub next_look_seconds: u32,
+    /// When to look again at the latest, as far as budgets change with time.
+    pub next_look_seconds: Option<NonZero<u32>>,
     /// Moves of consolidation that were judged, for metrics and events.
     pub scored: Vec<ScoredMove>,
     /// Eligible nodes of each method, for the metric.
@@ -55,13 +53,5 @@ impl Decision {
             commands: saturated(self.commands.len()),
             interrupted: self.is_interrupted,
         }
-    }
-}
-
-pub(crate) const fn look_again_seconds(valid_for_seconds: u32) -> u32 {
-    if valid_for_seconds == 0 || valid_for_seconds > LOOK_AGAIN_SECONDS {
-        LOOK_AGAIN_SECONDS
-    } else {
-        valid_for_seconds
     }
 }

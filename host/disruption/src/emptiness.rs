@@ -34,13 +34,11 @@ pub(crate) fn command(scan: &mut Scan<'_, '_>) -> Option<Command> {
         return None;
     }
     let ordered = scan.ordered(&empty);
-    let proposals = { scan.each_within(&ordered, METHOD).into_iter() }
-        .map(|it| proposal(it, scene.cost(it)))
-        .collect();
-    let mut approved = scan.approved(proposals);
-    let removed: Vec<&Candidate> = { approved.iter() }
-        .flat_map(|it| it.proposal.candidates.iter().copied())
-        .collect();
+    let removable = scan.each_within(&ordered, METHOD).into_iter();
+    let proposals = removable.map(|it| proposal(it, scene.cost(it)));
+    let mut approved = scan.approved(proposals.collect());
+    let removed = approved.iter().flat_map(|it| &it.proposal.candidates);
+    let removed: Vec<&Candidate> = removed.copied().collect();
     let together = scan.within(&removed, METHOD);
     let together: BTreeSet<&str> = together.into_iter().map(Candidate::name).collect();
     approved.retain(|it| {

@@ -119,8 +119,8 @@ pub fn until_stable(
         let is_done = decision.commands.is_empty();
         for command in &decision.commands {
             let claims = carry_out(cluster, &stage, command, &mut serial);
-            for it in &command.candidates {
-                history.finished(&it.claim, &it.pool, options.now);
+            for node in &command.candidates {
+                history.finished(&node.claim, &node.pool, options.now);
             }
             history.replaced(command, &claims, options.now);
         }
@@ -172,8 +172,8 @@ fn carry_out(
         }
     }
     let placed: BTreeSet<&PodKey> = moves.iter().map(|it| &it.0).collect();
-    for it in &removed {
-        for pod in snapshot.bound(&it.node).pods() {
+    for candidate in &removed {
+        for pod in snapshot.bound(&candidate.node).pods() {
             if placed.contains(&pod.key) {
                 continue;
             }
@@ -186,8 +186,10 @@ fn carry_out(
                 Event::deleted::<Pod>(pod.key.clone())
             });
         }
-        events.push(Event::deleted::<Node>(ObjectKey::cluster(it.name())));
-        events.push(Event::deleted::<NodeClaim>(ObjectKey::cluster(it.claim())));
+        events.push(Event::deleted::<Node>(ObjectKey::cluster(candidate.name())));
+        events.push(Event::deleted::<NodeClaim>(ObjectKey::cluster(
+            candidate.claim(),
+        )));
     }
     events.extend(moves.into_iter().map(|(pod, node)| Event::PodMoved {
         pod,

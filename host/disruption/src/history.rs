@@ -4,12 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use hooks::columns::saturated;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::command::{Command, Proposal};
 use crate::consolidation::savings::SAVINGS_SHARE_MIN;
 use crate::hooks::BudgetReason;
-use crate::saturated::saturated;
 
 /// For this long a replacement is not traded for what it replaced.
 const GUARD_SECONDS: i64 = 3_600;
@@ -61,6 +61,15 @@ struct Rest {
     longest_seconds: i64,
 }
 
+/// How long nothing is bought in place of what replacements did not come for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplacementPause {
+    /// When it ends.
+    pub until: Timestamp,
+    /// Commands in a row that led to it.
+    pub failures: u32,
+}
+
 /// Commands in a row whose replacements did not come.
 #[derive(Debug, Clone, Copy)]
 struct Failures {
@@ -76,13 +85,14 @@ impl Failures {
         }
     }
 
-    /// When the rest ends and how often it came to one, unless it is over.
-    fn rest(self, rest: Rest, now: Timestamp) -> Option<(Timestamp, u32)> {
+    /// The rest that they lead to, unless it is over.
+    fn rest(self, rest: Rest, now: Timestamp) -> Option<ReplacementPause> {
         let doubled = rest.first_seconds << (self.times.saturating_sub(1)).min(16);
         let rest = SignedDuration::from_secs(doubled.min(rest.longest_seconds));
         let until = self.last.saturating_add(rest).unwrap_or(Timestamp::MAX);
         // A failure that is still to come is one of a clock that was wrong.
-        (self.last <= now && until > now).then_some((until, self.times))
+        let failures = self.times;
+        (self.last <= now && until > now).then_some(ReplacementPause { until, failures })
     }
 }
 
@@ -111,9 +121,9 @@ impl History {
         }
         let mut gone = BTreeSet::new();
         let mut moves = 0;
-        for it in &command.candidates {
-            gone.insert((it.instance_type.clone(), it.capacity_type.clone()));
-            let before = self.origins.get(&it.claim);
+        for node in &command.candidates {
+            gone.insert((node.instance_type.clone(), node.capacity_type.clone()));
+            let before = self.origins.get(&node.claim);
             gone.extend(before.into_iter().flat_map(|it| it.gone.iter().cloned()));
             moves = moves.max(before.map_or(0, |it| it.moves));
         }
@@ -172,14 +182,14 @@ impl History {
         let is_recent = |it: &Failures| now.duration_since(it.last).as_secs() <= DAY_SECONDS;
         self.failures.retain(|_, it| is_recent(it));
         self.pool_failures.retain(|_, it| is_recent(it));
-        for it in &command.candidates {
+        for node in &command.candidates {
             let reason = Some(command.method.budget_reason());
-            note(&mut self.missed, &it.pool, Disrupted { at: now, reason });
+            note(&mut self.missed, &node.pool, Disrupted { at: now, reason });
             let (rests, name) = match command.method.budget_reason() {
-                BudgetReason::Underutilized => (&mut self.failures, &it.claim),
+                BudgetReason::Underutilized => (&mut self.failures, &node.claim),
                 // A second command that fails within the rest began before it.
-                BudgetReason::Drifted if self.pool_rests(&it.pool, now).is_some() => continue,
-                BudgetReason::Drifted => (&mut self.pool_failures, &it.pool),
+                BudgetReason::Drifted if self.pool_rests(&node.pool, now).is_some() => continue,
+                BudgetReason::Drifted => (&mut self.pool_failures, &node.pool),
                 BudgetReason::Empty | BudgetReason::Unhealthy => continue,
             };
             let failures = Failures::another(rests.get(name), now);
@@ -187,13 +197,13 @@ impl History {
         }
     }
 
-    /// Until when drift leaves the pool alone, and how often in a row its replacements did not come.
-    pub fn pool_rests(&self, pool: &str, now: Timestamp) -> Option<(Timestamp, u32)> {
+    /// How long drift leaves the pool alone, if it does.
+    pub fn pool_rests(&self, pool: &str, now: Timestamp) -> Option<ReplacementPause> {
         self.pool_failures.get(pool)?.rest(POOL_REST, now)
     }
 
-    /// Until when consolidation buys nothing in place of the claim, and how often its replacement did not come.
-    pub fn rests(&self, claim: &str, now: Timestamp) -> Option<(Timestamp, u32)> {
+    /// How long consolidation buys nothing in place of the claim, if it does not.
+    pub fn rests(&self, claim: &str, now: Timestamp) -> Option<ReplacementPause> {
         self.failures.get(claim)?.rest(REST, now)
     }
 

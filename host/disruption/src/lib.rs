@@ -30,7 +30,6 @@ pub mod queue;
 mod renewal;
 pub mod repair;
 mod round;
-mod saturated;
 mod scan;
 mod scene;
 pub mod scored;

@@ -50,39 +50,50 @@ pub(crate) fn find<'s>(scan: &mut Scan<'s, '_>) -> Found<'s> {
     if awake.len() < candidates.len() {
         orders.extend([by_waste(&what_if, &candidates), candidates.clone()]);
     }
-    let runs = orders.iter().map(|order| {
+    let bill = what_if.cost_of(&candidates).effective_per_hour;
+    let run = best(longest_of_each(scan, &orders), bill);
+    let (command, exchange) = match run {
+        None => (None, exchange(scan, &wasteful, bill)),
+        Some(run) => {
+            let run = cheapened(scan, run);
+            let bill_max = (bill - run.savings_per_hour()) * EXCHANGE_LEAVES;
+            // Not worth the simulations where not even full nodes would cost so little.
+            let is_within_reach = what_if.least_cost_of_pods(&candidates) <= bill_max;
+            let at_once = is_within_reach
+                .then(|| exchange_at_once(scan, &wasteful, bill))
+                .flatten()
+                .filter(|it| bill - it.savings_per_hour() <= bill_max);
+            (Some(at_once.unwrap_or(run)), None)
+        }
+    };
+    let command = guards::worthwhile(scan, command);
+    let exchange = guards::worthwhile(scan, exchange);
+    if command.is_some() || exchange.is_some() || scene.interrupt.is_tripped() {
+        scan.must_look_again(METHOD);
+    }
+    Found {
+        command: command.map(|it| scan.command(it)),
+        exchange,
+    }
+}
+
+/// The longest approved run of each of the orders. All are simulated before a policy is asked about any.
+fn longest_of_each<'s>(
+    scan: &mut Scan<'s, '_>,
+    orders: &[Vec<&'s Candidate>],
+) -> Vec<Approved<'s>> {
+    let scene = scan.scene;
+    let valid_runs = |order: &Vec<&'s Candidate>| {
         longest_runs(order, |first| {
             let found = moves::compute(scene, first, METHOD, Replacements::One).ok();
             found.filter(|it| guards::resting_for(scene, it).is_none())
         })
-    });
-    let runs: Vec<Vec<Proposal<'s>>> = runs.collect();
-    let runs = { runs.into_iter() }.filter_map(|valid| longest(scan, valid));
-    let runs: Vec<Approved<'s>> = runs.collect();
-    let bill = what_if.cost_of(&candidates).effective_per_hour;
-    let (best, exchange) = match best(runs, bill) {
-        None => (None, exchange(scan, &wasteful, bill)),
-        Some(run) => {
-            let run = cheapened(scan, run);
-            let left_most = (bill - run.savings_per_hour()) * EXCHANGE_LEAVES;
-            // Not worth the simulations where not even full nodes would cost so little.
-            let is_within_reach = what_if.least_cost_of_pods(&candidates) <= left_most;
-            let at_once = is_within_reach
-                .then(|| exchange_at_once(scan, &wasteful, bill))
-                .flatten()
-                .filter(|it| bill - it.savings_per_hour() <= left_most);
-            (Some(at_once.unwrap_or(run)), None)
-        }
     };
-    let best = guards::worthwhile(scan, best);
-    let exchange = guards::worthwhile(scan, exchange);
-    if best.is_some() || exchange.is_some() || scene.interrupt.is_tripped() {
-        scan.must_look_again(METHOD);
-    }
-    Found {
-        command: best.map(|it| scan.command(it)),
-        exchange,
-    }
+    let by_order: Vec<Vec<Proposal<'s>>> = orders.iter().map(valid_runs).collect();
+    let longest = by_order.into_iter();
+    longest
+        .filter_map(|valid| longest_approved(scan, valid))
+        .collect()
 }
 
 /// Every valid proposal met while halving, longest last. `try_first` simulates the first so many candidates.
@@ -139,7 +150,7 @@ fn best(moves: Vec<Approved<'_>>, bill_per_hour: f64) -> Option<Approved<'_>> {
 }
 
 /// Verdicts on shorter runs do not matter once a longer one is approved.
-fn longest<'s>(scan: &mut Scan<'s, '_>, valid: Vec<Proposal<'s>>) -> Option<Approved<'s>> {
+fn longest_approved<'s>(scan: &mut Scan<'s, '_>, valid: Vec<Proposal<'s>>) -> Option<Approved<'s>> {
     let approved = approved(scan, valid).into_iter();
     approved.max_by_key(|it| it.proposal.candidates.len())
 }
@@ -150,7 +161,7 @@ fn approved<'s>(scan: &mut Scan<'s, '_>, valid: Vec<Proposal<'s>>) -> Vec<Approv
     scan.approved(valid)
 }
 
-/// The same nodes gone, with several new ones instead of one where these are cheaper.
+/// A run with several new nodes instead of one, where these are cheaper.
 fn cheapened<'s>(scan: &mut Scan<'s, '_>, run: Approved<'s>) -> Approved<'s> {
     let Proposal {
         candidates,

@@ -116,8 +116,8 @@ impl Preferred {
         if horizon >= needed {
             return Ok(());
         }
-        for it in nodes {
-            deferred.claims.insert(it.claim().to_owned(), now);
+        for node in nodes {
+            deferred.claims.insert(node.claim().to_owned(), now);
         }
         let wait = SignedDuration::try_from_secs_f64((needed - held).max(0.0) * HOUR_SECONDS);
         let due = wait.ok().and_then(|it| now.checked_add(it).ok());

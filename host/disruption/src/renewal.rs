@@ -10,6 +10,7 @@ use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
 use crate::command::{Command, Cost, Execution, Proposal, TerminateFirst};
+use crate::history::ReplacementPause;
 use crate::method::Method;
 use crate::obstacle::Obstacle;
 use crate::scan::Scan;
@@ -73,10 +74,11 @@ pub(crate) fn of_awake_pools<'s>(
     let input = &scan.scene.input;
     candidates.retain(|candidate| {
         let pool = candidate.pool();
-        let Some((until, times)) = input.history.pool_rests(pool, input.options.now) else {
+        let Some(pause) = input.history.pool_rests(pool, input.options.now) else {
             return true;
         };
-        let reason = format!("nodepool \"{pool}\": {times} in a row, next try {until}");
+        let ReplacementPause { until, failures } = pause;
+        let reason = format!("nodepool \"{pool}\": {failures} in a row, next try {until}");
         scan.note(
             candidate,
             Obstacle::new(OutcomeId::NodeReplacementFailed, reason),

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use apis::duration::GoDuration;
 use apis::{RepairAction, labels};
+use hooks::columns::saturated;
 use state::ledger::OutcomeId;
 use state::{Snapshot, StateNode};
 
@@ -22,7 +23,6 @@ use crate::input::DisruptionInput;
 use crate::method::{DisruptionClass, Method};
 use crate::obstacle::Obstacle;
 use crate::renewal::{self, Renewal};
-use crate::saturated::saturated;
 use crate::scene::Scene;
 use crate::simulation::Purpose;
 use crate::static_drift::{self, NodeCounts};
@@ -64,20 +64,20 @@ pub(crate) fn look(scene: &Scene<'_>, policies: &RepairPolicies) -> Repaired {
             .then_with(|| one.disruption_cost.total_cmp(&other.disruption_cost))
             .then_with(|| one.name().cmp(other.name()))
     });
-    for it in candidates {
-        match repair(scene, policies, &it) {
+    for sick in candidates {
+        match repair(scene, policies, &sick) {
             Ok(command) => {
                 let outcome = match command.execution {
                     Execution::Reboot => OutcomeId::NodeChosenReboot,
                     Execution::ReplaceFirst | Execution::TerminateFirst(_) => METHOD.chosen(),
                 };
-                let name = it.candidate.name().to_owned();
+                let name = sick.candidate.name().to_owned();
                 let chosen = Obstacle::new(outcome, command.policy_reason.clone());
                 repaired.findings.insert(name, chosen);
                 repaired.command = Some(command);
                 break;
             }
-            Err(obstacle) => repaired.find(&it.candidate.node, obstacle, ""),
+            Err(obstacle) => repaired.find(&sick.candidate.node, obstacle, ""),
         }
     }
     repaired
@@ -95,7 +95,8 @@ fn candidates(
         let Some(diagnosis) = policies.diagnose(node, now) else {
             continue;
         };
-        if let Some((outcome, reason)) = without_pool(input.snapshot, input.types, node) {
+        if let Some(Obstacle { outcome, reason }) = without_pool(input.snapshot, input.types, node)
+        {
             let reason = format!(
                 "{reason}; condition {} is not repaired",
                 diagnosis.condition

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hooks::CapacityType;
+use hooks::columns::saturated;
 use jiff::Timestamp;
 use scheduling::ranking::{Symbols, WorkloadContext, accelerators, push_workloads};
 
@@ -17,7 +18,6 @@ use crate::hooks::{
 };
 use crate::input::DisruptionInput;
 use crate::method::Method;
-use crate::saturated::saturated;
 
 /// What the table is made of.
 pub(crate) struct Given<'v> {
@@ -80,13 +80,10 @@ impl PolicyRound {
         }
         // Replacements may be what no candidate is.
         let pools: BTreeSet<&str> = candidates.iter().map(Candidate::pool).collect();
-        for it in pools
-            .iter()
-            .filter_map(|it| types.get(*it))
-            .flat_map(|it| it.iter())
-        {
-            symbols.intern(&it.name);
-            for offering in &it.offerings {
+        let of_pools = pools.iter().filter_map(|pool| types.get(*pool));
+        for instance_type in of_pools.flat_map(|types| types.iter()) {
+            symbols.intern(&instance_type.name);
+            for offering in &instance_type.offerings {
                 symbols.intern(offering.zone());
             }
         }
@@ -127,7 +124,8 @@ impl PolicyRound {
             replacement_type: self.symbol(best.map(|it| it.instance_type.as_str())),
             replacement_zone: self.symbol(best.map(|it| it.zone.as_str())),
             replacement_capacity_type: best.map_or(NO_CAPACITY_TYPE, |it| {
-                CapacityType::parse(&it.capacity_type).code()
+                let known = CapacityType::parse(&it.capacity_type);
+                known.unwrap_or_default().code()
             }),
             labels: self.common_labels(removed),
         }
@@ -187,8 +185,8 @@ fn push_row(
 ) {
     let PricedCandidate { candidate, cost } = row;
     let claim = candidate.node.claim.as_ref();
-    let created = claim.and_then(|it| it.created_at);
-    let age = created.map_or(0, |at| now.duration_since(at).as_secs());
+    let created_at = candidate.created_at();
+    let age = created_at.map_or(0, |at| now.duration_since(at).as_secs());
     let left = claim
         .and_then(|it| it.expire_after)
         .map_or(NEVER_SECONDS, |life| saturated(life.as_seconds() - age));
@@ -199,9 +197,8 @@ fn push_row(
         .instance_type
         .push(symbols.intern(candidate.instance_type_name()));
     nodes.zone.push(symbols.intern(candidate.zone()));
-    nodes
-        .capacity_type
-        .push(CapacityType::parse(candidate.capacity_type()).code());
+    let capacity_type = CapacityType::parse(candidate.capacity_type()).unwrap_or_default();
+    nodes.capacity_type.push(capacity_type.code());
     nodes.price.push(cost.price_per_hour);
     nodes.effective_price.push(cost.effective_per_hour);
     let policy = candidate.node_pool.spec.disruption.consolidation_policy;
@@ -261,8 +258,8 @@ fn pool_views(given: &Given<'_>, costs: &Costs, symbols: &mut Symbols) -> Vec<Po
         let Some(view) = views.get_mut(pool) else {
             continue;
         };
-        let (cost, disruption) = if let Some(it) = exact.get(claim) {
-            (costs.of(it), it.reschedule_cost)
+        let (cost, disruption) = if let Some(candidate) = exact.get(claim) {
+            (costs.of(candidate), candidate.reschedule_cost)
         } else {
             (
                 Cost::at_list_price(list_price(given.input.types, node)),

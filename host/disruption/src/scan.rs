@@ -4,19 +4,20 @@
 //! node stays. Which nodes, and what becomes of them, is in the file of each method.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZero;
 
+use hooks::columns::saturated;
 use state::ledger::{NodeOutcome, OutcomeId};
 
 use crate::candidate::{Blocked, Candidate};
 use crate::command::{Approved, Command, Proposal};
-use crate::decision::{Decision, look_again_seconds};
+use crate::decision::Decision;
 use crate::findings::{self, Findings};
 use crate::hooks::{BudgetReason, Verdict, VerdictDecision};
 use crate::memory::Memory;
 use crate::method::Method;
 use crate::obstacle::Obstacle;
 use crate::preferred::Deferred;
-use crate::saturated::saturated;
 use crate::scene::Scene;
 use crate::scored::{self, ScoredMove};
 
@@ -62,7 +63,7 @@ impl<'s, 'a> Scan<'s, 'a> {
         self.findings.note(candidate, obstacle);
     }
 
-    /// The same of a move, if it is about one node: what keeps several together may keep none of them.
+    /// Says why a move is not made, if it is about one node: what keeps several together may keep none of them.
     pub(crate) fn note_alone(&mut self, proposal: &Proposal<'s>, obstacle: Obstacle) {
         if let [candidate] = proposal.candidates[..] {
             self.note(candidate, obstacle);
@@ -176,11 +177,12 @@ impl<'s, 'a> Scan<'s, 'a> {
             match verdict.decision {
                 VerdictDecision::Approve => approved.push(Approved { proposal, verdict }),
                 VerdictDecision::Reject => {
-                    let refused = Obstacle::new(OutcomeId::NodePolicyRejected, words(&verdict));
+                    let refused =
+                        Obstacle::new(OutcomeId::NodePolicyRejected, verdict_text(&verdict));
                     self.note_alone(&proposal, refused);
                 }
                 VerdictDecision::Hold => {
-                    let held = Obstacle::new(OutcomeId::NodePolicyHeld, words(&verdict));
+                    let held = Obstacle::new(OutcomeId::NodePolicyHeld, verdict_text(&verdict));
                     self.note_alone(&proposal, held);
                     for candidate in proposal.candidates {
                         self.hold(candidate, verdict.retry_after_seconds);
@@ -221,7 +223,7 @@ impl<'s, 'a> Scan<'s, 'a> {
         let (scene, proposal) = (self.scene, &approved.proposal);
         let outcome = proposal.method.chosen();
         for candidate in &proposal.candidates {
-            let chosen = Obstacle::new(outcome, words(&approved.verdict));
+            let chosen = Obstacle::new(outcome, verdict_text(&approved.verdict));
             self.findings.note(candidate, chosen);
         }
         let first = proposal.candidates.first();
@@ -237,9 +239,9 @@ impl<'s, 'a> Scan<'s, 'a> {
     /// One outcome for every node.
     pub(crate) fn finish(mut self, commands: Vec<Command>) -> Decision {
         let scene = self.scene;
-        let blocked = scene.blocked.iter().map(findings::blocked_outcome);
-        let mut outcomes: Vec<NodeOutcome> = blocked.collect();
-        let mut events: Vec<Blocked> = scene.blocked.clone();
+        let outcomes = scene.blocked.iter().map(findings::blocked_outcome);
+        let mut outcomes: Vec<NodeOutcome> = outcomes.collect();
+        let mut blocked: Vec<Blocked> = scene.blocked.clone();
         self.memory.findings.clear();
         let claims: BTreeSet<&str> = scene.candidates.iter().map(Candidate::claim).collect();
         self.memory.preferred.keep(&claims, self.deferred);
@@ -254,11 +256,11 @@ impl<'s, 'a> Scan<'s, 'a> {
                 (obstacle.outcome, obstacle.reason.clone()),
             );
             if finding.keeps_drifted {
-                events.extend(findings::blocked_drift(candidate, &obstacle));
+                blocked.extend(findings::blocked_drift(candidate, &obstacle));
             }
             // Whatever else keeps the node, it is told of the pod in its way.
             let block = candidate.pod_block.as_ref().filter(|_| !finding.is_chosen);
-            events.extend(
+            blocked.extend(
                 block.map(|it| Blocked::candidate(candidate, it.outcome, &it.about, &it.message)),
             );
             outcomes.push(findings::outcome(candidate, obstacle));
@@ -268,8 +270,8 @@ impl<'s, 'a> Scan<'s, 'a> {
             scored: scored::counted(self.scored, &commands),
             commands,
             outcomes,
-            blocked: events,
-            next_look_seconds: look_again_seconds(scene.budgets.valid_for_seconds),
+            blocked,
+            next_look_seconds: NonZero::new(scene.budgets.valid_for_seconds),
             budgets: scene.budgets.clone(),
             uses: scene.uses(),
             memory: self.memory,
@@ -281,6 +283,6 @@ impl<'s, 'a> Scan<'s, 'a> {
 }
 
 /// A verdict in words.
-fn words(verdict: &Verdict) -> String {
+fn verdict_text(verdict: &Verdict) -> String {
     format!("{} (score {:.4})", verdict.reason, verdict.score)
 }

@@ -223,9 +223,9 @@ impl<'a> Scene<'a> {
     /// Asks the policy once about all proposals: each as it was shown, and the verdicts in the same order.
     pub(crate) fn judge(&self, proposals: &[Proposal<'_>]) -> (Vec<Move>, Vec<Verdict>) {
         let round = self.round();
-        let moves: Vec<Move> = { proposals.iter() }
-            .map(|it| round.describe(it, &self.given()))
-            .collect();
+        let given = self.given();
+        let shown = proposals.iter().map(|it| round.describe(it, &given));
+        let moves: Vec<Move> = shown.collect();
         let answer = self.hooks.consolidation.judge(&round.table, &moves);
         self.note_uses(&answer.uses);
         (moves, answer.verdicts)
@@ -237,13 +237,13 @@ impl<'a> Scene<'a> {
 
     /// Policies asked; one asked several times with one result appears once.
     pub(crate) fn uses(&self) -> Vec<PolicyUse> {
-        let mut seen: Vec<PolicyUse> = Vec::new();
-        for it in self.uses.borrow().iter() {
-            if !seen.contains(it) {
-                seen.push(it.clone());
+        let mut distinct: Vec<PolicyUse> = Vec::new();
+        for policy_use in self.uses.borrow().iter() {
+            if !distinct.contains(policy_use) {
+                distinct.push(policy_use.clone());
             }
         }
-        seen
+        distinct
     }
 }
 

@@ -54,12 +54,14 @@ pub(crate) struct SimulationInput<'a> {
 pub(crate) enum Purpose {
     /// The nodes must go; what comes is bought as for pending pods.
     Renewal,
-    /// As before, and no pod is left out for being held: the node goes whatever holds its pods.
+    /// The nodes must go, and so must all their pods, those too that something holds there; what comes is bought as for
+    /// pending pods.
     Repair,
     /// The nodes go if one new node at most is enough. Nodes that pods joined or left only just now are no
     /// destination.
     Consolidation,
-    /// As before, and the new nodes are the cheapest set, however many.
+    /// The nodes go if the cheapest set of new nodes, however many, is enough. Nodes that pods joined or left only just
+    /// now are no destination.
     Repacking,
 }
 
@@ -136,9 +138,8 @@ impl<'a> Simulator<'a> {
     /// As [`Self::new`], as if the reservation had one more slot, and as provisioning treats reservations: what
     /// the node would leave is all its pods may count on.
     pub(crate) fn with_slot(world: &SimulationInput<'a>, reservation_id: &str) -> Self {
-        let pools: Vec<PoolTypes> = { world.pools.iter() }
-            .map(|it| it.with_slot(reservation_id))
-            .collect();
+        let pools = world.pools.iter().map(|it| it.with_slot(reservation_id));
+        let pools: Vec<PoolTypes> = pools.collect();
         let options = Options {
             reserved: ReservedMode::Strict,
             ..world.options.clone()
@@ -160,8 +161,7 @@ impl<'a> Simulator<'a> {
             interrupt,
         } = *world;
         // What waits now waits in every simulation too, so that no move takes room meant for it.
-        let mut base =
-            provisioning::problem_for_provisioning(snapshot, pools, options, now).problem;
+        let mut base = provisioning::problem_for_provisioning(snapshot, pools, options).problem;
         let (pending, moving): (Vec<_>, Vec<_>) = base
             .pods
             .iter()

@@ -62,9 +62,9 @@ pub fn supposing_begun(
     let mut history = history.clone();
     let (mut leaving, mut expecting) = (Vec::new(), Vec::new());
     for command in waiting {
-        for it in &command.candidates {
-            history.started(&it.claim, command.method.budget_reason());
-            leaving.push(it.claim.clone());
+        for node in &command.candidates {
+            history.started(&node.claim, command.method.budget_reason());
+            leaving.push(node.claim.clone());
         }
         expecting.extend(command.destinations.iter().cloned());
     }

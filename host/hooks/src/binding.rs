@@ -63,7 +63,7 @@ pub struct BindingSource {
 impl BindingSource {
     /// Who the binding is.
     pub fn key(&self) -> ObjectKey {
-        ObjectKey::namespaced(self.namespace.clone(), self.name.clone())
+        ObjectKey::new(&self.namespace, &self.name)
     }
 }
 

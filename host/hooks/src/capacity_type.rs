@@ -17,12 +17,13 @@ pub enum CapacityType {
 }
 
 impl CapacityType {
-    /// Of the word of the label; unknown words count as on-demand.
-    pub fn parse(word: &str) -> Self {
+    /// Of the word of the label; none of a word that nothing is bought by.
+    pub fn parse(word: &str) -> Option<Self> {
         match word {
-            labels::CAPACITY_TYPE_SPOT => Self::Spot,
-            labels::CAPACITY_TYPE_RESERVED => Self::Reserved,
-            _ => Self::OnDemand,
+            labels::CAPACITY_TYPE_ON_DEMAND => Some(Self::OnDemand),
+            labels::CAPACITY_TYPE_SPOT => Some(Self::Spot),
+            labels::CAPACITY_TYPE_RESERVED => Some(Self::Reserved),
+            _ => None,
         }
     }
 
@@ -59,6 +60,26 @@ impl CapacityType {
         match Self::of_code(code) {
             Some(it) => it.as_str(),
             None => "",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_codes_are_read_back_and_nothing_else_is() {
+        for known in [
+            CapacityType::OnDemand,
+            CapacityType::Spot,
+            CapacityType::Reserved,
+        ] {
+            assert_eq!(CapacityType::parse(known.as_str()), Some(known));
+            assert_eq!(CapacityType::of_code(known.code()), Some(known));
+        }
+        for unknown in ["", "Spot", "capacity-block"] {
+            assert_eq!(CapacityType::parse(unknown), None, "{unknown:?}");
         }
     }
 }

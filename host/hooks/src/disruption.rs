@@ -239,7 +239,7 @@ pub enum MoveKind {
     Replace,
     /// Replace a node that no longer matches its definition.
     Drift,
-    /// The same in a pool with replicas.
+    /// Replace a node that no longer matches its definition, in a pool with replicas.
     StaticDrift,
     /// Replace a node some time before the end of its life.
     Expire,

@@ -86,7 +86,7 @@ impl HostState {
         self.recorded(asking, ask, question, |it| RecordedAnswer::Rank(it.clone()))
     }
 
-    /// As [`ask_rank`](Self::ask_rank), whatever was answered before.
+    /// Asks for a ranking, whatever was answered before.
     pub(crate) fn ask_rank_anew(
         &self,
         policy: &ActivePolicy,
@@ -130,7 +130,7 @@ impl HostState {
         })
     }
 
-    /// As [`ask_order`](Self::ask_order), kept nowhere.
+    /// Asks for the order of nodes, keeping the answer nowhere.
     pub(crate) fn ask_order_anew(
         &self,
         policy: &ActivePolicy,
@@ -172,7 +172,7 @@ impl HostState {
         })
     }
 
-    /// As [`ask_judge`](Self::ask_judge), kept nowhere.
+    /// Asks for verdicts on moves, keeping the answer nowhere.
     pub(crate) fn ask_judge_anew(
         &self,
         policy: &ActivePolicy,
@@ -209,7 +209,7 @@ impl HostState {
         self.recorded(asking, ask, question, answer)
     }
 
-    /// As [`ask_allow`](Self::ask_allow), kept nowhere.
+    /// Asks for the budgets, keeping the answer nowhere.
     pub(crate) fn ask_allow_anew(
         &self,
         policy: &ActivePolicy,

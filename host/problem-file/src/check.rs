@@ -179,15 +179,15 @@ fn quantities(path: &str, list: Option<&CheckedQuantities>, faults: &mut ObjectF
     }
 }
 
-fn toleration(path: &str, it: &v1::Toleration, faults: &mut ObjectFaults) {
-    let operator = it.operator.as_deref().unwrap_or_default();
+fn toleration(path: &str, toleration: &v1::Toleration, faults: &mut ObjectFaults) {
+    let operator = toleration.operator.as_deref().unwrap_or_default();
     if !TOLERATION_OPERATORS.contains(&operator) {
         faults.push(
             format!("{path}.operator"),
             format!("{operator:?}: unknown operator"),
         );
     }
-    let effect = it.effect.as_deref().unwrap_or_default();
+    let effect = toleration.effect.as_deref().unwrap_or_default();
     let effects = [
         labels::NO_SCHEDULE,
         labels::PREFER_NO_SCHEDULE,
@@ -199,35 +199,35 @@ fn toleration(path: &str, it: &v1::Toleration, faults: &mut ObjectFaults) {
             format!("{effect:?}: unknown effect"),
         );
     }
-    let has_key = it.key.as_ref().is_some_and(|it| !it.is_empty());
+    let has_key = toleration.key.as_ref().is_some_and(|it| !it.is_empty());
     if !has_key && operator != "Exists" {
-        let message = format!("{operator:?}: without a key it must be Exists");
+        let message = format!("{operator:?}: without a key toleration must be Exists");
         faults.push(format!("{path}.operator"), message);
     }
 }
 
-fn spread(path: &str, it: &v1::TopologySpreadConstraint, faults: &mut ObjectFaults) {
-    if it.max_skew < 1 {
-        let message = format!("{}: must be greater than zero", it.max_skew);
+fn spread(path: &str, constraint: &v1::TopologySpreadConstraint, faults: &mut ObjectFaults) {
+    if constraint.max_skew < 1 {
+        let message = format!("{}: must be greater than zero", constraint.max_skew);
         faults.push(format!("{path}.maxSkew"), message);
     }
-    if let Some(least) = it.min_domains.filter(|it| *it < 1) {
+    if let Some(least) = constraint.min_domains.filter(|it| *it < 1) {
         faults.push(
             format!("{path}.minDomains"),
             format!("{least}: must be greater than zero"),
         );
     }
-    if it.topology_key.is_empty() {
+    if constraint.topology_key.is_empty() {
         faults.push(format!("{path}.topologyKey"), "is not set");
     }
-    let when = it.when_unsatisfiable.as_str();
+    let when = constraint.when_unsatisfiable.as_str();
     if !["DoNotSchedule", "ScheduleAnyway"].contains(&when) {
         let message = format!("{when:?}: must be DoNotSchedule or ScheduleAnyway");
         faults.push(format!("{path}.whenUnsatisfiable"), message);
     }
     label_selector(
         &format!("{path}.labelSelector"),
-        it.label_selector.as_ref(),
+        constraint.label_selector.as_ref(),
         faults,
     );
 }

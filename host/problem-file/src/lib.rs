@@ -19,7 +19,7 @@ mod typed;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use apis::{CapacityBuffer, Ec2NodeClass, NodeOverlay, NodePool};
+use apis::{CapacityBuffer, Ec2NodeClass, NodeOverlay, NodePool, ObjectKey};
 use jiff::Timestamp;
 use scheduling::instance_type::InstanceType;
 use scheduling::node_overlay::{self, OverlayVerdict};
@@ -31,7 +31,6 @@ use state::provisioning::{
     IgnoredReason, PoolTypes, problem_for_provisioning, provisionable_pools,
 };
 use state::snapshot::Snapshot;
-use state::workloads::key_of;
 
 pub use explain::{Explanation, FunnelStep, PoolExplanation, explain};
 pub use fault::{FileError, ObjectFault};
@@ -125,7 +124,7 @@ impl FileWorld {
         let snapshot = self.snapshot();
         let now = self.now.unwrap_or_default();
         for buffer in snapshot.capacity_buffers() {
-            let key = key_of(&buffer.metadata);
+            let key = ObjectKey::of(&buffer.metadata);
             self.cluster
                 .apply(now, Event::deleted::<CapacityBuffer>(key))
                 .ok();
@@ -190,8 +189,7 @@ impl FileWorld {
         pool_errors: BTreeMap<String, String>,
         options: Options,
     ) -> WorldProblem {
-        let now = options.now;
-        let input = problem_for_provisioning(&self.snapshot(), pools, options, now);
+        let input = problem_for_provisioning(&self.snapshot(), pools, options);
         WorldProblem {
             problem: input.problem,
             ignored: input.ignored,

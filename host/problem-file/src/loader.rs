@@ -10,7 +10,7 @@ mod object;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apis::NodeClaim;
+use apis::{NodeClaim, ObjectKey};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -18,7 +18,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use scheduling::pod::PodKey;
 use serde_json::Value;
 use state::cluster::{Cluster, Event, Refused};
-use state::workloads::key_of;
 
 use crate::FileWorld;
 use crate::disruption_budget;
@@ -152,7 +151,7 @@ impl Loader {
 impl Loader {
     /// Whether the object has a name that no other of its list has.
     fn is_new(&mut self, place: &dyn Fn() -> String, list: List, metadata: &ObjectMeta) -> bool {
-        self.is_new_key(place, list, &key_of(metadata))
+        self.is_new_key(place, list, &ObjectKey::of(metadata))
     }
 
     fn is_new_key(&mut self, place: &dyn Fn() -> String, list: List, key: &PodKey) -> bool {
@@ -210,7 +209,7 @@ impl Loader {
 
     fn apply_pod(&mut self, place: &dyn Fn() -> String, pod: v1::Pod) {
         let now = self.world.now.unwrap_or_default();
-        let key = key_of(&pod.metadata);
+        let key = ObjectKey::of(&pod.metadata);
         let applied = self.world.cluster.apply(now, Event::applied(Arc::new(pod)));
         if let Err(refused) = applied {
             let object = display(&key);

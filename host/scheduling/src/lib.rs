@@ -21,8 +21,7 @@ pub mod taints;
 mod template;
 
 pub use interrupt::Interrupt;
-pub use market::SPOT_TYPES_MIN;
-pub use problem::Problem;
+pub use problem::{Problem, SPOT_TYPES_MIN};
 pub use solution::Solution;
 pub use solve::{
     Prepared, Sale, TableCache, lower_bound_per_hour, solve, solve_prepared, solve_within_premium,

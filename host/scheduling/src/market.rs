@@ -14,10 +14,6 @@ use crate::requirements::Requirements;
 /// Markets looked at one by one before the search by words.
 const NEAR_MAX: usize = 32;
 
-/// Fewest types that a spot claim of a plan is left with, where its pods allow as many, and fewest cheaper ones before
-/// a spot node is replaced by spot: one number, so that a node that was planned may move away again.
-pub const SPOT_TYPES_MIN: usize = 15;
-
 /// What offerings of equal requirements have in common.
 #[derive(Debug, Clone)]
 pub(crate) struct Market {
@@ -62,7 +58,7 @@ impl Markets {
         self.list.push(Market {
             requirements: offering.requirements.clone(),
             zone: offering.zone().to_owned(),
-            capacity_type: CapacityType::parse(capacity_type),
+            capacity_type: CapacityType::parse(capacity_type).unwrap_or_default(),
             is_on_demand: capacity_type == labels::CAPACITY_TYPE_ON_DEMAND,
         });
         let at = self.list.len() - 1;

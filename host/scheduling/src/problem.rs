@@ -133,6 +133,10 @@ pub enum Packing {
     Cost,
 }
 
+/// Fewest types that a spot claim of a plan is left with, where its pods allow as many, and fewest cheaper ones before
+/// a spot node is replaced by spot: one number, so that a node that was planned may move away again.
+pub const SPOT_TYPES_MIN: usize = 15;
+
 /// How to solve.
 #[derive(Debug, Clone)]
 pub struct Options {

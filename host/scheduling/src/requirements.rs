@@ -190,7 +190,7 @@ impl Requirements {
         }
     }
 
-    /// The same question, without the words for the case that the answer is no.
+    /// Whether nodes of these requirements can meet the incoming ones; why not is not asked.
     pub(crate) fn is_compatible(&self, incoming: &Self, allow: AllowUndefined) -> bool {
         self.missing_key(incoming, allow).is_none() && self.meets(incoming)
     }

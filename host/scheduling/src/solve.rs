@@ -24,8 +24,8 @@ pub use input::prepared::{Prepared, Sale, TableCache};
 pub use lower_bound::lower_bound_per_hour;
 
 use answer::premium;
-use input::pod_groups::sort_pods;
-use solver::{DeferredDomains, Pending, Solver};
+use input::pod_groups::{PodGroupId, sort_pods};
+use solver::{DeferredDomains, Pending, Solver, ViewId};
 
 /// Places the pods of the problem.
 pub fn solve(problem: &Problem, hook: &dyn RankHook, interrupt: &Interrupt) -> Solution {
@@ -92,7 +92,9 @@ pub fn solve_without(
 impl Solver<'_> {
     /// Places what can be placed; returns the rest.
     fn place_all(&mut self, interrupt: &Interrupt) -> Vec<Pending> {
-        let mut waiting: Vec<Pending> = (0..self.groups.len()).map(|g| self.pending(g)).collect();
+        let mut waiting: Vec<Pending> = PodGroupId::all(self.groups.len())
+            .map(|group| self.pending(group))
+            .collect();
         loop {
             let placed_before = self.placed;
             self.failed_domains.clear();
@@ -112,10 +114,9 @@ impl Solver<'_> {
         }
     }
 
-    fn pending(&self, group: usize) -> Pending {
+    fn pending(&self, group: PodGroupId) -> Pending {
         Pending {
-            group,
-            view: 0,
+            view: ViewId::strictest(group),
             members: self.groups[group].members.clone(),
         }
     }
@@ -128,15 +129,15 @@ impl Solver<'_> {
             let left = self.attempt(queue, interrupt);
             queue = Vec::new();
             for mut pending in left {
-                if pending.view + 1 < self.groups[pending.group].views.len() {
-                    pending.view += 1;
+                if pending.view.step + 1 < self.groups[pending.view.group].views.len() {
+                    pending.view.step += 1;
                     queue.push(pending);
                 } else {
-                    exhausted.push(Pending { view: 0, ..pending });
+                    exhausted.push(unrelaxed(pending));
                 }
             }
         }
-        exhausted.extend(queue.into_iter().map(|p| Pending { view: 0, ..p }));
+        exhausted.extend(queue.into_iter().map(unrelaxed));
         exhausted
     }
 
@@ -168,9 +169,9 @@ impl Solver<'_> {
         for pending in waiting {
             let error = if solution.is_interrupted {
                 PodError::Interrupted
-            } else if let Some(pool) = self.awaited_reservation(pending.group, &[]) {
+            } else if let Some(pool) = self.awaited_reservation(pending.view.group, &[]) {
                 PodError::ReservedCapacityPending { pool }
-            } else if let Some(lack) = self.lack_of_devices(pending.group) {
+            } else if let Some(lack) = self.lack_of_devices(pending.view.group) {
                 PodError::Devices(lack)
             } else {
                 self.diagnose(pending)
@@ -184,26 +185,24 @@ impl Solver<'_> {
     }
 }
 
+fn unrelaxed(pending: Pending) -> Pending {
+    Pending {
+        view: ViewId::strictest(pending.view.group),
+        ..pending
+    }
+}
+
 /// Joins what belongs together, in the order of groups.
 fn merge_pending(problem: &Problem, pending: Vec<Pending>) -> Vec<Pending> {
-    let mut merged: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
-    for Pending {
-        group,
-        view,
-        members,
-    } in pending
-    {
-        merged.entry((group, view)).or_default().extend(members);
+    let mut merged: BTreeMap<ViewId, Vec<usize>> = BTreeMap::new();
+    for Pending { view, members } in pending {
+        merged.entry(view).or_default().extend(members);
     }
     merged
         .into_iter()
-        .map(|((group, view), mut members)| {
+        .map(|(view, mut members)| {
             sort_pods(&problem.pods, &mut members);
-            Pending {
-                group,
-                view,
-                members,
-            }
+            Pending { view, members }
         })
         .collect()
 }

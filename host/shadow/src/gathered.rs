@@ -17,7 +17,7 @@ pub struct ObjectChange {
     pub is_gone: bool,
 }
 
-/// The same of an object that somebody else holds.
+/// What is told of an object that somebody else holds.
 #[derive(Debug, Clone, Copy)]
 pub struct ToldObject<'a> {
     pub kind: ReadKind,

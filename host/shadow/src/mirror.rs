@@ -1,6 +1,6 @@
 //! What the shadow has of the cluster: which write follows from which change.
 //!
-//! MirroredWorkloads are mirrored as what they ask for, not as the pods that come of it: pods that Karpenter evicts are
+//! Workloads are mirrored as what they ask for, not as the pods that come of it: pods that Karpenter evicts are
 //! no news to the shadow, whose own controllers make its pods. Nodes that claims stand for are the shadow's own from
 //! the start on; others are mirrored for as long as they are there. Pods without a controller that the shadow has are
 //! mirrored one by one. Pods that run to an end, end after as long as they do in the cluster.

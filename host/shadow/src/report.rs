@@ -49,7 +49,7 @@ pub struct Figures {
     pub evictions: u64,
 }
 
-/// The same NodePool twice.
+/// A NodePool under either autoscaler.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolReport {

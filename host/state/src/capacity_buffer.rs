@@ -9,12 +9,12 @@ use std::sync::Arc;
 use apis::capacitybuffer::{ACTIVE_CAPACITY, CapacityBufferSpec, LocalObjectRef, ScalableRef};
 use apis::conditions::{Status, reason};
 use apis::resources::Resources;
-use apis::{CapacityBuffer, labels};
+use apis::{CapacityBuffer, ObjectKey, labels};
 use scheduling::Solution;
 use scheduling::pod::{Pod, PodKey, PodShape};
 
 use crate::snapshot::Snapshot;
-use crate::workloads::{KeptWorkload, WorkloadKind, key_of};
+use crate::workloads::{KeptWorkload, WorkloadKind};
 
 /// What a buffer comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,7 +103,7 @@ pub fn resolve(snapshot: &Snapshot, buffer: &CapacityBuffer) -> Result<ResolvedB
     let namespace = buffer.metadata.namespace.as_deref().unwrap_or_default();
     let (kept, template, share) = match (pod_template_ref, scalable_ref) {
         (Some(named), _) => {
-            let key = PodKey::new(namespace, &named.name);
+            let key = ObjectKey::new(namespace, &named.name);
             let kept = snapshot.workloads().find(WorkloadKind::PodTemplate, &key);
             let kept = kept.ok_or_else(|| Unresolved::PodTemplateNotFound(named.name.clone()))?;
             (kept, Some((named.clone(), kept.generation)), None)
@@ -155,7 +155,7 @@ fn scalable<'a>(
     };
     let found = snapshot
         .workloads()
-        .find(known, &PodKey::new(namespace, name));
+        .find(known, &ObjectKey::new(namespace, name));
     found.ok_or_else(|| Unresolved::ScalableRefNotFound(kind.to_lowercase(), name.clone()))
 }
 
@@ -188,7 +188,7 @@ pub fn virtual_pods(snapshot: &Snapshot) -> Vec<Arc<Pod>> {
 }
 
 /// What a pass came to for each buffer.
-pub fn headrooms(snapshot: &Snapshot, solution: &Solution) -> BTreeMap<PodKey, BufferHeadroom> {
+pub fn headrooms(snapshot: &Snapshot, solution: &Solution) -> BTreeMap<ObjectKey, BufferHeadroom> {
     let node_of = nodes_of_pods(solution);
     let ours = snapshot.capacity_buffers().filter(|it| is_ours(it));
     let headrooms = ours.map(|buffer| {
@@ -204,7 +204,7 @@ pub fn headrooms(snapshot: &Snapshot, solution: &Solution) -> BTreeMap<PodKey, B
                 }
             }
         };
-        (key_of(&buffer.metadata), headroom)
+        (ObjectKey::of(&buffer.metadata), headroom)
     });
     headrooms.collect()
 }
@@ -232,7 +232,7 @@ fn virtual_keys(buffer: &CapacityBuffer, replicas: i32) -> impl Iterator<Item = 
 }
 
 fn virtual_shape(buffer: &CapacityBuffer, shape: &PodShape) -> Arc<PodShape> {
-    let key = key_of(&buffer.metadata);
+    let key = ObjectKey::of(&buffer.metadata);
     let mut shape = shape.clone();
     for (annotation, value) in [
         (labels::CAPACITY_BUFFER_FAKE_POD_ANNOTATION, "true"),
@@ -249,7 +249,7 @@ fn virtual_shape(buffer: &CapacityBuffer, shape: &PodShape) -> Arc<PodShape> {
 }
 
 fn virtual_key(buffer: &CapacityBuffer, number: i32) -> PodKey {
-    let key = key_of(&buffer.metadata);
+    let key = ObjectKey::of(&buffer.metadata);
     PodKey {
         name: format!("capacity-buffer-{}-{number}", key.name),
         namespace: key.namespace,

@@ -1,4 +1,5 @@
-//! The cluster model. [`Cluster::apply`] is its only mutation.
+//! The cluster model. Facts come in by [`Cluster::apply`] alone; beside it only copies of claims are forgotten, which
+//! spare a read and decide nothing.
 //!
 //! Collections are shared with snapshots and copied only when written while a snapshot lives. What becomes of a kind of
 //! object, and what of it is read, is in the file of its kind. Answers to Karpenter's
@@ -26,7 +27,7 @@ mod workloads;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apis::{CapacityBuffer, NodeClaim, NodeOverlay, NodePool};
+use apis::{CapacityBuffer, NodeClaim, NodeOverlay, NodePool, ObjectKey};
 use jiff::Timestamp;
 use scheduling::pod::{Pod, PodKey, ShapeTable};
 
@@ -41,7 +42,7 @@ use pools::NodeClass;
 use recent_claims::RecentClaims;
 use seen_node::SeenNode;
 
-pub use change::{Change, Changes, NodeSight, Refused, StateError, Versions};
+pub use change::{Change, Changes, NodeSummary, Refused, StateError, Versions};
 pub use consolidation_state::ConsolidationState;
 pub use event::{Event, ObjectEvent};
 pub use watched::Watched;
@@ -73,12 +74,12 @@ pub(crate) struct Data {
     pub(crate) node_pools: Arc<BTreeMap<String, Arc<NodePool>>>,
     pub(crate) node_classes: Arc<BTreeMap<String, NodeClass>>,
     pub(crate) node_overlays: Arc<BTreeMap<String, Arc<NodeOverlay>>>,
-    pub(crate) daemon_sets: Arc<BTreeMap<PodKey, DaemonSet>>,
+    pub(crate) daemon_sets: Arc<BTreeMap<ObjectKey, DaemonSet>>,
     pub(crate) pdbs: Arc<Pdbs>,
     pub(crate) volumes: Arc<Volumes>,
     pub(crate) workloads: Arc<Workloads>,
     pub(crate) devices: Arc<DeviceWorld>,
-    pub(crate) capacity_buffers: Arc<BTreeMap<PodKey, Arc<CapacityBuffer>>>,
+    pub(crate) capacity_buffers: Arc<BTreeMap<ObjectKey, Arc<CapacityBuffer>>>,
     pub(crate) namespaces: Arc<BTreeMap<String, BTreeMap<String, String>>>,
     pub(crate) consolidation_state: ConsolidationState,
 }
@@ -108,7 +109,7 @@ impl Cluster {
             self.shapes.shrink();
         }
         match event {
-            Event::Object(ObjectEvent(said)) => return said.apply(self, now),
+            Event::Object(ObjectEvent(change)) => return change.apply(self, now),
             Event::Nominated { name, until } => self.nominated(&name, until),
             Event::Placed { name, pods } => self.placed(&name, pods),
             Event::PodMoved { pod, node } => self.pod_moved(now, &pod, node),

@@ -2,8 +2,9 @@
 //!
 //! Controllers create pods one after the other, so a burst reaches us as a stream, and nodes bought for its beginning
 //! suit the rest badly. What is asked for and not there yet is planned together with what is there, as pods that the
-//! API server does not know, for as long as pods keep coming; each that comes takes the place of one of them. Answers
-//! to no file of Karpenter.
+//! API server does not know, for as long as pods keep coming and nothing refuses them; each that comes takes the place
+//! of one of them. A node that awaits some counts as nominated, so that consolidation leaves it alone. Answers to no
+//! file of Karpenter.
 
 mod gather;
 mod key;
@@ -13,6 +14,7 @@ mod places;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use apis::ObjectKey;
 use jiff::{SignedDuration, Timestamp};
 use scheduling::pod::{Pod, PodKey};
 
@@ -80,7 +82,7 @@ fn is_believed(data: &Data, kept: &KeptWorkload, owned: Option<&Owned>, now: Tim
 fn pods_of(
     snapshot: &Snapshot,
     kind: WorkloadKind,
-    key: &PodKey,
+    key: &ObjectKey,
     kept: &KeptWorkload,
     missing: usize,
 ) -> Vec<ComingPod> {

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apis::labels;
 use apis::validation::is_qualified_name;
-use scheduling::pod::{LabelSelector, Pod, PodKey, PodShape, SelectorOperator, TopologySpread};
+use apis::{ObjectKey, labels};
+use scheduling::pod::{LabelSelector, Pod, PodShape, SelectorOperator, TopologySpread};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -71,7 +71,7 @@ fn deduced(snapshot: &Snapshot, shape: &PodShape) -> LabelSelector {
     let owner = shape.owner.as_ref();
     let kind = owner.and_then(|it| WorkloadKind::of_owner(&it.api_version, &it.kind));
     let controller = owner.zip(kind).and_then(|(owner, kind)| {
-        let key = PodKey::new(&shape.namespace, &owner.name);
+        let key = ObjectKey::new(&shape.namespace, &owner.name);
         Some((kind, workloads.find(kind, &key)?))
     });
     let mut selector = LabelSelector::default();

@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apis::ObjectKey;
-use scheduling::pod::PodKey;
 use serde_json::Value;
 
 /// Kinds of the group that matter.
@@ -33,7 +32,7 @@ pub enum DeviceKind {
 pub struct DeviceObject {
     pub kind: DeviceKind,
     /// Namespace and name.
-    pub key: PodKey,
+    pub key: ObjectKey,
     parsed: ParsedObject,
 }
 
@@ -50,8 +49,8 @@ enum ParsedObject {
 pub struct DeviceWorld {
     slices: BTreeMap<String, Arc<wire::SliceSpec>>,
     classes: BTreeMap<String, Arc<wire::ClassSpec>>,
-    claims: BTreeMap<PodKey, Arc<wire::Claim>>,
-    templates: BTreeMap<PodKey, Arc<wire::ClaimSpec>>,
+    claims: BTreeMap<ObjectKey, Arc<wire::Claim>>,
+    templates: BTreeMap<ObjectKey, Arc<wire::ClaimSpec>>,
 }
 
 impl DeviceKind {
@@ -88,13 +87,13 @@ impl DeviceObject {
         };
         Ok(Self {
             kind,
-            key: PodKey::new(text("namespace"), text("name")),
+            key: ObjectKey::new(text("namespace"), text("name")),
             parsed,
         })
     }
 
     /// The claim that a template makes.
-    pub fn claim_of(template: &PodKey, world: &DeviceWorld, name: &str) -> Option<Self> {
+    pub fn claim_of(template: &ObjectKey, world: &DeviceWorld, name: &str) -> Option<Self> {
         let spec = world.templates.get(template)?;
         let claim = wire::Claim {
             spec: (**spec).clone(),
@@ -102,7 +101,7 @@ impl DeviceObject {
         };
         Some(Self {
             kind: DeviceKind::Claim,
-            key: PodKey::new(&template.namespace, name),
+            key: ObjectKey::new(&template.namespace, name),
             parsed: ParsedObject::Claim(Arc::new(claim)),
         })
     }

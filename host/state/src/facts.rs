@@ -42,7 +42,7 @@ pub struct NodeFacts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeConditionFacts {
     /// Such as `Ready`.
-    pub kind: String,
+    pub condition_type: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
     /// Why.
@@ -73,7 +73,7 @@ pub struct ClaimFacts {
     pub capacity: Resources,
     /// Allocatable expected.
     pub allocatable: Resources,
-    /// Group and kind of the class, then its name.
+    /// Name of its NodeClass.
     pub node_class: String,
     /// Conditions that decisions look at.
     pub conditions: ClaimConditions,
@@ -170,7 +170,7 @@ impl NodeFacts {
 impl NodeConditionFacts {
     fn parse(object: &v1::NodeCondition) -> Self {
         Self {
-            kind: object.type_.clone(),
+            condition_type: object.type_.clone(),
             status: object.status.clone(),
             reason: object.reason.clone().unwrap_or_default(),
             since: object.last_transition_time.as_ref().map(|it| it.0),
@@ -222,10 +222,10 @@ fn drift_reason(conditions: &[Condition]) -> String {
 
 impl ClaimConditions {
     fn parse(conditions: &[Condition]) -> Self {
-        let since = |kind: &str| {
+        let since = |condition_type: &str| {
             conditions
                 .iter()
-                .find(|it| it.type_ == kind && it.status == "True")
+                .find(|it| it.type_ == condition_type && it.status == "True")
                 .map(|it| it.last_transition_time.0)
         };
         Self {

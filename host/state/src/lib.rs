@@ -1,7 +1,10 @@
 //! The one model of the cluster, its snapshots, and the ledger of decisions.
 //!
-//! Answers to Karpenter's `pkg/controllers/state`. [`Cluster::apply`] is the only mutation. Nothing here
-//! may read a clock, talk to an API or decide anything: it holds facts and derives values from them.
+//! Answers to Karpenter's `pkg/controllers/state`. Facts come in by [`Cluster::apply`] alone. Nothing here may read a
+//! clock or talk to an API: what is here holds facts and derives values from them. What is planned on top of a solve
+//! is decided here as well, because it is about the model alone: which pods are told their place and when nodes open
+//! ([`nomination`]), which pods are believed to come and on how few nodes they are gathered ([`coming`]), and which of
+//! equal pods goes where ([`queue_order`]).
 
 pub mod capacity_buffer;
 pub mod cluster;

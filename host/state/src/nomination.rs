@@ -1,8 +1,9 @@
 //! Which pods the scheduler is told a place for, now that the node planned for them is about to take pods.
 //!
 //! Told earlier, nominations hold room on nodes that nobody may use yet and lead the scheduler astray; told just before
-//! the node opens they are tried first, and pods of no higher priority leave them their room (KEP-1923, KEP-5278).
-//! Decides; the shells write.
+//! the node opens they are tried first, and pods of no higher priority leave them their room (KEP-1923, KEP-5278). For
+//! a minute after a node opened its pods are told again where the scheduler forgot and there still is room, and of
+//! equal ones the next. Decides; the shells write, and ask a cluster that refuses once.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ const RENOMINATED_FOR: SignedDuration = SignedDuration::from_secs(60);
 pub struct NodeNominations<'a> {
     /// Name of the Node.
     pub node: &'a str,
-    /// As [`nominations`] has them.
+    /// In the order in which they are told.
     pub pods: Vec<&'a Arc<Pod>>,
 }
 

@@ -11,7 +11,6 @@ mod pools;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use scheduling::pod::{Pod, PodKey};
 use scheduling::problem::{DaemonPod, Options, Pool, Problem};
 
@@ -41,13 +40,13 @@ pub fn problem_for_provisioning(
     snapshot: &Snapshot,
     pools: &[PoolTypes],
     options: Options,
-    now: Timestamp,
 ) -> ProvisioningInput {
+    let now = options.now;
     let (mut pods, ignored) = pending_pods(snapshot);
     let moving = moving_pods(snapshot, now);
     let moving_keys: BTreeSet<&PodKey> = moving.iter().map(|pod| &pod.key).collect();
     let plans_coming_pods = options.plans_coming_pods;
-    let mut problem = base_problem(snapshot, pools, options, now);
+    let mut problem = base_problem(snapshot, pools, options);
     for node in &mut problem.nodes {
         if !node.is_schedulable && node.pods.iter().any(|pod| moving_keys.contains(&pod.key)) {
             Arc::make_mut(node)
@@ -71,12 +70,8 @@ pub fn problem_for_provisioning(
 }
 
 /// The problem without pods: pools, nodes, daemons, namespaces. Simulations share it.
-pub fn base_problem(
-    snapshot: &Snapshot,
-    pools: &[PoolTypes],
-    options: Options,
-    now: Timestamp,
-) -> Problem {
+pub fn base_problem(snapshot: &Snapshot, pools: &[PoolTypes], options: Options) -> Problem {
+    let now = options.now;
     let pool = |it: &PoolTypes| Pool {
         node_pool: Arc::clone(&it.node_pool),
         instance_types: Arc::clone(&it.instance_types),

@@ -37,8 +37,12 @@ impl Snapshot {
 
     /// A node by the name of its Node or of its NodeClaim.
     pub fn node(&self, name: &str) -> Option<&Arc<StateNode>> {
-        let keys = (&self.data.node_keys, &self.data.claim_keys);
-        let key = keys.0.get(name).or_else(|| keys.1.get(name))?;
+        let Data {
+            node_keys,
+            claim_keys,
+            ..
+        } = &self.data;
+        let key = node_keys.get(name).or_else(|| claim_keys.get(name))?;
         self.data.nodes.get(key)
     }
 
@@ -110,9 +114,7 @@ impl Snapshot {
     pub fn available(&self, node: &StateNode) -> Resources {
         node.allocatable().sub(self.bound(node).requests())
     }
-}
 
-impl Snapshot {
     /// What would be if some nodes were marked for deletion and pods were expected on others until then; by the names
     /// of Nodes or NodeClaims. The cluster learns nothing of it.
     #[must_use]

@@ -14,6 +14,9 @@ use scheduling::pod::{Pod, PodKey};
 use crate::facts::{ClaimFacts, NodeFacts};
 use crate::pod::PodLife;
 
+/// Labels and annotations of what is neither.
+static NOTHING: BTreeMap<String, String> = BTreeMap::new();
+
 /// A Node, a NodeClaim, or both.
 #[derive(Debug, Clone, Default)]
 pub struct StateNode {
@@ -69,14 +72,25 @@ impl StateNode {
                 .is_some_and(|it| it.labels.get(label).is_some_and(|value| value == "true"))
     }
 
+    /// What the Node says once it is registered, what the claim says before; where there is but one of them, what that
+    /// one says.
+    fn pick<'n, T>(
+        &'n self,
+        of_node: impl FnOnce(&'n NodeFacts) -> &'n T,
+        of_claim: impl FnOnce(&'n ClaimFacts) -> &'n T,
+    ) -> Option<&'n T> {
+        match (&self.node, &self.claim) {
+            (Some(node), _) if self.is_registered() => Some(of_node(node)),
+            (_, Some(claim)) => Some(of_claim(claim)),
+            (Some(node), None) => Some(of_node(node)),
+            (None, None) => None,
+        }
+    }
+
     /// Name of the Node once registered, of the claim before.
     pub fn name(&self) -> &str {
-        match (&self.node, &self.claim) {
-            (Some(node), _) if self.is_registered() => &node.name,
-            (_, Some(claim)) => &claim.name,
-            (Some(node), None) => &node.name,
-            (None, None) => "",
-        }
+        let name = self.pick(|node| &node.name, |claim| &claim.name);
+        name.map_or("", String::as_str)
     }
 
     /// Name of the claim.
@@ -91,24 +105,14 @@ impl StateNode {
 
     /// Labels of the Node once registered, of the claim before.
     pub fn labels(&self) -> &BTreeMap<String, String> {
-        static EMPTY: BTreeMap<String, String> = BTreeMap::new();
-        match (&self.node, &self.claim) {
-            (Some(node), _) if self.is_registered() => &node.labels,
-            (_, Some(claim)) => &claim.labels,
-            (Some(node), None) => &node.labels,
-            (None, None) => &EMPTY,
-        }
+        self.pick(|node| &node.labels, |claim| &claim.labels)
+            .unwrap_or(&NOTHING)
     }
 
     /// Annotations of the Node once registered, of the claim before.
     pub fn annotations(&self) -> &BTreeMap<String, String> {
-        static EMPTY: BTreeMap<String, String> = BTreeMap::new();
-        match (&self.node, &self.claim) {
-            (Some(node), _) if self.is_registered() => &node.annotations,
-            (_, Some(claim)) => &claim.annotations,
-            (Some(node), None) => &node.annotations,
-            (None, None) => &EMPTY,
-        }
+        self.pick(|node| &node.annotations, |claim| &claim.annotations)
+            .unwrap_or(&NOTHING)
     }
 
     /// A label's value, empty without one.
@@ -131,11 +135,8 @@ impl StateNode {
 
     /// Taints that count for pods now.
     pub fn taints(&self) -> Vec<Taint> {
-        let taints = match (&self.node, &self.claim) {
-            (Some(node), _) if self.is_registered() => &node.taints,
-            (_, Some(claim)) => &claim.taints,
-            (Some(node), None) => &node.taints,
-            (None, None) => return Vec::new(),
+        let Some(taints) = self.pick(|node| &node.taints, |claim| &claim.taints) else {
+            return Vec::new();
         };
         let is_rebooting = |claim: &&Arc<ClaimFacts>| claim.conditions.rebooting_at.is_some();
         let passing = |it: &&Arc<ClaimFacts>| !self.is_initialized() || is_rebooting(it);

@@ -8,10 +8,10 @@ mod objects;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use apis::ObjectKey;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use scheduling::pod::{LabelSelector, PodKey, PodShape, ShapeTable};
+use scheduling::pod::{LabelSelector, PodShape, ShapeTable};
 
 /// Kinds that own pods or say how they look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,7 +35,7 @@ pub enum WorkloadKind {
 pub struct Workload {
     pub kind: WorkloadKind,
     /// Namespace and name.
-    pub key: PodKey,
+    pub key: ObjectKey,
     pub uid: String,
     /// Generation of the object.
     pub generation: Option<i64>,
@@ -57,7 +57,7 @@ pub(crate) struct KeptWorkload {
     pub(crate) uid: String,
     pub(crate) generation: Option<i64>,
     pub(crate) replicas: i32,
-    /// As [`Workload::creates_pods`].
+    /// Whether its controller makes up for pods that it lacks.
     pub(crate) creates_pods: bool,
     /// When `replicas` or `creates_pods` changed last, as far as we saw.
     pub(crate) changed_at: Timestamp,
@@ -70,8 +70,8 @@ pub(crate) struct KeptWorkload {
 #[derive(Debug, Clone, Default)]
 pub struct Workloads {
     /// By namespace and name.
-    pub(crate) services: BTreeMap<PodKey, BTreeMap<String, String>>,
-    pub(crate) all: BTreeMap<(WorkloadKind, PodKey), Arc<KeptWorkload>>,
+    pub(crate) services: BTreeMap<ObjectKey, BTreeMap<String, String>>,
+    pub(crate) all: BTreeMap<(WorkloadKind, ObjectKey), Arc<KeptWorkload>>,
 }
 
 impl WorkloadKind {
@@ -138,7 +138,7 @@ impl Workloads {
 
     pub(crate) fn apply_service(&mut self, object: &v1::Service) {
         let selector = object.spec.as_ref().and_then(|it| it.selector.clone());
-        let key = key_of(&object.metadata);
+        let key = ObjectKey::of(&object.metadata);
         match selector {
             Some(selector) if !selector.is_empty() => {
                 self.services.insert(key, selector);
@@ -150,14 +150,14 @@ impl Workloads {
         }
     }
 
-    pub(crate) fn find(&self, kind: WorkloadKind, key: &PodKey) -> Option<&Arc<KeptWorkload>> {
+    pub(crate) fn find(&self, kind: WorkloadKind, key: &ObjectKey) -> Option<&Arc<KeptWorkload>> {
         self.all.get(&(kind, key.clone()))
     }
 
     /// The labels by which services find a pod, of all of them together; of two values for a label the service
     /// later by name has its way.
     pub(crate) fn service_labels(&self, shape: &PodShape) -> BTreeMap<String, String> {
-        let first = PodKey::new(&shape.namespace, "");
+        let first = ObjectKey::new(&shape.namespace, "");
         let of_namespace = self.services.range(first..);
         let of_namespace = of_namespace.take_while(|(key, _)| key.namespace == shape.namespace);
         let mut merged = BTreeMap::new();
@@ -168,13 +168,5 @@ impl Workloads {
             }
         }
         merged
-    }
-}
-
-/// Namespace and name of an object, as the model keys pods and claims.
-pub fn key_of(metadata: &ObjectMeta) -> PodKey {
-    PodKey {
-        namespace: metadata.namespace.clone().unwrap_or_default(),
-        name: metadata.name.clone().unwrap_or_default(),
     }
 }

@@ -109,7 +109,7 @@ pub fn build(case: &Case, packing: Packing) -> Result<World> {
         group.pending.push(pod.key.clone());
     }
     let options = options(&case.when, packing, now)?;
-    let input = provisioning::problem_for_provisioning(&snapshot, &pools, options, now);
+    let input = provisioning::problem_for_provisioning(&snapshot, &pools, options);
     Ok(World {
         problem: input.problem,
         ignored: input

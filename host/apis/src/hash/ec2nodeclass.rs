@@ -228,7 +228,7 @@ fn kubelet(spec: &Ec2NodeClassSpec) -> String {
     })
 }
 
-/// The same value with every object's keys in order.
+/// A value with every object's keys in order.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {

@@ -53,7 +53,7 @@ pub(super) fn time(value: jiff::Timestamp) -> u64 {
     fnv(&bytes)
 }
 
-/// A list: order does not count, and two equal elements cancel each other, as they do in the original.
+/// A list: order does not count, and two equal elements cancel each other, as they do in Karpenter's hash.
 pub(super) fn list(elements: impl IntoIterator<Item = u64>) -> u64 {
     elements.into_iter().fold(0, |hash, element| hash ^ element)
 }

@@ -188,7 +188,7 @@ impl StatusSeen {
                 message: String::new(),
                 since: it.since,
             };
-            (it.kind.clone(), seen)
+            (it.condition_type.clone(), seen)
         });
         let finalizer = labels::TERMINATION_FINALIZER.to_owned();
         let extra = StatusKind::Node.extra_labels().iter();

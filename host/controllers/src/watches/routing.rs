@@ -8,7 +8,7 @@ use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodePool, ObjectKey};
 use kube::ResourceExt;
 use scheduling::pod::{Pod, PodKey};
 use state::Snapshot;
-use state::cluster::{Change, NodeSight, Versions};
+use state::cluster::{Change, NodeSummary, Versions};
 
 use super::queues::QueueName;
 
@@ -172,11 +172,11 @@ fn pod_event(pod: &Pod, snapshot: &Snapshot) -> Option<Reaction> {
 fn node(
     name: &str,
     provider_id: &str,
-    after: Option<NodeSight>,
+    after: Option<NodeSummary>,
     snapshot: &Snapshot,
 ) -> Vec<Reaction> {
     let mut reactions = Vec::new();
-    if let Some(NodeSight {
+    if let Some(NodeSummary {
         is_deleting,
         is_disrupted,
     }) = after
@@ -303,7 +303,7 @@ fn workload(key: &ObjectKey, snapshot: &Snapshot) -> Vec<Reaction> {
     };
     let buffers = snapshot.capacity_buffers().filter(|it| names(it));
     let reactions = buffers.map(|it| {
-        let buffer = ObjectKey::namespaced(&*key.namespace, it.name_any());
+        let buffer = ObjectKey::new(&key.namespace, &it.name_any());
         Reaction::Enqueue(QueueName::CapacityBuffers, buffer)
     });
     reactions.collect()

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use apis::fnv::{OFFSET_BASIS, fnv_1a};
 use apis::{NodePool, labels};
+use hooks::columns::saturated;
 use jiff::Timestamp;
 use state::Snapshot;
 
@@ -13,7 +14,6 @@ use super::declared;
 use crate::candidate::{TypesByPool, list_price};
 use crate::history::History;
 use crate::hooks::{BudgetPool, BudgetReason, NEVER_SECONDS, PoolActivity};
-use crate::saturated::saturated;
 
 /// What budgets are worked out of.
 #[derive(Clone, Copy)]

@@ -6,9 +6,8 @@ use apis::duration::GoDuration;
 use apis::nodepool::Budget;
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
+use hooks::columns::saturated;
 use jiff::{Timestamp, Zoned, tz::TimeZone};
-
-use crate::saturated::saturated;
 
 /// Why the schedule of a budget cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

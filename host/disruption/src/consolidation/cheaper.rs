@@ -17,28 +17,32 @@ use crate::method::Method;
 use crate::obstacle::Obstacle;
 
 /// Leaves the claim only types that are cheaper than the nodes that go.
-pub(super) fn leave_cheaper_types(
+pub(super) fn narrow_to_savings(
     claim: &mut NewClaim,
-    it: Removal<'_, '_, '_>,
+    removal: Removal<'_, '_, '_>,
 ) -> Result<(), Obstacle> {
-    let types = it.scene.what_if().types(&claim.pool);
-    cheapen(claim, it, &types)?;
-    if it.method == Method::MultiNodeConsolidation {
-        drop_types_being_removed(claim, it, &types)?;
+    let types = removal.scene.what_if().types(&claim.pool);
+    apply_spot_and_price_rules(claim, removal, &types)?;
+    if removal.method == Method::MultiNodeConsolidation {
+        drop_types_being_removed(claim, removal, &types)?;
     }
     types.refresh_summary(claim);
     Ok(())
 }
 
 /// Leaves only the types that cannot cost more than what goes.
-fn cheapen(claim: &mut NewClaim, it: Removal<'_, '_, '_>, types: &Types) -> Result<(), Obstacle> {
-    let cost_before = it.cost().effective_per_hour;
-    let mut removed = it.removed.iter();
+fn apply_spot_and_price_rules(
+    claim: &mut NewClaim,
+    removal: Removal<'_, '_, '_>,
+    types: &Types,
+) -> Result<(), Obstacle> {
+    let cost_before = removal.cost().effective_per_hour;
+    let mut removed = removal.removed.iter();
     let are_all_spot = removed.all(|it| it.capacity_type() == labels::CAPACITY_TYPE_SPOT);
     let is_spot_to_spot =
         are_all_spot && types.preferred_capacity_type(claim) == Some(labels::CAPACITY_TYPE_SPOT);
     if is_spot_to_spot {
-        if !it.scene.input.gates.spot_to_spot {
+        if !removal.scene.input.gates.spot_to_spot {
             return Err(Obstacle::new(OutcomeId::NodeSpotToSpotDisabled, ""));
         }
         pin_to(claim, labels::CAPACITY_TYPE_SPOT);
@@ -47,11 +51,11 @@ fn cheapen(claim: &mut NewClaim, it: Removal<'_, '_, '_>, types: &Types) -> Resu
             .instance_types
             .retain(|name| choice.cheapest(name).is_some());
     }
-    leave_cheaper(claim, types, cost_before)?;
+    retain_cheaper(claim, types, cost_before)?;
     let Some(needed) = types.needed_for_min_values(claim) else {
         return Err(Obstacle::new(OutcomeId::NodeMinValues, ""));
     };
-    if is_spot_to_spot && it.method == Method::SingleNodeConsolidation {
+    if is_spot_to_spot && removal.method == Method::SingleNodeConsolidation {
         // Else the replacement may be the one type that is about to be interrupted.
         let cheaper = claim.instance_types.len();
         if cheaper < SPOT_TYPES_MIN {
@@ -65,26 +69,32 @@ fn cheapen(claim: &mut NewClaim, it: Removal<'_, '_, '_>, types: &Types) -> Resu
     }
     // The other would be launched when the preferred one has no capacity, and might cost more than what goes.
     if types.may_be_spot_or_on_demand(claim) && pin_to_preferred(claim, types) {
-        leave_cheaper(claim, types, cost_before)?;
+        retain_cheaper(claim, types, cost_before)?;
     }
     Ok(())
 }
 
-/// Leaves the types that cost less wherever they are launched.
-fn leave_cheaper(claim: &mut NewClaim, types: &Types, cost_before: f64) -> Result<(), Obstacle> {
+/// Leaves the types that cost less than what goes; where none does, what the cheapest of them would cost is told.
+fn retain_cheaper(claim: &mut NewClaim, types: &Types, cost_before: f64) -> Result<(), Obstacle> {
     let choice = types.choice(claim);
     let cheapest_before = claim.instance_types.first().map(|name| choice.worst(name));
+    if retain_below(claim, types, cost_before) {
+        return Ok(());
+    }
+    let best = cheapest_before.unwrap_or(f64::INFINITY);
+    Err(Obstacle::new(
+        OutcomeId::NodeNoCheaperReplacement,
+        format!("now {cost_before:.4} USD an hour, the replacement {best:.4}"),
+    ))
+}
+
+/// Leaves the types that cost less than this wherever they are launched; whether there is any.
+pub(super) fn retain_below(claim: &mut NewClaim, types: &Types, cost_per_hour: f64) -> bool {
+    let choice = types.choice(claim);
     claim
         .instance_types
-        .retain(|name| choice.worst(name) < cost_before);
-    if claim.instance_types.is_empty() {
-        let best = cheapest_before.unwrap_or(f64::INFINITY);
-        return Err(Obstacle::new(
-            OutcomeId::NodeNoCheaperReplacement,
-            format!("now {cost_before:.4} USD an hour, the replacement {best:.4}"),
-        ));
-    }
-    Ok(())
+        .retain(|name| choice.worst(name) < cost_per_hour);
+    !claim.instance_types.is_empty()
 }
 
 /// Pins a claim to the capacity type that costs least; whether that is another than spot, which types were chosen by.
@@ -106,28 +116,20 @@ fn pin_to(claim: &mut NewClaim, capacity_type: &str) {
 /// could also come, only strictly cheaper ones may.
 fn drop_types_being_removed(
     claim: &mut NewClaim,
-    it: Removal<'_, '_, '_>,
+    removal: Removal<'_, '_, '_>,
     types: &Types,
 ) -> Result<(), Obstacle> {
-    let costs = it.scene.what_if().costs;
-    let removed = it.removed.iter();
+    let costs = removal.scene.what_if().costs;
+    let comes_back = |name: &str| claim.instance_types.iter().any(|it| it == name);
+    let removed = removal.removed.iter();
     let shared = removed
-        .filter(|it| {
-            claim
-                .instance_types
-                .iter()
-                .any(|name| name == it.instance_type_name())
-        })
+        .filter(|it| comes_back(it.instance_type_name()))
         .map(|it| costs.of(it).effective_per_hour)
         .min_by(f64::total_cmp);
     let Some(cost_max) = shared else {
         return Ok(());
     };
-    let choice = types.choice(claim);
-    claim
-        .instance_types
-        .retain(|name| choice.worst(name) < cost_max);
-    if claim.instance_types.is_empty() {
+    if !retain_below(claim, types, cost_max) {
         return Err(Obstacle::new(
             OutcomeId::NodeNoCheaperReplacement,
             "a node of the same type would come back",

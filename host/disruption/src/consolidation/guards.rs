@@ -9,6 +9,7 @@ use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
 use crate::command::{Approved, Proposal};
+use crate::history::ReplacementPause;
 use crate::obstacle::Obstacle;
 use crate::scan::Scan;
 use crate::scene::Scene;
@@ -142,7 +143,7 @@ pub(crate) fn resting_for(scene: &Scene<'_>, proposal: &Proposal<'_>) -> Option<
 
 fn rest(scene: &Scene<'_>, candidate: &Candidate) -> Option<Obstacle> {
     let (history, now) = (scene.input.history, scene.input.options.now);
-    let (until, times) = history.rests(candidate.claim(), now)?;
-    let reason = format!("{times} in a row, next try {until}");
+    let ReplacementPause { until, failures } = history.rests(candidate.claim(), now)?;
+    let reason = format!("{failures} in a row, next try {until}");
     Some(Obstacle::new(OutcomeId::NodeReplacementFailed, reason))
 }

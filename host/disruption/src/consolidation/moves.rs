@@ -50,17 +50,18 @@ pub(crate) fn compute_each<'s>(
     method: Method,
 ) -> Vec<Result<Proposal<'s>, Obstacle>> {
     let what_if = scene.what_if();
-    let simulated = { what_if.simulator }.without_each(candidates, Purpose::Consolidation);
+    let simulator = what_if.simulator;
+    let simulated = simulator.without_each(candidates, Purpose::Consolidation);
     candidates
         .chunks(1)
         .zip(simulated)
         .map(|(removed, simulated)| {
-            let it = Removal {
+            let removal = Removal {
                 scene,
                 removed,
                 method,
             };
-            it.cheapest(simulated, Replacements::SeveralIfNeeded)
+            removal.cheapest(simulated, Replacements::SeveralIfNeeded)
         })
         .collect()
 }
@@ -119,7 +120,7 @@ impl<'s> Removal<'_, 's, '_> {
             ));
         }
         if let Some(claim) = claims.first_mut() {
-            cheaper::leave_cheaper_types(claim, self)?;
+            cheaper::narrow_to_savings(claim, self)?;
         }
         Ok(self.proposal(claims, destinations))
     }

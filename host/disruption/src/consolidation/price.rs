@@ -106,7 +106,7 @@ impl<'t> Choice<'t> {
         })
     }
 
-    /// The same, of what a launch of one of these types would not drop for its price.
+    /// The choice among what a launch of one of these types would not drop for its price.
     fn within(self, names: &TypeNames) -> Self {
         if !self.types.premium_max.is_on() {
             return self;
@@ -123,14 +123,14 @@ impl<'t> Choice<'t> {
     /// The dearest that a launch of this type could turn out, given the order of capacity types.
     pub(crate) fn worst(&self, name: &str) -> f64 {
         let mut worst: Option<(usize, f64)> = None;
-        for it in self.launchable(name) {
-            let cost = it.effective_cost_per_hour;
+        for offering in self.launchable(name) {
+            let cost = offering.effective_cost_per_hour;
             worst = match worst {
-                Some((known, _)) if known < it.preference => worst,
-                Some((known, dearest)) if known == it.preference => {
+                Some((known, _)) if known < offering.preference => worst,
+                Some((known, dearest)) if known == offering.preference => {
                     Some((known, dearest.max(cost)))
                 }
-                Some(_) | None => Some((it.preference, cost)),
+                Some(_) | None => Some((offering.preference, cost)),
             };
         }
         match worst {

@@ -9,7 +9,7 @@ use scheduling::requirements::{Operator, Requirement};
 use scheduling::solution::NewClaim;
 use state::ledger::OutcomeId;
 
-use super::cheaper::pin_to_preferred;
+use super::cheaper::{pin_to_preferred, retain_below};
 use super::price::Types;
 use super::removal::Removal;
 use super::savings::{SAVINGS_SHARE_PER_NODE, most_after};
@@ -22,9 +22,10 @@ use crate::simulation::Purpose;
 const NODES_MAX: usize = 50;
 
 /// The cheapest set of nodes for the pods of those that go.
-pub(super) fn compute<'s>(it: Removal<'_, 's, '_>) -> Result<Proposal<'s>, Obstacle> {
-    let what_if = it.scene.what_if();
-    let simulated = { what_if.simulator }.without(it.removed, Purpose::Repacking);
+pub(super) fn compute<'s>(removal: Removal<'_, 's, '_>) -> Result<Proposal<'s>, Obstacle> {
+    let what_if = removal.scene.what_if();
+    let simulator = what_if.simulator;
+    let simulated = simulator.without(removal.removed, Purpose::Repacking);
     simulated.sound()?;
     let destinations = simulated.destinations();
     let mut claims = simulated.claims;
@@ -34,7 +35,7 @@ pub(super) fn compute<'s>(it: Removal<'_, 's, '_>) -> Result<Proposal<'s>, Obsta
     }
     let is_spot = |it: &Candidate| it.capacity_type() == labels::CAPACITY_TYPE_SPOT;
     let may_not_be_spot =
-        { it.removed.iter().copied() }.all(is_spot) && !it.scene.input.gates.spot_to_spot;
+        !removal.scene.input.gates.spot_to_spot && removal.removed.iter().copied().all(is_spot);
     for claim in &mut claims {
         let types = what_if.types(&claim.pool);
         if types.may_be_spot_or_on_demand(claim) {
@@ -45,7 +46,7 @@ pub(super) fn compute<'s>(it: Removal<'_, 's, '_>) -> Result<Proposal<'s>, Obsta
             return Err(Obstacle::new(OutcomeId::NodeSpotToSpotDisabled, ""));
         }
     }
-    let before = it.cost().effective_per_hour;
+    let before = removal.cost().effective_per_hour;
     let after = Cost::of_claims(&claims).effective_per_hour;
     let risk = SAVINGS_SHARE_PER_NODE * claims.len() as f64;
     if after > most_after(before) - before * risk {
@@ -60,7 +61,7 @@ pub(super) fn compute<'s>(it: Removal<'_, 's, '_>) -> Result<Proposal<'s>, Obsta
     for claim in &mut claims {
         let types = what_if.types(&claim.pool);
         let most = claim.best.effective_cost_per_hour * slack;
-        if !leave_cheaper(claim, &types, most) {
+        if !retain_below_somewhere(claim, &types, most) {
             return Err(no_cheaper());
         }
         if types.needed_for_min_values(claim).is_none() {
@@ -68,25 +69,19 @@ pub(super) fn compute<'s>(it: Removal<'_, 's, '_>) -> Result<Proposal<'s>, Obsta
         }
         types.refresh_summary(claim);
     }
-    Ok(it.proposal(claims, destinations))
+    Ok(removal.proposal(claims, destinations))
 }
 
-/// Leaves only the types that cost less wherever they are launched; where none does, those that do in the zone of the
-/// best offering. False where there is none at all.
-fn leave_cheaper(claim: &mut NewClaim, types: &Types, most_per_hour: f64) -> bool {
-    let cheaper = |claim: &NewClaim| {
-        let choice = types.choice(claim);
-        let mut kept = claim.instance_types.clone();
-        kept.retain(|name| choice.worst(name) < most_per_hour);
-        kept
-    };
-    let mut kept = cheaper(claim);
-    if kept.is_empty() {
-        pin_to_zone(claim);
-        kept = cheaper(claim);
+/// Leaves the types that cost less than this wherever they are launched; where none does, those that do in the zone of
+/// the best offering. Whether there is any.
+fn retain_below_somewhere(claim: &mut NewClaim, types: &Types, cost_per_hour: f64) -> bool {
+    let everywhere = claim.instance_types.clone();
+    if retain_below(claim, types, cost_per_hour) {
+        return true;
     }
-    claim.instance_types = kept;
-    !claim.instance_types.is_empty()
+    claim.instance_types = everywhere;
+    pin_to_zone(claim);
+    retain_below(claim, types, cost_per_hour)
 }
 
 fn pin_to_zone(claim: &mut NewClaim) {

@@ -140,7 +140,7 @@ impl RepairPolicies {
         let conditions = node.node.iter().flat_map(|it| &it.conditions);
         conditions
             .into_iter()
-            .any(|it| self.knows(&it.kind, &it.status))
+            .any(|it| self.knows(&it.condition_type, &it.status))
     }
 
     /// What to do about the node at a moment, if anything.
@@ -195,14 +195,14 @@ impl RepairPolicies {
             let policies = self.policies.iter().filter(|it| {
                 let reason = it.reason.as_ref();
                 it.policy.action == RepairAction::Replace
-                    && it.policy.condition_type == condition.kind
+                    && it.policy.condition_type == condition.condition_type
                     && it.policy.condition_status == condition.status
                     && reason.is_none_or(|it| it.is_match(&condition.reason))
             });
             policies.filter_map(|CompiledPolicy { policy, .. }| {
                 let toleration = policy.toleration.to_signed_duration();
                 Some(OverdueCondition {
-                    condition: &condition.kind,
+                    condition: &condition.condition_type,
                     since: condition.since?.checked_add(toleration).ok()?,
                     bound: policy.termination_grace_period,
                 })
@@ -217,18 +217,18 @@ impl RepairPolicies {
         };
         let mut matches = Vec::new();
         for condition in &node.conditions {
-            if !self.knows(&condition.kind, &condition.status) {
+            if !self.knows(&condition.condition_type, &condition.status) {
                 continue;
             }
             let since = condition.since.max(node.created_at);
             let of = |policy| ConditionMatch {
                 policy,
-                condition: condition.kind.as_str(),
+                condition: condition.condition_type.as_str(),
                 since: since.unwrap_or(Timestamp::UNIX_EPOCH),
             };
             let before = matches.len();
             let specific = self.policies.iter().filter(|it| {
-                it.policy.condition_type == condition.kind
+                it.policy.condition_type == condition.condition_type
                     && it.policy.condition_status == condition.status
                     && it
                         .reason

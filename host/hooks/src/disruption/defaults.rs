@@ -66,45 +66,45 @@ impl ConsolidationHook for DefaultConsolidation {
     }
 }
 
-fn verdict(round: &ConsolidationRound, it: &Move) -> Verdict {
+fn verdict(round: &ConsolidationRound, moved: &Move) -> Verdict {
     let nodes = &round.nodes;
-    let disruption: f64 = it
+    let disruption: f64 = moved
         .remove
         .iter()
         .map(|&row| at(&nodes.disruption_cost, row))
         .sum();
-    let savings = it.effective_before - it.effective_after;
+    let savings = moved.effective_before - moved.effective_after;
     let score = if disruption > 0.0 {
         savings / disruption
     } else {
         savings
     };
-    match it.kind {
+    match moved.kind {
         MoveKind::Empty | MoveKind::Drift | MoveKind::StaticDrift => {
             approve(score, "not a matter of savings")
         }
         // Karpenter leaves nodes alone until they expire.
-        MoveKind::Expire => reject("it has not expired"),
+        MoveKind::Expire => reject("moved has not expired"),
         MoveKind::Delete | MoveKind::Replace => {
             // A delete frees nodes whose price may be unknown, so only a replacement must prove a saving.
-            if it.kind == MoveKind::Replace && savings <= 0.0 {
+            if moved.kind == MoveKind::Replace && savings <= 0.0 {
                 return reject("the replacement is not cheaper");
             }
-            match it
+            match moved
                 .remove
                 .iter()
                 .find(|&&row| policy_of(nodes, row) == "WhenEmpty")
             {
                 Some(_) => reject("the pool consolidates only empty nodes"),
-                None => balanced(round, it).unwrap_or_else(|| approve(score, "saves cost")),
+                None => balanced(round, moved).unwrap_or_else(|| approve(score, "saves cost")),
             }
         }
     }
 }
 
 /// The verdict of the Balanced pools among the removed nodes; `None` when all of them approve.
-fn balanced(round: &ConsolidationRound, it: &Move) -> Option<Verdict> {
-    let mut scores = balanced_scores(round, it).into_iter();
+fn balanced(round: &ConsolidationRound, moved: &Move) -> Option<Verdict> {
+    let mut scores = balanced_scores(round, moved).into_iter();
     let (pool, found) = scores.find(|(_, it)| !it.passes())?;
     Some(reject(&format!(
         "balanced score {:.3} of NodePool {} is below {:.3}",
@@ -171,22 +171,22 @@ impl BalancedScore {
 
 /// The scores of the Balanced pools among the removed nodes, by the symbol of the pool. What a move over several pools
 /// saves is split by what each pool's nodes cost.
-pub fn balanced_scores(round: &ConsolidationRound, it: &Move) -> Vec<(u32, BalancedScore)> {
+pub fn balanced_scores(round: &ConsolidationRound, moved: &Move) -> Vec<(u32, BalancedScore)> {
     let nodes = &round.nodes;
-    let balanced = it.remove.iter().copied();
+    let balanced = moved.remove.iter().copied();
     let balanced = balanced.filter(|&row| policy_of(nodes, row) == "Balanced");
     let mut pools: Vec<u32> = balanced.map(|row| at(&nodes.nodepool, row)).collect();
     pools.sort_unstable();
     pools.dedup();
     let score = |pool: u32| {
-        let rows = it.remove.iter().copied();
+        let rows = moved.remove.iter().copied();
         let rows: Vec<u32> = rows
             .filter(|&row| at(&nodes.nodepool, row) == pool)
             .collect();
         let sum = |column: &[f64]| rows.iter().map(|&row| at(column, row)).sum::<f64>();
         let (source, disruption) = (sum(&nodes.effective_price), sum(&nodes.disruption_cost));
-        let share = if it.effective_before > 0.0 {
-            source / it.effective_before
+        let share = if moved.effective_before > 0.0 {
+            source / moved.effective_before
         } else {
             0.0
         };
@@ -195,7 +195,7 @@ pub fn balanced_scores(round: &ConsolidationRound, it: &Move) -> Vec<(u32, Balan
             cost: it.effective_price,
             disruption: it.disruption_cost,
         });
-        let savings = it.effective_before - it.effective_after;
+        let savings = moved.effective_before - moved.effective_after;
         BalancedScore::of(savings * share, disruption, totals)
     };
     pools.into_iter().map(|pool| (pool, score(pool))).collect()

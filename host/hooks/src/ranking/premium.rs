@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use super::{ClaimView, RankAnswer, RankHook, RankRound, Ranking};
+use super::{PriceRank, RankAnswer, RankHook, RankRound};
 
 /// How much of the cheapest price may be paid on top; off where a policy may cost whatever the pool's requirements
 /// leave.
@@ -89,22 +89,14 @@ pub struct ListPrices {
 
 impl RankHook for ListPrices {
     fn rank(&self, round: &RankRound) -> RankAnswer {
-        let listed = |claim: &ClaimView| {
-            let price = |row: &u32| round.table.price.get(*row as usize).copied();
+        let mut answer = PriceRank.rank(round);
+        for (claim, ranking) in round.claims.iter().zip(&mut answer.rankings) {
             let pool = round.table.symbols.get(claim.nodepool as usize);
             let excluded = pool.and_then(|it| self.excluded.get(it));
             let excluded = excluded.into_iter().flatten();
-            Ranking {
-                scores: claim.candidates.iter().filter_map(price).collect(),
-                excluded: excluded.map(|at| (*at, String::new())).collect(),
-                note: None,
-                premium_max: None,
-            }
-        };
-        RankAnswer {
-            rankings: round.claims.iter().map(listed).collect(),
-            uses: Vec::new(),
+            ranking.excluded = excluded.map(|at| (*at, String::new())).collect();
         }
+        answer
     }
 }
 

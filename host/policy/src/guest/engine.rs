@@ -16,8 +16,8 @@ use crate::guest::limits::Limits;
 const INSTANCES_MAX: u32 = 16;
 /// Memory that a pooled instance keeps between rounds, where all of it must be wiped.
 const KEEP_RESIDENT_BYTES: usize = 64 << 10;
-/// The same where the kernel tells which pages were written: a guest has its stack, its data and its table of
-/// offerings in so much, and page faults are what costs most of a small call.
+/// Memory that a pooled instance keeps where the kernel tells which pages were written: a guest has its stack, its data
+/// and its table of offerings in so much, and page faults are what costs most of a small call.
 const KEEP_RESIDENT_BYTES_SCANNED: usize = 1 << 20;
 const TICK: Duration = Duration::from_millis(1);
 

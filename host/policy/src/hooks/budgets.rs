@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hooks::binding::{Authority, OnFailure};
-use hooks::columns::index;
+use hooks::columns::{index, saturated};
 use hooks::disruption::{
     AllowAnswer, Allowance, BudgetReason, BudgetRound, BudgetsHook, DeclaredBudgets, PolicyUse,
 };
@@ -220,7 +220,7 @@ fn watch(
         };
         let disagreements = answer.items.iter().filter(differs).count();
         ShadowDifference {
-            disagreements: u32::try_from(disagreements).unwrap_or(u32::MAX),
+            disagreements: saturated(disagreements),
             usd_per_hour: 0.0,
         }
     });

@@ -30,8 +30,10 @@ impl ConsolidationHook for PolicyHost {
         let mut keys: Vec<Option<f64>> = vec![None; nodes.len()];
         let mut fallback = Fallback::default();
         for policy in host.active().deciding(PolicyKind::Consolidation) {
-            let (rows, is_all) = rows_for(&policy, nodes);
-            if rows.is_empty() && !is_all {
+            let rows = rows_for(&policy, nodes);
+            // A round without nodes is a matter for those alone that are for every pool there may be.
+            let is_asked_of_nothing = nodes.is_empty() && policy.is_for_all();
+            if rows.is_empty() && !is_asked_of_nothing {
                 continue;
             }
             let called = host.ask_order(&policy, round);
@@ -117,26 +119,25 @@ fn at_round(round: &ConsolidationRound) -> RoundRef<'_> {
     }
 }
 
-/// The rows of the pools that a policy is for, and whether it is for every pool there may be.
-fn rows_for(policy: &ActivePolicy, nodes: &NodeTable) -> (Vec<usize>, bool) {
-    let rows = nodes
+/// The rows of the pools that a policy is for.
+fn rows_for(policy: &ActivePolicy, nodes: &NodeTable) -> Vec<usize> {
+    nodes
         .nodepool
         .iter()
         .enumerate()
         .filter(|(_, pool)| policy.is_for(nodes.symbol(**pool)))
         .map(|(row, _)| row)
-        .collect();
-    (rows, policy.is_for_all() && nodes.is_empty())
+        .collect()
 }
 
 /// Whether a policy is for any of the pools that a move takes nodes from. Of a renewal before its time only those may
 /// speak that asked for such moves: to the others it would look like drift.
-fn is_for_move(policy: &ActivePolicy, nodes: &NodeTable, it: &Move) -> bool {
-    if it.kind == MoveKind::Expire && !policy.needs.has(Need::Expire) {
+fn is_for_move(policy: &ActivePolicy, nodes: &NodeTable, moved: &Move) -> bool {
+    if moved.kind == MoveKind::Expire && !policy.needs.has(Need::Expire) {
         return false;
     }
     policy.is_for_all()
-        || it.remove.iter().any(|&row| {
+        || moved.remove.iter().any(|&row| {
             let pool = nodes.nodepool.get(index(row));
             pool.is_some_and(|&pool| policy.is_for(nodes.symbol(pool)))
         })

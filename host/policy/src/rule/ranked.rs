@@ -1,5 +1,6 @@
 //! What a rank rule says of the offerings of a round.
 
+use hooks::columns::saturated;
 use hooks::disruption::Context;
 use hooks::ranking::{ClaimView, RankRound, Ranking};
 
@@ -67,7 +68,7 @@ impl Scoring<'_> {
             }
             let all: Vec<u32>;
             let candidates = if claim.candidates.is_empty() {
-                all = (0..u32::try_from(rows).unwrap_or(u32::MAX)).collect();
+                all = (0..saturated(rows)).collect();
                 &all
             } else {
                 &claim.candidates

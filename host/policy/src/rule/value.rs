@@ -186,7 +186,7 @@ impl<'a> Value<'a> {
         found.unwrap_or(Value::Absent)
     }
 
-    /// The same without what it was borrowed from, where a literal can hold it.
+    /// The value as a literal, which borrows nothing, where a literal can hold it.
     pub(crate) fn literal(&self) -> Option<Literal> {
         Some(match self {
             Self::Absent => Literal::Absent,

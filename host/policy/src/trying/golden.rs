@@ -23,7 +23,8 @@ pub(crate) use rounds::{
 
 /// Rows of the larger tables: more than a usual round has.
 const ROWS_MANY: u32 = 1200;
-/// The same for rules. What one row of theirs may take is bounded, so that many rows tell no more than a few.
+/// Rows of the larger tables that rules are tried on. What a rule may take for one row is bounded, so that many rows
+/// tell no more than a few.
 const ROWS_OF_RULES: u32 = 30;
 
 /// Tries a module on the sample questions of a kind.

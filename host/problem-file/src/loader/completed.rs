@@ -3,13 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use apis::{NodeClaim, conditions};
+use apis::{NodeClaim, ObjectKey, conditions};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use scheduling::pod::PodKey;
 use state::devices::{DeviceObject, DeviceWorld};
-use state::workloads::key_of;
 
 use crate::list::List;
 
@@ -59,7 +58,7 @@ pub(super) fn complete(pod: &mut v1::Pod, list: List) -> bool {
 
 /// The claims that a pod's templates make, as the controller of claims would have made them.
 pub(super) fn make_claims(pod: &mut v1::Pod, devices: &DeviceWorld) -> Vec<DeviceObject> {
-    let key = key_of(&pod.metadata);
+    let key = ObjectKey::of(&pod.metadata);
     let entries = pod.spec.as_ref().and_then(|it| it.resource_claims.as_ref());
     let status = pod.status.get_or_insert_default();
     let statuses = status.resource_claim_statuses.get_or_insert_default();

@@ -8,12 +8,12 @@ use super::{Loader, default_namespace, ready};
 use crate::check;
 use crate::fault::ObjectFaults;
 use crate::list::List;
-use apis::NodePool;
+use apis::{NodePool, ObjectKey};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1;
 use state::cluster::Event;
 use state::devices::{DeviceKind, DeviceObject};
-use state::workloads::{Workload, key_of};
+use state::workloads::Workload;
 use std::sync::Arc;
 
 impl Loader {
@@ -67,7 +67,7 @@ impl Loader {
                 if !self.is_new(place, List::CapacityBuffers, &it.metadata) {
                     return;
                 }
-                self.namespace(&key_of(&it.metadata).namespace);
+                self.namespace(&ObjectKey::of(&it.metadata).namespace);
                 Event::applied(Arc::new(*it))
             }
             Object::Pdb(mut it) => {
@@ -97,7 +97,7 @@ impl Loader {
         if !self.is_new(place, list, &pod.metadata) {
             return;
         }
-        let key = key_of(&pod.metadata);
+        let key = ObjectKey::of(&pod.metadata);
         let mut faults = ObjectFaults::default();
         check::pod(&pod, &mut faults);
         let is_bound = complete(&mut pod, list);
@@ -144,7 +144,7 @@ impl Loader {
                 .map(|(field, text)| format!("{field}: {text}"));
             conditions.retain(|it| it.type_ != "Ready");
             conditions.push(ready("False", &messages.collect::<Vec<_>>().join("; ")));
-            self.faults(place, &key_of(&pool.metadata), faults);
+            self.faults(place, &ObjectKey::of(&pool.metadata), faults);
         }
         self.apply(place, Event::applied(Arc::new(pool)));
     }
@@ -162,7 +162,7 @@ impl Loader {
         if faults.0.is_empty() {
             self.nodes.push(node);
         } else {
-            self.faults(place, &key_of(&node.metadata), faults);
+            self.faults(place, &ObjectKey::of(&node.metadata), faults);
         }
     }
 
@@ -171,7 +171,7 @@ impl Loader {
         if !self.is_new(place, List::DaemonSets, &daemon_set.metadata) {
             return;
         }
-        let key = key_of(&daemon_set.metadata);
+        let key = ObjectKey::of(&daemon_set.metadata);
         let mut faults = ObjectFaults::default();
         check::daemon_set(&daemon_set, &mut faults);
         if !faults.0.is_empty() {

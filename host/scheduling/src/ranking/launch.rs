@@ -6,6 +6,7 @@ use std::sync::Arc;
 use apis::labels;
 use apis::resources::Resources;
 use apis::{NodeClaim, NodePool};
+use hooks::columns::saturated;
 use hooks::ranking::{
     ClaimView, Needs, OfferingTable, PodsSummary, PolicyUse, PremiumMax, RankAnswer, RankHook,
     RankRound, RankStage, Symbols, WorkloadTable,
@@ -14,9 +15,7 @@ use jiff::Timestamp;
 
 use super::exclusions::Exclusions;
 use super::premium::premium_of_pool;
-use super::table::{
-    TableRow, accelerators, claim_requirements, memory_mib, offering_table, saturate,
-};
+use super::table::{TableRow, accelerators, claim_requirements, memory_mib, offering_table};
 use super::usage::{Usage, UsageKey, usage_table};
 use super::workloads::{FactsByOwner, WorkloadContext, pods_summary, push_workloads};
 use crate::instance_type::InstanceType;
@@ -127,7 +126,7 @@ pub fn rank_for_launch(launch: &LaunchRanking<'_>, hook: &dyn RankHook) -> Ranke
     }
     let needs = hook.needs();
     let mut view = claim_view(launch, &requirements, &requests, &mut symbols);
-    view.candidates = candidates.iter().map(|row| saturate_usize(*row)).collect();
+    view.candidates = candidates.iter().map(|row| saturated(*row)).collect();
     if needs.free_addresses {
         let free = launch.free_addresses.iter();
         view.free_addresses = free.map(|(zone, it)| (symbols.intern(zone), *it)).collect();
@@ -215,8 +214,8 @@ fn claim_view(
         candidates: Vec::new(),
         requirements: claim_requirements(requirements, symbols),
         pods: PodsSummary {
-            count: saturate(requests.get(labels::RESOURCE_PODS) / 1000),
-            cpu_milli: saturate(requests.get(labels::RESOURCE_CPU)),
+            count: saturated(requests.get(labels::RESOURCE_PODS) / 1000),
+            cpu_milli: saturated(requests.get(labels::RESOURCE_CPU)),
             memory_mib: memory_mib(requests),
             gpus: accelerators(requests),
             // Requests are the claim's own word, daemons included; the rest is what its pods tell.
@@ -296,8 +295,4 @@ fn tie(offering: &RankedOffering) -> (&str, &str, &str) {
         ..
     } = offering;
     (instance_type, zone, capacity_type)
-}
-
-fn saturate_usize(row: usize) -> u32 {
-    u32::try_from(row).unwrap_or(u32::MAX)
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use apis::labels;
 use apis::resources::Resources;
 
+use hooks::columns::saturated;
 use hooks::ranking::{ClaimOperator, ClaimRequirement, NEVER_SECONDS, OfferingTable, Symbols};
 
 use crate::instance_type::{InstanceType, Offering};
@@ -30,7 +31,7 @@ pub fn offering_table(
     offering_table_of(types, symbols, |_, offering| offering.available)
 }
 
-/// As [`offering_table`], of the offerings that the judge picks.
+/// The table of the offerings that the judge picks, and where each of its rows is found.
 pub(crate) fn offering_table_of(
     types: &[Arc<InstanceType>],
     symbols: &mut Symbols,
@@ -152,10 +153,10 @@ impl TypeColumns {
             generation: instance_type.generation(),
             cpu_manufacturer: symbols.intern(label(labels::INSTANCE_CPU_MANUFACTURER)),
             arch: symbols.intern(label(labels::ARCH)),
-            cpu_milli: saturate(capacity.get(labels::RESOURCE_CPU)),
-            memory_mib: saturate(capacity.get(labels::RESOURCE_MEMORY) / MIB_MILLIS),
+            cpu_milli: saturated(capacity.get(labels::RESOURCE_CPU)),
+            memory_mib: saturated(capacity.get(labels::RESOURCE_MEMORY) / MIB_MILLIS),
             gpus: accelerators(capacity),
-            max_pods: saturate(capacity.get(labels::RESOURCE_PODS) / 1000),
+            max_pods: saturated(capacity.get(labels::RESOURCE_PODS) / 1000),
             on_demand_price: instance_type
                 .offerings
                 .iter()
@@ -183,14 +184,11 @@ impl TypeColumns {
 /// Accelerators of any kind and maker in a resource list.
 pub fn accelerators(resources: &Resources) -> u32 {
     let kinds = labels::ACCELERATOR_RESOURCES.iter();
-    saturate(kinds.map(|name| resources.get(name) / 1000).sum())
-}
-
-pub(crate) fn saturate(amount: i64) -> u32 {
-    u32::try_from(amount.max(0)).unwrap_or(u32::MAX)
+    let count: i64 = kinds.map(|name| resources.get(name) / 1000).sum();
+    saturated(count)
 }
 
 /// A resource list's memory in MiB.
 pub(crate) fn memory_mib(resources: &Resources) -> u32 {
-    saturate(resources.get(labels::RESOURCE_MEMORY) / MIB_MILLIS)
+    saturated(resources.get(labels::RESOURCE_MEMORY) / MIB_MILLIS)
 }

@@ -33,7 +33,7 @@ pub fn usage_table(usage: &BTreeMap<UsageKey, Usage>, symbols: &mut Symbols) -> 
     for (key, count) in usage {
         let UsageKey { pool, offering } = key;
         let family = offering.instance_type.split('.').next().unwrap_or("");
-        let capacity_type = CapacityType::parse(&offering.capacity_type);
+        let capacity_type = CapacityType::parse(&offering.capacity_type).unwrap_or_default();
         table.nodepool.push(symbols.intern(pool));
         table
             .instance_type

@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apis::resources::Resources;
+use hooks::columns::saturated;
 use hooks::ranking::{PodsSummary, Symbols, WorkloadTable};
 use jiff::Timestamp;
 
-use super::table::{accelerators, memory_mib, saturate};
+use super::table::{accelerators, memory_mib};
 use crate::pod::{Owner, Pod, PodShape};
 
 /// The label by which a ReplicaSet's pods carry what its name adds to the Deployment's.
@@ -41,7 +42,7 @@ pub type FactsByOwner = BTreeMap<String, WorkloadFacts>;
 pub fn pods_summary(pods: &[Arc<Pod>], facts: &FactsByOwner, now: Timestamp) -> PodsSummary {
     let mut total = Resources::new();
     let mut summary = PodsSummary {
-        count: u32::try_from(pods.len()).unwrap_or(u32::MAX),
+        count: saturated(pods.len()),
         ..PodsSummary::default()
     };
     // Pods that share a shape are summed up at once; addresses only save work.
@@ -63,7 +64,7 @@ pub fn pods_summary(pods: &[Arc<Pod>], facts: &FactsByOwner, now: Timestamp) -> 
         let is_replicated = fact(shape, facts).is_some_and(|it| it.replicas >= 2);
         summary.replicated += if is_replicated { count } else { 0 };
     }
-    summary.cpu_milli = saturate(total.cpu_millis());
+    summary.cpu_milli = saturated(total.cpu_millis());
     summary.memory_mib = memory_mib(&total);
     summary.gpus = accelerators(&total);
     summary
@@ -102,10 +103,10 @@ pub fn push_workloads(
         let own = first.shape.labels.iter();
         let own = own.map(|(key, value)| (symbols.intern(key), symbols.intern(value)));
         table.labels.push(own.collect());
-        table.pods.push(saturate_len(pods.len()));
+        table.pods.push(saturated(pods.len()));
         let protected = pods.iter().filter(|it| it.is_protected(context.now));
-        table.do_not_disrupt.push(saturate_len(protected.count()));
-        table.cpu_milli.push(saturate(total.cpu_millis()));
+        table.do_not_disrupt.push(saturated(protected.count()));
+        table.cpu_milli.push(saturated(total.cpu_millis()));
         table.memory_mib.push(memory_mib(&total));
         table.gpus.push(accelerators(&total));
         table.replicas.push(fact.map_or(1, |it| it.replicas));
@@ -136,11 +137,7 @@ fn fact(shape: &PodShape, facts: &FactsByOwner) -> Option<WorkloadFacts> {
 /// Seconds that a pod has been without a node.
 fn wait(pod: &Pod, now: Timestamp) -> u32 {
     let since = pod.created_at.filter(|_| pod.node_name.is_none());
-    since.map_or(0, |at| saturate(now.duration_since(at).as_secs()))
-}
-
-fn saturate_len(len: usize) -> u32 {
-    u32::try_from(len).unwrap_or(u32::MAX)
+    since.map_or(0, |at| saturated(now.duration_since(at).as_secs()))
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ impl Solver<'_> {
                     let fails = |p: &Pending| {
                         failed
                             .iter()
-                            .any(|b| b.group == p.group && !b.pins.is_empty())
+                            .any(|b| b.view.group == p.view.group && !b.pins.is_empty())
                     };
                     sitting_out.extend(queue.extract_if(.., |p| fails(p)));
                 }
@@ -74,11 +74,10 @@ impl Solver<'_> {
             }
             let failed_domains = failed.iter().filter_map(|batch| {
                 let Pin { key, domain } = *batch.pins.first()?;
-                Some((batch.group, key, domain))
+                Some((batch.view.group, key, domain))
             });
             self.failed_domains.extend(failed_domains);
             left.extend(failed.into_iter().map(|batch| Pending {
-                group: batch.group,
                 view: batch.view,
                 members: batch.members,
             }));
@@ -105,7 +104,7 @@ impl Solver<'_> {
             Packing::Cost => {
                 // Pods that must share one host leave nothing to choose, and no second host may be planned for them.
                 let together = |batch: &PodBatch| {
-                    let view = self.view_of(batch.group, batch.view);
+                    let view = self.view_of(batch.view);
                     shares_one_host(&self.topology, &view.membership)
                 };
                 let (together, apart) = batches.into_iter().partition(together);
@@ -127,7 +126,7 @@ impl Solver<'_> {
         queue: &'b [Pending],
     ) -> impl Iterator<Item = (&'b Pending, &'b OwnedTerm)> {
         let owned = queue.iter().flat_map(|pending| {
-            let membership = &self.view_of(pending.group, pending.view).membership;
+            let membership = &self.view_of(pending.view).membership;
             membership.owned.iter().map(move |owned| (pending, owned))
         });
         owned.filter(|(_, owned)| {
@@ -143,7 +142,7 @@ impl Solver<'_> {
             let mut domains = 0..now.selected.len();
             match now.rule {
                 TopologyRule::Spread { max_skew } => {
-                    let strict = self.view_of(pending.group, pending.view).strict;
+                    let strict = self.view_of(pending.view).strict;
                     let allowed = self.allowed_domains(strict, owned.group);
                     let least = self.topology.least(owned, &allowed);
                     domains.any(|d| {
@@ -153,7 +152,7 @@ impl Solver<'_> {
                     })
                 }
                 TopologyRule::Affinity => {
-                    let strict = self.view_of(pending.group, pending.view).strict;
+                    let strict = self.view_of(pending.view).strict;
                     let allowed = self.allowed_domains(strict, owned.group);
                     let came = |d: &usize| now.owners[*d] > was.owners[*d];
                     let is_opened = |d: &usize| {
@@ -208,7 +207,8 @@ impl Cap {
     fn lay_on(self, caps: &mut DomainCaps, assigned: &[PodBatch], failed: &[PodBatch]) {
         for batch in failed {
             for pin in &batch.pins {
-                let there = |b: &&PodBatch| b.group == batch.group && b.pins.contains(pin);
+                let there =
+                    |b: &&PodBatch| b.view.group == batch.view.group && b.pins.contains(pin);
                 let count = |all: &[PodBatch]| -> usize {
                     all.iter().filter(there).map(|b| b.members.len()).sum()
                 };
@@ -217,7 +217,7 @@ impl Cap {
                     Self::ToWhatItTook => took,
                     Self::Closed => 0,
                 };
-                caps.insert((batch.group, pin.key, pin.domain), most);
+                caps.insert((batch.view.group, pin.key, pin.domain), most);
             }
         }
     }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use super::input::counts::TermCounts;
 use super::input::nodes::Nodes;
-use super::input::pod_groups::{GroupView, PodGroup};
+use super::input::pod_groups::{GroupView, PodGroup, PodGroupId};
 use super::input::pool_table::PoolTable;
-use super::input::topology::{DomainId, GroupId, KeyId, Pin, Topology};
+use super::input::topology::{DomainId, KeyId, Pin, Topology, TopologyGroupId};
 use super::input::unit_price::{UnitPrice, unit_price};
 use super::input::vocabulary::{Amounts, Dimensions, SetId, Vocabulary, add_times};
 use super::place::claim::OpenClaim;
@@ -17,43 +17,50 @@ use crate::device::Allocator;
 use crate::error::PodError;
 use crate::problem::Problem;
 
-/// What decides which domains have rows: requirements, key, requests, the pools whose taints are tolerated, and the
-/// group where its host ports or volumes matter.
-pub(super) type FeasibleKey = (SetId, KeyId, Amounts, Vec<bool>, Option<usize>);
+/// What decides which domains have rows for a pod.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct FeasibleKey {
+    pub(super) requirements: SetId,
+    pub(super) key: KeyId,
+    pub(super) requests: Amounts,
+    /// For each pool, whether its taints are tolerated.
+    pub(super) tolerated: Vec<bool>,
+    /// The group, where its host ports or volumes matter.
+    pub(super) of_extras: Option<PodGroupId>,
+}
 
 /// Domains that have rows for a pod, with a price to break ties.
 pub(super) type FeasibleDomains = Arc<[(DomainId, f64)]>;
 
 /// How many more pods of a group a domain may be given; domains that are not listed take any number.
-pub(super) type DomainCaps = BTreeMap<(usize, KeyId, DomainId), usize>;
+pub(super) type DomainCaps = BTreeMap<(PodGroupId, KeyId, DomainId), usize>;
 
 /// Domains that pods of a group keep out of.
-pub(super) type ClosedDomains = BTreeSet<(usize, KeyId, DomainId)>;
+pub(super) type ClosedDomains = BTreeSet<(PodGroupId, KeyId, DomainId)>;
 
 /// Domains that pods of a group keep out of until a slot there is free or known to be gone, and whose slot that is: the
 /// pool's.
-pub(super) type DeferredDomains = BTreeMap<(usize, KeyId, DomainId), String>;
+pub(super) type DeferredDomains = BTreeMap<(PodGroupId, KeyId, DomainId), String>;
 
 /// A step of relaxation of a group's pods.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ViewId {
-    pub(super) group: usize,
-    pub(super) view: usize,
+    pub(super) group: PodGroupId,
+    /// Position among the views of the group; 0 is the strictest.
+    pub(super) step: usize,
 }
 
 /// Pods of a group that still need a place, at one step of relaxation.
 #[derive(Debug, Clone)]
 pub(super) struct Pending {
-    pub(super) group: usize,
-    pub(super) view: usize,
+    pub(super) view: ViewId,
     pub(super) members: Vec<usize>,
 }
 
 /// Pods of a group with their domains assigned, ready for a claim.
 #[derive(Debug, Clone)]
 pub(super) struct PodBatch {
-    pub(super) group: usize,
-    pub(super) view: usize,
+    pub(super) view: ViewId,
     /// Requirements, volume alternative and pins merged.
     pub(super) set: SetId,
     pub(super) pins: Vec<Pin>,
@@ -77,7 +84,7 @@ pub(super) struct Solver<'a> {
     pub(super) claims: Vec<OpenClaim>,
     pub(super) placed: usize,
     /// For spreads that honour taints, the domains that their pods can reach.
-    pub(super) reachable: BTreeMap<GroupId, Vec<bool>>,
+    pub(super) reachable: BTreeMap<TopologyGroupId, Vec<bool>>,
     /// Unit prices by pool and requirement set.
     pub(super) unit_prices: BTreeMap<(usize, SetId), UnitPrice>,
     /// What domains may still be given in this round.
@@ -88,31 +95,20 @@ pub(super) struct Solver<'a> {
     pub(super) deferred: DeferredDomains,
     /// Domains in which no node could be had.
     pub(super) closed_domains: ClosedDomains,
-    /// The same of the present pass, in which others may still open a node there.
+    /// Domains in which no node could be had in the present pass, in which others may still open one there.
     pub(super) failed_domains: ClosedDomains,
 }
 
-impl Pending {
-    pub(super) fn view_id(&self) -> ViewId {
-        ViewId {
-            group: self.group,
-            view: self.view,
-        }
-    }
-}
-
-impl PodBatch {
-    pub(super) fn view_id(&self) -> ViewId {
-        ViewId {
-            group: self.group,
-            view: self.view,
-        }
+impl ViewId {
+    /// Of the strictest view of a group.
+    pub(super) fn strictest(group: PodGroupId) -> Self {
+        Self { group, step: 0 }
     }
 }
 
 impl Solver<'_> {
-    pub(super) fn view_of(&self, group: usize, view: usize) -> &GroupView {
-        &self.groups[group].views[view]
+    pub(super) fn view_of(&self, ViewId { group, step }: ViewId) -> &GroupView {
+        &self.groups[group].views[step]
     }
 
     /// The unit price of a requirement set in a pool, for the mix of all pods of the problem.

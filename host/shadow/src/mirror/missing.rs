@@ -9,7 +9,7 @@ use crate::gathered::Gathered;
 use crate::kinds::ReadKind;
 use crate::object::key_of;
 
-/// MirroredNamespaces that are in the shadow.
+/// Namespaces that are in the shadow.
 #[derive(Debug, Default)]
 pub(super) struct MirroredNamespaces {
     there: BTreeSet<String>,

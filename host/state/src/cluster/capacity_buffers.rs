@@ -10,7 +10,6 @@ use super::change::{Change, Changes, Refused, Versions};
 use super::pools::deleted;
 use super::watched::Watched;
 use crate::snapshot::Snapshot;
-use crate::workloads::key_of;
 
 impl Watched for CapacityBuffer {
     type Kind = ();
@@ -20,7 +19,7 @@ impl Watched for CapacityBuffer {
         now: Timestamp,
         object: Arc<Self>,
     ) -> Result<Changes, Refused> {
-        let key = key_of(&object.metadata);
+        let key = ObjectKey::of(&object.metadata);
         let buffers = Arc::make_mut(&mut cluster.data.capacity_buffers);
         let versions = Versions {
             before: buffers.insert(key.clone(), Arc::clone(&object)),

@@ -29,7 +29,7 @@ pub enum Change {
         /// `spec.providerID`, empty without one.
         provider_id: String,
         /// What is to be seen of it; none when it is gone.
-        after: Option<NodeSight>,
+        after: Option<NodeSummary>,
     },
     /// A NodeClaim was told of, whether or not the model keeps anything that changed.
     NodeClaim {
@@ -72,7 +72,7 @@ impl<K> Versions<K> {
 
 /// What is to be seen of a Node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NodeSight {
+pub struct NodeSummary {
     /// It has a deletion timestamp.
     pub is_deleting: bool,
     /// It carries the taint of disruption.

@@ -50,7 +50,7 @@ impl Cluster {
         let meta = &object.metadata;
         let namespace = meta.namespace.as_deref().unwrap_or("default");
         let name = meta.name.as_deref().unwrap_or_default();
-        let key = PodKey::new(namespace, name);
+        let key = ObjectKey::new(namespace, name);
         let template = object
             .spec
             .as_ref()

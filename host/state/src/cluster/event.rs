@@ -7,7 +7,7 @@ use apis::ObjectKey;
 use jiff::Timestamp;
 use scheduling::pod::PodKey;
 
-use super::watched::{AppliedObject, Deleted, Listed, Said, Watched, WrittenObject};
+use super::watched::{AppliedObject, Deleted, Listed, Watched, WatchedEvent, WrittenObject};
 
 /// One fact for [`Cluster::apply`](super::Cluster::apply): what the API has, or a mark of our own.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub enum Event {
 
 /// What is said of objects of one kind.
 #[derive(Debug)]
-pub struct ObjectEvent(pub(super) Box<dyn Said>);
+pub struct ObjectEvent(pub(super) Box<dyn WatchedEvent>);
 
 impl Event {
     /// An object was added or changed.

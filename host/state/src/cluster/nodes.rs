@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 
 use super::Cluster;
-use super::change::{Change, Changes, NodeSight, Refused};
+use super::change::{Change, Changes, NodeSummary, Refused};
 use super::seen_node::{provider_id, taints};
 use super::watched::Watched;
 use crate::facts::NodeFacts;
@@ -30,7 +30,7 @@ impl Watched for v1::Node {
         let name = object.metadata.name.clone().unwrap_or_default();
         Ok(vec![Change::Node {
             provider_id: provider_id(&object).to_owned(),
-            after: Some(NodeSight {
+            after: Some(NodeSummary {
                 is_deleting: object.metadata.deletion_timestamp.is_some(),
                 is_disrupted: taints(&object)
                     .iter()

@@ -451,8 +451,10 @@ fn the_problem_holds_pending_pods_and_pods_of_leaving_nodes() {
         let input = provisioning::problem_for_provisioning(
             &model.snapshot(),
             &[],
-            Options::default(),
-            at(0),
+            Options {
+                now: at(0),
+                ..Options::default()
+            },
         );
         let mut names: Vec<_> = input
             .problem

@@ -40,7 +40,7 @@ impl Watched for v1::PersistentVolumeClaim {
         let keys = claims.flat_map(|(namespace, named)| {
             named
                 .keys()
-                .map(move |name| ObjectKey::namespaced(namespace, name))
+                .map(move |name| ObjectKey::new(namespace, name))
         });
         keys.collect()
     }

@@ -39,8 +39,8 @@ pub trait Watched: Debug + Send + Sync + 'static {
     fn known(cluster: &Cluster, kind: Self::Kind) -> Vec<ObjectKey>;
 }
 
-/// What a watch says of the objects of a kind.
-pub(super) trait Said: Debug + Send {
+/// What a watch or a write says of the objects of a kind.
+pub(super) trait WatchedEvent: Debug + Send {
     fn apply(self: Box<Self>, cluster: &mut Cluster, now: Timestamp) -> Result<Changes, Refused>;
 }
 
@@ -57,26 +57,26 @@ pub(super) struct Deleted<K: Watched>(pub(super) K::Kind, pub(super) ObjectKey);
 #[derive(Debug)]
 pub(super) struct Listed<K: Watched>(pub(super) K::Kind, pub(super) BTreeSet<ObjectKey>);
 
-impl<K: Watched> Said for AppliedObject<K> {
+impl<K: Watched> WatchedEvent for AppliedObject<K> {
     fn apply(self: Box<Self>, cluster: &mut Cluster, now: Timestamp) -> Result<Changes, Refused> {
         K::applied(cluster, now, self.0)
     }
 }
 
-impl<K: Watched> Said for WrittenObject<K> {
+impl<K: Watched> WatchedEvent for WrittenObject<K> {
     fn apply(self: Box<Self>, cluster: &mut Cluster, now: Timestamp) -> Result<Changes, Refused> {
         K::written(cluster, now, self.0)
     }
 }
 
-impl<K: Watched> Said for Deleted<K> {
+impl<K: Watched> WatchedEvent for Deleted<K> {
     fn apply(self: Box<Self>, cluster: &mut Cluster, now: Timestamp) -> Result<Changes, Refused> {
         let Self(kind, key) = *self;
         Ok(K::deleted(cluster, now, kind, &key))
     }
 }
 
-impl<K: Watched> Said for Listed<K> {
+impl<K: Watched> WatchedEvent for Listed<K> {
     fn apply(self: Box<Self>, cluster: &mut Cluster, now: Timestamp) -> Result<Changes, Refused> {
         let Self(kind, listed) = *self;
         let known = K::known(cluster, kind);

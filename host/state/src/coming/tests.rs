@@ -218,15 +218,16 @@ fn a_pod_that_comes_takes_a_place_that_was_planned_for_its_kind() {
 
     let options = Options {
         plans_coming_pods: true,
+        now: at(2),
         ..Options::default()
     };
-    let problem = problem_for_provisioning(&snapshot, &[], options.clone(), at(2)).problem;
+    let problem = problem_for_provisioning(&snapshot, &[], options.clone()).problem;
     assert_eq!((problem.pods.len(), problem.nodes[0].pods.len()), (0, 3));
     let without = Options {
         plans_coming_pods: false,
         ..options
     };
-    let problem = problem_for_provisioning(&snapshot, &[], without, at(2)).problem;
+    let problem = problem_for_provisioning(&snapshot, &[], without).problem;
     assert_eq!((problem.pods.len(), problem.nodes[0].pods.len()), (0, 1));
 }
 

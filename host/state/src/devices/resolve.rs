@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use apis::ObjectKey;
 use scheduling::device::{
     Alternative, DeviceCandidate, DeviceClaim, DeviceCount, DeviceRequest, Devices, MatchAttribute,
     PodDevices,
@@ -75,7 +76,7 @@ struct Resolver<'a> {
     world: &'a DeviceWorld,
     stock: Stock,
     selectors: Selectors,
-    claims: BTreeMap<PodKey, Result<Arc<DeviceClaim>, String>>,
+    claims: BTreeMap<ObjectKey, Result<Arc<DeviceClaim>, String>>,
 }
 
 impl Resolver<'_> {
@@ -91,7 +92,7 @@ impl Resolver<'_> {
                 return Err(format!("the resourceclaim for {entry:?} is not made yet"));
             }
         };
-        let key = PodKey::new(namespace, name);
+        let key = ObjectKey::new(namespace, name);
         let world = self.world;
         let object = world.claims.get(&key);
         let object = object.ok_or_else(|| format!("resourceclaim {name:?} not found"))?;

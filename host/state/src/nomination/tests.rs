@@ -27,6 +27,14 @@ fn typed<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
 }
 
+/// A condition that came about at [`OPENED`].
+fn condition(condition_type: &str) -> Value {
+    json!({
+        "type": condition_type, "status": "True", "reason": "", "message": "",
+        "lastTransitionTime": at(OPENED).to_string(),
+    })
+}
+
 /// A claim with a node of four CPUs that opened at [`OPENED`].
 fn opened() -> [Event; 2] {
     opened_as("1", true)
@@ -37,7 +45,6 @@ fn opened_as(number: &str, is_ready: bool) -> [Event; 2] {
     let (claim, node) = (format!("c{number}"), format!("n{number}"));
     let ready = if is_ready { "True" } else { "False" };
     let amounts = json!({"cpu": "4", "pods": "10"});
-    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "", "message": "", "lastTransitionTime": at(OPENED).to_string()});
     let claim = json!({
         "metadata": {"name": claim, "uid": claim, "creationTimestamp": at(0).to_string(), "labels": {"karpenter.sh/nodepool": "default"}},
         "spec": {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}, "requirements": []},
@@ -197,7 +204,6 @@ fn a_node_awaits_all_that_were_planned_with_it() {
 #[test]
 fn a_place_is_kept_while_pods_still_come_to_its_node() {
     let [claim, node] = ["c1", "n1"];
-    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "", "message": "", "lastTransitionTime": at(OPENED).to_string()});
     // When a pod came last after the node had opened, and from when on its pods are placed anew.
     for (last_pod, given_up) in [(None, 12), (Some(20), 32), (Some(55), 60)] {
         let last_pod = last_pod.map(|it: i64| at(OPENED + it).to_string());
@@ -234,8 +240,11 @@ fn a_place_is_kept_while_pods_still_come_to_its_node() {
 fn a_place_is_given_up_at_once_when_its_room_is_taken() {
     let planned_anew = |pods: &[Value]| {
         let snapshot = snapshot(pods);
-        let options = Options::default();
-        let input = problem_for_provisioning(&snapshot, &[], options, at(OPENED + 1));
+        let options = Options {
+            now: at(OPENED + 1),
+            ..Options::default()
+        };
+        let input = problem_for_provisioning(&snapshot, &[], options);
         let names = input.problem.pods.iter().map(|it| it.key.name.clone());
         names.collect::<Vec<_>>()
     };
@@ -297,7 +306,6 @@ fn a_place_is_kept_while_the_scheduler_is_behind_and_binds_others() {
 
 #[test]
 fn a_place_is_kept_between_the_label_that_opens_a_node_and_the_condition_that_says_so() {
-    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "", "message": "", "lastTransitionTime": at(OPENED).to_string()});
     let claim = json!({
         "metadata": {"name": "c1", "uid": "c1", "labels": {"karpenter.sh/nodepool": "default"}},
         "spec": {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}, "requirements": []},

@@ -26,7 +26,7 @@ pub enum IgnoredReason {
     /// A label of its selector or affinity is one that nobody may ask for.
     #[error("label {0} is restricted")]
     RestrictedLabel(String),
-    /// A volume of its cannot be used.
+    /// One of its volumes cannot be used.
     #[error(transparent)]
     Volume(#[from] VolumeError),
 }

@@ -22,7 +22,7 @@ pub struct PoolTypes {
 }
 
 impl PoolTypes {
-    /// The same with one more slot in a capacity reservation.
+    /// The pool as if a capacity reservation had one more slot.
     #[must_use]
     pub fn with_slot(&self, reservation_id: &str) -> Self {
         let is_of = |offering: &scheduling::instance_type::Offering| {

@@ -1,6 +1,7 @@
 //! Each kind of workload as its API object has it: how many pods it asks for, and whether it makes up for those that it
 //! lacks by itself.
 
+use apis::ObjectKey;
 use apis::names::DEFAULT_SCHEDULER;
 use k8s_openapi::api::apps::v1 as apps;
 use k8s_openapi::api::batch::v1 as batch;
@@ -8,7 +9,7 @@ use k8s_openapi::api::core::v1;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use scheduling::pod::{LabelSelector, SelectorOperator};
 
-use super::{Workload, WorkloadKind, key_of};
+use super::{Workload, WorkloadKind};
 
 /// Condition of a set whose pods are refused, by a quota or by admission.
 const REPLICA_FAILURE: &str = "ReplicaFailure";
@@ -131,7 +132,7 @@ impl Workload {
     fn new(kind: WorkloadKind, metadata: &ObjectMeta) -> Self {
         Self {
             kind,
-            key: key_of(metadata),
+            key: ObjectKey::of(metadata),
             uid: metadata.uid.clone().unwrap_or_default(),
             generation: metadata.generation,
             replicas: 1,
@@ -142,7 +143,7 @@ impl Workload {
         }
     }
 
-    /// The same, of a controller that makes up for pods it lacks unless something keeps it from that.
+    /// The workload as one whose controller makes up for pods it lacks, unless something keeps it from that.
     fn creating(self, metadata: &ObjectMeta, is_held: bool) -> Self {
         let is_going = metadata.deletion_timestamp.is_some();
         let creates_pods = !is_held && !is_going && are_plain(&self.template);

@@ -34,7 +34,7 @@ fn afresh(world: &World) -> f64 {
         now: now(),
         ..Options::default()
     };
-    let mut problem = base_problem(&snapshot, &world.pools, options, now());
+    let mut problem = base_problem(&snapshot, &world.pools, options);
     problem.nodes.clear();
     for pool in &mut problem.pools {
         pool.in_use = apis::resources::Resources::new();

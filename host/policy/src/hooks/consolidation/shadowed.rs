@@ -17,7 +17,7 @@ pub(super) fn watch_order(
     enforced: &[f64],
     decided: &[Option<f64>],
 ) {
-    let (rows, _) = rows_for(shadow, &round.nodes);
+    let rows = rows_for(shadow, &round.nodes);
     if rows.is_empty() {
         return;
     }

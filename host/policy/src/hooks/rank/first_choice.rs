@@ -2,7 +2,7 @@
 
 use either::Either;
 use hooks::CapacityType;
-use hooks::columns::{at, index, word};
+use hooks::columns::{at, index, saturated, word};
 use hooks::ranking::{ClaimView, RankRound, Ranking};
 use std::iter::Copied;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use std::slice::Iter;
 /// Rows of the table that a claim is about, in the order of its scores.
 pub(crate) fn rows(claim: &ClaimView, table_rows: usize) -> RowIndices<'_> {
     if claim.candidates.is_empty() {
-        Either::Left(0..u32::try_from(table_rows).unwrap_or(u32::MAX))
+        Either::Left(0..saturated(table_rows))
     } else {
         Either::Right(claim.candidates.iter().copied())
     }

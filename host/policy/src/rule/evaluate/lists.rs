@@ -40,10 +40,10 @@ impl<'a, F: RowFacts> Evaluation<'a, '_, F> {
         failed.map_or(Ok(Value::Bool(!decides)), Err)
     }
 
-    pub(super) fn looped(&mut self, it: &'a Loop<F::Variable>) -> Evaluated<'a> {
-        let list = self.value(&it.list)?;
+    pub(super) fn looped(&mut self, of_list: &'a Loop<F::Variable>) -> Evaluated<'a> {
+        let list = self.value(&of_list.list)?;
         if list.is_absent() {
-            return Ok(match it.kind {
+            return Ok(match of_list.kind {
                 LoopKind::Exists | LoopKind::All | LoopKind::ExistsOne => Value::Bool(false),
                 LoopKind::Map | LoopKind::Filter => Value::Absent,
             });
@@ -52,14 +52,14 @@ impl<'a, F: RowFacts> Evaluation<'a, '_, F> {
         let mut made = Vec::new();
         for item in list.items() {
             self.steps.take(1)?;
-            self.set(it.slot, item.clone());
-            if let Some(condition) = &it.condition
+            self.set(of_list.slot, item.clone());
+            if let Some(condition) = &of_list.condition
                 && !self.value(condition)?.is_true()
             {
                 continue;
             }
-            let value = self.value(&it.body)?;
-            match it.kind {
+            let value = self.value(&of_list.body)?;
+            match of_list.kind {
                 LoopKind::Exists if value.is_true() => return Ok(Value::Bool(true)),
                 LoopKind::All if !value.is_true() => return Ok(Value::Bool(false)),
                 LoopKind::ExistsOne if value.is_true() => holding = holding.saturating_add(1),
@@ -74,7 +74,7 @@ impl<'a, F: RowFacts> Evaluation<'a, '_, F> {
                 LoopKind::Exists | LoopKind::All | LoopKind::ExistsOne | LoopKind::Filter => {}
             }
         }
-        Ok(match it.kind {
+        Ok(match of_list.kind {
             LoopKind::Exists => Value::Bool(false),
             LoopKind::All => Value::Bool(true),
             LoopKind::ExistsOne => Value::Bool(holding == 1),

@@ -1,6 +1,7 @@
 //! What a consolidation rule may name: a proposed move, the nodes that go, and the NodePool of the first of them.
 
 use hooks::CapacityType;
+use hooks::columns::saturated;
 use hooks::disruption::{ConsolidationRound, Context, Move, MoveKind, NEVER_SECONDS, PoolView};
 
 use super::super::evaluate::{RowFacts, Variable};
@@ -161,7 +162,7 @@ impl MoveFacts<'_> {
             MoveVariable::SpotNodes => {
                 let codes = self.of(&nodes.capacity_type);
                 let spot = codes.filter(|code| *code == CapacityType::Spot.code());
-                Value::count(u32::try_from(spot.count()).unwrap_or(u32::MAX))
+                Value::count(saturated(spot.count()))
             }
             MoveVariable::Pods => self.total(&nodes.pods),
             MoveVariable::BlockedPods => self.total(&nodes.blocked_pods),
@@ -203,34 +204,38 @@ impl RowFacts for MoveFacts<'_> {
     type Variable = MoveVariable;
 
     fn value(&self, variable: MoveVariable) -> Value<'_> {
-        let it = self.proposed;
+        let proposed = self.proposed;
         match variable {
-            MoveVariable::Kind => Value::text(kind_word(it.kind)),
-            MoveVariable::Savings => Value::Double(it.effective_before - it.effective_after),
-            MoveVariable::EffectiveBefore => Value::Double(it.effective_before),
-            MoveVariable::EffectiveAfter => Value::Double(it.effective_after),
-            MoveVariable::ListSavings => Value::Double(it.cost_before - it.cost_after),
-            MoveVariable::CostBefore => Value::Double(it.cost_before),
-            MoveVariable::CostAfter => Value::Double(it.cost_after),
-            MoveVariable::Nodes => Value::count(u32::try_from(it.remove.len()).unwrap_or(u32::MAX)),
-            MoveVariable::NewNodes => Value::count(it.new_nodes),
-            MoveVariable::PodsMoved => Value::count(it.pods_moved),
-            MoveVariable::SingletonsMoved => Value::count(it.singletons_moved),
-            MoveVariable::MaxPriority => Value::Int(i64::from(it.max_priority)),
-            MoveVariable::ReplacementType => self.text(it.replacement_type),
-            MoveVariable::ReplacementZone => self.text(it.replacement_zone),
-            MoveVariable::ReplacementCapacityType => capacity_type(it.replacement_capacity_type),
+            MoveVariable::Kind => Value::text(kind_word(proposed.kind)),
+            MoveVariable::Savings => {
+                Value::Double(proposed.effective_before - proposed.effective_after)
+            }
+            MoveVariable::EffectiveBefore => Value::Double(proposed.effective_before),
+            MoveVariable::EffectiveAfter => Value::Double(proposed.effective_after),
+            MoveVariable::ListSavings => Value::Double(proposed.cost_before - proposed.cost_after),
+            MoveVariable::CostBefore => Value::Double(proposed.cost_before),
+            MoveVariable::CostAfter => Value::Double(proposed.cost_after),
+            MoveVariable::Nodes => Value::count(saturated(proposed.remove.len())),
+            MoveVariable::NewNodes => Value::count(proposed.new_nodes),
+            MoveVariable::PodsMoved => Value::count(proposed.pods_moved),
+            MoveVariable::SingletonsMoved => Value::count(proposed.singletons_moved),
+            MoveVariable::MaxPriority => Value::Int(i64::from(proposed.max_priority)),
+            MoveVariable::ReplacementType => self.text(proposed.replacement_type),
+            MoveVariable::ReplacementZone => self.text(proposed.replacement_zone),
+            MoveVariable::ReplacementCapacityType => {
+                capacity_type(proposed.replacement_capacity_type)
+            }
             MoveVariable::ReplacementSpot => {
-                Value::Bool(it.replacement_capacity_type == CapacityType::Spot.code())
+                Value::Bool(proposed.replacement_capacity_type == CapacityType::Spot.code())
             }
             MoveVariable::NodePool => self.first(&self.round.nodes.nodepool),
-            MoveVariable::NodePoolNodes => self.pool_count(|it| it.nodes),
-            MoveVariable::NodePoolPrice => self.pool_sum(|it| it.price),
-            MoveVariable::NodePoolEffectivePrice => self.pool_sum(|it| it.effective_price),
-            MoveVariable::NodePoolDisruptionCost => self.pool_sum(|it| it.disruption_cost),
+            MoveVariable::NodePoolNodes => self.pool_count(|pool| pool.nodes),
+            MoveVariable::NodePoolPrice => self.pool_sum(|pool| pool.price),
+            MoveVariable::NodePoolEffectivePrice => self.pool_sum(|pool| pool.effective_price),
+            MoveVariable::NodePoolDisruptionCost => self.pool_sum(|pool| pool.disruption_cost),
             MoveVariable::ConsolidationPolicy => self.first(&self.round.nodes.consolidation_policy),
-            MoveVariable::RecentHour => self.pool_count(|it| it.recent_hour),
-            MoveVariable::RecentDay => self.pool_count(|it| it.recent_day),
+            MoveVariable::RecentHour => self.pool_count(|pool| pool.recent_hour),
+            MoveVariable::RecentDay => self.pool_count(|pool| pool.recent_day),
             MoveVariable::Moment(variable) => variable.value(self.context),
             of_nodes => self.of_nodes(of_nodes),
         }

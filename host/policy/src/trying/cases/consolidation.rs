@@ -3,6 +3,7 @@
 mod rows;
 
 use hooks::CapacityType;
+use hooks::columns::saturated;
 use hooks::disruption::{
     ConsolidationHook, ConsolidationRound, Move, NO_CAPACITY_TYPE, NodeTable, PoolView, Verdict,
     WorkloadTable,
@@ -146,7 +147,7 @@ impl Case {
             let own = || self.nodes.iter().filter(move |it| it.nodepool == name);
             let row = self.node_pools.iter().find(|it| it.name == name);
             let row = row.unwrap_or(&none);
-            let count = || u32::try_from(own().count()).unwrap_or(u32::MAX);
+            let count = || saturated(own().count());
             let sum = |of: fn(&NodeRow) -> f64| own().map(of).sum();
             PoolView {
                 name: symbols.intern(name),

@@ -174,6 +174,6 @@ pub(crate) fn pool_round(rows: u32) -> RankRound {
 }
 
 /// Numbers without a pattern, the same everywhere.
-fn spread(it: u32) -> u32 {
-    it.wrapping_mul(2_654_435_761).rotate_left(13)
+fn spread(number: u32) -> u32 {
+    number.wrapping_mul(2_654_435_761).rotate_left(13)
 }

@@ -57,7 +57,7 @@ pub(super) fn pools_of(nodes: &NodeTable) -> impl Iterator<Item = &str> {
 }
 
 /// NodePool of the first node that goes.
-pub(super) fn pool_of<'a>(nodes: &'a NodeTable, it: &Move) -> &'a str {
-    let first = it.remove.first();
+pub(super) fn pool_of<'a>(nodes: &'a NodeTable, proposed: &Move) -> &'a str {
+    let first = proposed.remove.first();
     first.map_or("", |row| nodes.symbol(at(&nodes.nodepool, *row)))
 }

@@ -12,7 +12,8 @@ use crate::error::{NearestMiss, PodError, PoolCause, PoolFailure, TopologyKind, 
 use crate::pod::HostPort;
 use crate::problem::Pool;
 use crate::solve::input::bitset::BitSet;
-use crate::solve::input::topology::{GroupId, TopologyRule};
+use crate::solve::input::pod_groups::PodGroupId;
+use crate::solve::input::topology::{TopologyGroupId, TopologyRule};
 use crate::solve::input::vocabulary::{SetId, add_times};
 use crate::solve::input::volumes::AttachedVolumes;
 use crate::solve::solver::{Pending, Solver};
@@ -22,10 +23,8 @@ impl Solver<'_> {
     /// The reason for pods that went through every step of relaxation.
     pub(crate) fn diagnose(&mut self, pending: &Pending) -> PodError {
         // The last view asks least, so what it fails on is what stands in the way.
-        let last = Pending {
-            view: self.groups[pending.group].views.len() - 1,
-            ..pending.clone()
-        };
+        let mut last = pending.clone();
+        last.view.step = self.groups[pending.view.group].views.len() - 1;
         if self.pools.is_empty() {
             return PodError::NoPools;
         }
@@ -43,18 +42,18 @@ impl Solver<'_> {
     }
 
     fn cause(&mut self, pool: usize, pending: &Pending) -> (PoolCause, Option<NearestMiss>) {
-        let view = self.view_of(pending.group, pending.view).clone();
+        let view = self.view_of(pending.view).clone();
         let table = &self.pools[pool];
         if let Some(taint) = taints::untolerated(&table.taints, &view.tolerations) {
             let (key, effect) = (taint.key.clone(), taint.effect.clone());
             let value = taint.value.clone().unwrap_or_default();
-            let miss =
-                self.would_take(pool, pending.group, view.set)
-                    .then(|| NearestMiss::Tolerate {
-                        key: key.clone(),
-                        value: value.clone(),
-                        effect: effect.clone(),
-                    });
+            let miss = self
+                .would_take(pool, pending.view.group, view.set)
+                .then(|| NearestMiss::Tolerate {
+                    key: key.clone(),
+                    value: value.clone(),
+                    effect: effect.clone(),
+                });
             return (PoolCause::Taint { key, value, effect }, miss);
         }
         if let Err(incompatible) = table.admits(view.set, &self.vocabulary) {
@@ -69,7 +68,11 @@ impl Solver<'_> {
             return (PoolCause::NodeLimit, Some(miss));
         }
         let mut set = view.set;
-        if let Some(alternative) = self.groups[pending.group].alternatives.first().copied() {
+        if let Some(alternative) = self.groups[pending.view.group]
+            .alternatives
+            .first()
+            .copied()
+        {
             let volume = self.vocabulary.get(alternative);
             if let Err(incompatible) = self.vocabulary.get(set).intersects(volume) {
                 return (PoolCause::Volumes(incompatible), None);
@@ -80,7 +83,7 @@ impl Solver<'_> {
     }
 
     /// Whether the pool has a type for the group, were it not for its taints.
-    fn would_take(&mut self, pool: usize, group: usize, set: SetId) -> bool {
+    fn would_take(&mut self, pool: usize, group: PodGroupId, set: SetId) -> bool {
         let table = &mut self.pools[pool];
         if table.is_out_of_nodes() || table.admits(set, &self.vocabulary).is_err() {
             return false;
@@ -98,7 +101,7 @@ impl Solver<'_> {
         set: SetId,
     ) -> (PoolCause, Option<NearestMiss>) {
         let by_requirements = self.pools[pool].rows_of(set, &self.vocabulary);
-        let requests = self.groups[pending.group].requests.clone();
+        let requests = self.groups[pending.view.group].requests.clone();
         let mut fitting = by_requirements.as_ref().clone();
         self.pools[pool].retain_fitting(&mut fitting, &requests);
         let mut within = fitting.clone();
@@ -106,7 +109,12 @@ impl Solver<'_> {
         let mut buyable = within.clone();
         self.retain_buyable(pool, &mut buyable);
         let mut suiting = buyable.clone();
-        self.retain_for_extras(pool, &mut suiting, pending.group, &AttachedVolumes::new());
+        self.retain_for_extras(
+            pool,
+            &mut suiting,
+            pending.view.group,
+            &AttachedVolumes::new(),
+        );
         let steps = [by_requirements.as_ref(), &fitting, &within];
         let counts = self.counts(pool, set, steps, &requests);
         if buyable.is_empty() && !within.is_empty() {
@@ -122,7 +130,7 @@ impl Solver<'_> {
             return (PoolCause::NoInstanceType(counts), miss);
         }
         if suiting.is_empty() {
-            let port = self.groups[pending.group].host_ports.first();
+            let port = self.groups[pending.view.group].host_ports.first();
             let port = port.map_or(0, |p: &HostPort| p.port);
             return (PoolCause::HostPort { port }, None);
         }
@@ -133,9 +141,9 @@ impl Solver<'_> {
     }
 
     fn topology_cause(&self, pending: &Pending) -> PoolCause {
-        let membership = &self.view_of(pending.group, pending.view).membership;
+        let membership = &self.view_of(pending.view).membership;
         // Of the terms that only look at the pod, those that repel it are all that can stand in its way.
-        let keeps_out = |id: &GroupId| {
+        let keeps_out = |id: &TopologyGroupId| {
             self.topology.group(*id).rule == TopologyRule::AntiAffinity { is_required: true }
         };
         let blamed = membership

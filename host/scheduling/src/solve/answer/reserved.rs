@@ -12,6 +12,7 @@ use crate::problem::{Pool, ReservedMode};
 use crate::requirements::AllowUndefined;
 use crate::solution::Solution;
 use crate::solve::input::bitset::BitSet;
+use crate::solve::input::pod_groups::PodGroupId;
 use crate::solve::input::topology::{DomainId, HOSTNAME_KEY, NodePlace, Pin};
 use crate::solve::input::vocabulary::SetId;
 use crate::solve::solver::{DeferredDomains, Solver, ViewId};
@@ -36,10 +37,11 @@ impl Solver<'_> {
             return domains;
         }
         let mut group_of = BTreeMap::new();
-        for (group, it) in self.groups.iter().enumerate() {
-            group_of.extend(it.members.iter().map(|pod| (*pod, group)));
+        for group in PodGroupId::all(self.groups.len()) {
+            let members = self.groups[group].members.iter();
+            group_of.extend(members.map(|pod| (*pod, group)));
         }
-        let mut awaited: BTreeMap<(usize, Vec<Pin>), Option<String>> = BTreeMap::new();
+        let mut awaited: BTreeMap<(PodGroupId, Vec<Pin>), Option<String>> = BTreeMap::new();
         for claim in std::mem::take(&mut self.claims) {
             let mut waiting = Vec::new();
             if claim.reservation.is_none() {
@@ -83,8 +85,10 @@ impl Solver<'_> {
     }
 
     /// The domains of a place that pods of a group were sent to for the sake of their topology.
-    fn own_pins(&self, group: usize, place: &NodePlace) -> Vec<Pin> {
-        let keys = self.topology.keys_of(&self.view_of(group, 0).membership);
+    fn own_pins(&self, group: PodGroupId, place: &NodePlace) -> Vec<Pin> {
+        let keys = self
+            .topology
+            .keys_of(&self.view_of(ViewId::strictest(group)).membership);
         let pins = keys.into_iter().filter_map(|key| {
             let domain = place.domain(key)?;
             Some(Pin { key, domain })
@@ -93,12 +97,16 @@ impl Solver<'_> {
     }
 
     /// The pool for whose reservation pods of a group have to wait in these domains: the first that would serve them.
-    pub(crate) fn awaited_reservation(&mut self, group: usize, pins: &[Pin]) -> Option<String> {
+    pub(crate) fn awaited_reservation(
+        &mut self,
+        group: PodGroupId,
+        pins: &[Pin],
+    ) -> Option<String> {
         if !self.may_wait() {
             return None;
         }
-        let first = |group: usize| (group, HOSTNAME_KEY, DomainId::FIRST);
-        let mut of_group = self.deferred.range(first(group)..first(group + 1));
+        let first = |group: PodGroupId| (group, HOSTNAME_KEY, DomainId::FIRST);
+        let mut of_group = self.deferred.range(first(group)..first(group.next()));
         if let Some((_, pool)) = of_group.next().filter(|_| pins.is_empty()) {
             return Some(pool.clone());
         }
@@ -107,9 +115,9 @@ impl Solver<'_> {
             let pool = &it.node_pool;
             std::cmp::Reverse((pool.weight(), pool.metadata.name.clone()))
         });
-        for view in 0..self.groups[group].views.len() {
+        for step in 0..self.groups[group].views.len() {
             for pool in &order {
-                match self.prospect(pool, ViewId { group, view }, pins) {
+                match self.prospect(pool, ViewId { group, step }, pins) {
                     Prospect::None => {}
                     Prospect::Serves => return None,
                     Prospect::Waits => return pool.node_pool.metadata.name.clone(),
@@ -121,7 +129,7 @@ impl Solver<'_> {
 
     fn prospect(&mut self, pool: &Pool, of_view: ViewId, pins: &[Pin]) -> Prospect {
         let name = pool.node_pool.metadata.name.as_deref().unwrap_or_default();
-        let Some(set) = self.pinned(self.view_of(of_view.group, of_view.view).set, pins) else {
+        let Some(set) = self.pinned(self.view_of(of_view).set, pins) else {
             return Prospect::None;
         };
         let index = self.pools.iter().position(|it| it.name == name);
@@ -159,8 +167,7 @@ impl Solver<'_> {
     fn has_full_reservation(&self, pool: &Pool, of_view: ViewId, set: SetId) -> bool {
         let template = requirements_of_template(&pool.node_pool);
         let asked = self.vocabulary.get(set);
-        let ViewId { group, view } = of_view;
-        let tolerations = &self.view_of(group, view).tolerations;
+        let tolerations = &self.view_of(of_view).tolerations;
         let pool_taints = &pool.node_pool.spec.template.spec.taints;
         if taints::untolerated(pool_taints, tolerations).is_some()
             || template
@@ -171,7 +178,7 @@ impl Solver<'_> {
         }
         let mut merged = template;
         merged.extend_with(asked);
-        let requests = &self.groups[group].requests;
+        let requests = &self.groups[of_view.group].requests;
         pool.instance_types.iter().any(|instance_type| {
             let is_full = |it: &Offering| {
                 it.is_reserved()

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::nodes::{PreparedNode, Shapes, meets};
 use super::topology::{
-    GroupCounts, GroupId, HOSTNAME_KEY, Namespaces, Topology, TopologyRule, namespaces,
+    GroupCounts, HOSTNAME_KEY, Namespaces, Topology, TopologyGroupId, TopologyRule, namespaces,
 };
 use super::vocabulary::Vocabulary;
 use crate::pod::{LabelSelector, PodShape, Toleration};
@@ -61,7 +61,7 @@ impl CountCache {
     /// The counts of a group.
     pub(crate) fn of_group(
         &self,
-        id: GroupId,
+        id: TopologyGroupId,
         topology: &Topology,
         vocabulary: &Vocabulary,
         running: RunningPods<'_>,
@@ -107,7 +107,7 @@ pub(super) fn values_left(
 }
 
 impl Term {
-    fn of(id: GroupId, topology: &Topology, vocabulary: &Vocabulary) -> Self {
+    fn of(id: TopologyGroupId, topology: &Topology, vocabulary: &Vocabulary) -> Self {
         let group = topology.group(id);
         let sets = group.filter.requirements.iter();
         Self {
@@ -211,7 +211,7 @@ impl TermCounts {
     pub(super) fn add_to(
         &self,
         topology: &mut Topology,
-        id: GroupId,
+        id: TopologyGroupId,
         nodes: &[PreparedNode],
         removed: &BTreeSet<usize>,
     ) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Taint;
 
-use super::views;
+use super::views::{self, prefer_no_schedule_toleration};
 use super::vocabulary::{Amounts, Dimensions, add_times};
 use crate::pod::{HostPort, PodShape, Toleration};
 use crate::problem::{DaemonPod, ExistingNode, Pool};
@@ -93,16 +93,11 @@ pub(super) fn outstanding(
 }
 
 fn tolerates(shape: &PodShape, node_taints: &[Taint]) -> bool {
-    let preference = Toleration {
-        operator: "Exists".to_owned(),
-        effect: apis::labels::PREFER_NO_SCHEDULE.to_owned(),
-        ..Toleration::default()
-    };
     let tolerations: Vec<Toleration> = shape
         .tolerations
         .iter()
         .cloned()
-        .chain([preference])
+        .chain([prefer_no_schedule_toleration()])
         .collect();
     taints::untolerated(node_taints, &tolerations).is_none()
 }

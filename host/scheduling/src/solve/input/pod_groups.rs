@@ -5,15 +5,20 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
 use super::topology::{
-    GroupId, HOSTNAME_KEY, Membership, NodeFilter, OwnedTerm, Topology, TopologyRule,
+    HOSTNAME_KEY, Membership, NodeFilter, OwnedTerm, Topology, TopologyGroupId, TopologyRule,
 };
-use super::views::{self, PodView};
+use super::views::{self, PodView, RepellingTerm};
 use super::vocabulary::{Amounts, Dimensions, EMPTY_SET, SetId, Vocabulary};
 use crate::pod::{HostPort, Pod, PodKey, PodShape, Toleration};
 use crate::problem::{PodVolumes, Problem};
+
+/// Which of the groups of a solve; the greatest pods come first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PodGroupId(usize);
 
 /// Demands of a group at one step of relaxation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,6 +53,32 @@ impl PodGroup {
     }
 }
 
+impl PodGroupId {
+    /// Of so many groups.
+    pub(crate) fn all(groups: usize) -> impl Iterator<Item = Self> {
+        (0..groups).map(Self)
+    }
+
+    /// The one after it, where a range of keys ends.
+    pub(crate) fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl Index<PodGroupId> for Vec<PodGroup> {
+    type Output = PodGroup;
+
+    fn index(&self, id: PodGroupId) -> &PodGroup {
+        &self[id.0]
+    }
+}
+
+impl IndexMut<PodGroupId> for Vec<PodGroup> {
+    fn index_mut(&mut self, id: PodGroupId) -> &mut PodGroup {
+        &mut self[id.0]
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct GroupKey {
     requests: Amounts,
@@ -72,7 +103,7 @@ struct ViewDemands {
     set: SetId,
     strict: SetId,
     tolerations: Vec<Toleration>,
-    owned: Vec<(GroupId, Option<i64>)>,
+    owned: Vec<(TopologyGroupId, Option<i64>)>,
 }
 
 /// A shape's demands before it is known which groups select it.
@@ -212,7 +243,8 @@ impl Grouper<'_> {
                 // The Kubernetes scheduler counts nodes whose taints only ask for preference.
                 tolerations: constraint.honors_node_taints.then(|| {
                     let own = shape.tolerations.iter().cloned();
-                    own.chain([views::of_preferences()]).collect()
+                    own.chain([views::prefer_no_schedule_toleration()])
+                        .collect()
                 }),
             };
             let group = self.topology.spread(constraint, namespace, filter);
@@ -226,7 +258,7 @@ impl Grouper<'_> {
                 None,
             ));
         }
-        for (term, is_required) in &view.anti_affinity {
+        for RepellingTerm { term, is_required } in &view.anti_affinity {
             let rule = TopologyRule::AntiAffinity {
                 is_required: *is_required,
             };

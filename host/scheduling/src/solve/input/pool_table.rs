@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use apis::labels;
 use apis::resources::Resources;
+use hooks::columns::saturated;
 use k8s_openapi::api::core::v1::Taint;
 
 use super::bitset::BitSet;
@@ -148,7 +149,7 @@ impl PoolTable {
                     .filter(|(_, of_value)| rows.intersects(of_value))
                     .count()
             };
-            let have = u32::try_from(have).unwrap_or(u32::MAX);
+            let have = saturated(have);
             (have < *needed).then(|| (key.clone(), *needed, have))
         })
     }

@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use hooks::columns::saturated;
+
 use super::admission::Admission;
 use crate::instance_type::InstanceType;
 use crate::problem::{Pool, Problem};
@@ -91,7 +93,7 @@ fn candidates(
             let before = &instance_type.offerings[next..row.offering];
             table_row += before.iter().filter(|o| o.available).count();
             next = row.offering;
-            candidates.push(u32::try_from(table_row).unwrap_or(u32::MAX));
+            candidates.push(saturated(table_row));
         }
     }
     candidates

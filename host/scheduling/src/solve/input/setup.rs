@@ -10,7 +10,7 @@ use super::nodes::Nodes;
 use super::pod_groups::Grouper;
 use super::pool_table::PoolTable;
 use super::prepared::Prepared;
-use super::topology::{GroupId, HOSTNAME_KEY, KeyId, NodePlace, Topology, TopologyRule};
+use super::topology::{HOSTNAME_KEY, KeyId, NodePlace, Topology, TopologyGroupId, TopologyRule};
 use super::views::has_preference_taint;
 use super::vocabulary::Vocabulary;
 use crate::device::Allocator;
@@ -168,7 +168,7 @@ fn reachable(
     removed: &BTreeSet<usize>,
     topology: &Topology,
     term_counts: &[Arc<TermCounts>],
-) -> BTreeMap<GroupId, Vec<bool>> {
+) -> BTreeMap<TopologyGroupId, Vec<bool>> {
     let mut reachable = BTreeMap::new();
     for (id, term_counts) in topology.ids().zip(term_counts) {
         let group = topology.group(id);

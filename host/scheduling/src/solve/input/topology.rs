@@ -17,7 +17,7 @@ pub(crate) use counting::{GroupCounts, NodePlace, counts_of};
 
 /// Number of a topology group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct GroupId(usize);
+pub(crate) struct TopologyGroupId(usize);
 
 /// Number of a topology key; [`HOSTNAME_KEY`] is the host name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -100,7 +100,7 @@ pub(crate) struct TopologyGroup {
 /// A term that a pod declares, as a member of the group of all that declare it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct OwnedTerm {
-    pub(crate) group: GroupId,
+    pub(crate) group: TopologyGroupId,
     pub(crate) is_self_selecting: bool,
     pub(super) min_domains: Option<i64>,
 }
@@ -110,7 +110,7 @@ pub(crate) struct OwnedTerm {
 pub(crate) struct Membership {
     pub(crate) owned: Vec<OwnedTerm>,
     /// Groups that count the pod.
-    pub(crate) selected: Vec<GroupId>,
+    pub(crate) selected: Vec<TopologyGroupId>,
 }
 
 /// All groups of a solve.
@@ -119,10 +119,10 @@ pub(crate) struct Topology {
     keys: Vec<String>,
     domains: Vec<Vec<String>>,
     groups: Vec<TopologyGroup>,
-    by_identity: BTreeMap<Identity, GroupId>,
+    by_identity: BTreeMap<Identity, TopologyGroupId>,
     /// Groups by a label value they insist on.
-    by_label: BTreeMap<(String, String), Vec<GroupId>>,
-    unindexed: Vec<GroupId>,
+    by_label: BTreeMap<(String, String), Vec<TopologyGroupId>>,
+    unindexed: Vec<TopologyGroupId>,
 }
 
 impl TopologyGroup {
@@ -145,11 +145,11 @@ impl Topology {
     }
 
     /// All groups, in the order in which they were met.
-    pub(super) fn ids(&self) -> impl Iterator<Item = GroupId> + use<> {
-        (0..self.groups.len()).map(GroupId)
+    pub(super) fn ids(&self) -> impl Iterator<Item = TopologyGroupId> + use<> {
+        (0..self.groups.len()).map(TopologyGroupId)
     }
 
-    pub(crate) fn group(&self, id: GroupId) -> &TopologyGroup {
+    pub(crate) fn group(&self, id: TopologyGroupId) -> &TopologyGroup {
         &self.groups[id.0]
     }
 
@@ -183,7 +183,7 @@ impl Topology {
         constraint: &TopologySpread,
         namespace: &str,
         filter: NodeFilter,
-    ) -> GroupId {
+    ) -> TopologyGroupId {
         let identity = Identity {
             rule: TopologyRule::Spread {
                 max_skew: i64::from(constraint.max_skew),
@@ -203,7 +203,7 @@ impl Topology {
         term: &AffinityTerm,
         namespace: &str,
         all_namespaces: &BTreeMap<String, BTreeMap<String, String>>,
-    ) -> GroupId {
+    ) -> TopologyGroupId {
         let identity = Identity {
             rule,
             key: self.key(&term.topology_key),
@@ -223,11 +223,11 @@ impl Topology {
         KeyId(self.keys.len() - 1)
     }
 
-    fn intern(&mut self, identity: Identity) -> GroupId {
+    fn intern(&mut self, identity: Identity) -> TopologyGroupId {
         if let Some(known) = self.by_identity.get(&identity) {
             return *known;
         }
-        let id = GroupId(self.groups.len());
+        let id = TopologyGroupId(self.groups.len());
         let insisted = identity.selector.as_ref().and_then(|selector| {
             selector
                 .requirements
@@ -271,11 +271,11 @@ impl Topology {
         &self,
         namespace: &str,
         pod_labels: &BTreeMap<String, String>,
-    ) -> Vec<GroupId> {
+    ) -> Vec<TopologyGroupId> {
         if self.groups.is_empty() {
             return Vec::new();
         }
-        let mut found: Vec<GroupId> = self.unindexed.clone();
+        let mut found: Vec<TopologyGroupId> = self.unindexed.clone();
         if !self.by_label.is_empty() {
             for (key, value) in pod_labels {
                 if let Some(ids) = self.by_label.get(&(key.clone(), value.clone())) {
@@ -328,7 +328,7 @@ impl Topology {
     }
 
     /// Counts by domain, in words.
-    pub(crate) fn describe(&self, id: GroupId) -> (TopologyKind, String, String) {
+    pub(crate) fn describe(&self, id: TopologyGroupId) -> (TopologyKind, String, String) {
         let group = self.group(id);
         let kind = match group.rule {
             TopologyRule::Spread { .. } => TopologyKind::Spread,

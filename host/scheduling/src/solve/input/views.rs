@@ -13,13 +13,20 @@ use k8s_openapi::api::core::v1::Taint;
 pub(crate) struct PodView {
     /// Node selector, the first required term left, the heaviest preferred term left.
     pub(crate) requirements: Requirements,
-    /// The same without preferences.
+    /// Node selector and the first required term left, without preferences.
     pub(crate) strict: Requirements,
     pub(crate) tolerations: Vec<Toleration>,
     pub(super) spread: Vec<TopologySpread>,
     pub(super) affinity: Vec<AffinityTerm>,
-    /// Terms, and whether each is required: only required ones hold in both directions.
-    pub(super) anti_affinity: Vec<(AffinityTerm, bool)>,
+    pub(super) anti_affinity: Vec<RepellingTerm>,
+}
+
+/// A term that keeps pods apart.
+#[derive(Debug, Clone)]
+pub(super) struct RepellingTerm {
+    pub(super) term: AffinityTerm,
+    /// Whether it must hold, which it then does in both directions.
+    pub(super) is_required: bool,
 }
 
 /// How far a pod has been relaxed.
@@ -116,6 +123,7 @@ impl<'a> Relaxation<'a> {
         relaxation
     }
 
+    /// Gives up what comes next; whether there was anything to give up.
     fn step(&mut self) -> bool {
         if self.required_terms.len() > 1 {
             self.required_terms = &self.required_terms[1..];
@@ -128,9 +136,9 @@ impl<'a> Relaxation<'a> {
         {
             return true;
         }
-        let step = self.may_tolerate_preferences && !self.tolerates_preferences;
-        self.tolerates_preferences |= step;
-        step
+        let has_one_left = self.may_tolerate_preferences && !self.tolerates_preferences;
+        self.tolerates_preferences |= has_one_left;
+        has_one_left
     }
 
     fn view(&self) -> PodView {
@@ -146,14 +154,17 @@ impl<'a> Relaxation<'a> {
         };
         let mut tolerations = shape.tolerations.clone();
         if self.tolerates_preferences {
-            tolerations.push(of_preferences());
+            tolerations.push(prefer_no_schedule_toleration());
         }
         let required_spread = shape.topology_spread.iter().filter(|s| s.is_required);
-        let required_anti = shape.pod_anti_affinity.iter().map(|t| (t.clone(), true));
-        let preferred_anti = self
-            .preferred_anti_affinity
-            .iter()
-            .map(|t| ((*t).clone(), false));
+        let repelling = |term: &AffinityTerm, is_required| RepellingTerm {
+            term: term.clone(),
+            is_required,
+        };
+        let required_anti = shape.pod_anti_affinity.iter();
+        let required_anti = required_anti.map(|term| repelling(term, true));
+        let preferred_anti = self.preferred_anti_affinity.iter();
+        let preferred_anti = preferred_anti.map(|term| repelling(term, false));
         PodView {
             requirements,
             strict,
@@ -174,7 +185,7 @@ impl<'a> Relaxation<'a> {
 }
 
 /// Tolerates all taints that only ask for preference.
-pub(super) fn of_preferences() -> Toleration {
+pub(super) fn prefer_no_schedule_toleration() -> Toleration {
     Toleration {
         operator: "Exists".to_owned(),
         effect: apis::labels::PREFER_NO_SCHEDULE.to_owned(),

@@ -242,8 +242,8 @@ impl Solver<'_> {
     /// Moves pods of a batch to the claim opened last.
     fn move_members(&mut self, batch: &mut PodBatch, count: usize) {
         let members = batch.members.split_off(batch.members.len() - count);
-        let group = &self.groups[batch.group];
-        let membership = &group.views[batch.view].membership;
+        let group = &self.groups[batch.view.group];
+        let membership = &group.views[batch.view.step].membership;
         let Some(claim) = self.claims.last_mut() else {
             return;
         };

@@ -14,7 +14,7 @@ use super::planned_node::{Contents, ItemCount};
 use crate::pod::HostPort;
 use crate::solve::input::pool_rows::TypeRow;
 use crate::solve::input::pool_table::RowId;
-use crate::solve::input::topology::{GroupCounts, GroupId, counts_of};
+use crate::solve::input::topology::{GroupCounts, TopologyGroupId, counts_of};
 use crate::solve::input::vocabulary::{Amounts, SetId, add_times, times_fitting};
 use crate::solve::input::volumes::{AttachedVolumes, attach, attaches};
 
@@ -38,7 +38,7 @@ pub(super) struct Filler<'a> {
     of_type: &'a TypeRow,
     target: FillTarget,
     available: Amounts,
-    hosted: SmallVec<[(GroupId, GroupCounts); 8]>,
+    hosted: SmallVec<[(TopologyGroupId, GroupCounts); 8]>,
     ports: Vec<HostPort>,
     open: SetId,
     volumes: AttachedVolumes,

@@ -21,10 +21,10 @@ impl Solver<'_> {
     ) -> Vec<PodBatch> {
         let mut order: Vec<PodBatch> = batches;
         order.sort_by(|a, b| {
-            let requests = |batch: &PodBatch| self.groups[batch.group].requests[..2].to_vec();
+            let requests = |batch: &PodBatch| self.groups[batch.view.group].requests[..2].to_vec();
             requests(b)
                 .cmp(&requests(a))
-                .then(a.group.cmp(&b.group))
+                .then(a.view.group.cmp(&b.view.group))
                 .then(a.pins.cmp(&b.pins))
         });
         let mut failed = Vec::new();
@@ -32,17 +32,12 @@ impl Solver<'_> {
             // Claims count the pods as they take them, so the share assigned before is given back first.
             self.unassign(&batch, batch.members.len());
             let PodBatch {
-                group,
                 view,
                 set,
                 pins,
                 members,
             } = batch;
-            let mut pending = Pending {
-                group,
-                view,
-                members,
-            };
+            let mut pending = Pending { view, members };
             while !pending.members.is_empty() && !interrupt.is_tripped() {
                 let assigned = Assigned {
                     set: Some(set),
@@ -53,7 +48,6 @@ impl Solver<'_> {
                     break;
                 }
                 let one = PodBatch {
-                    group,
                     view,
                     set,
                     pins: pins.clone(),
@@ -65,7 +59,6 @@ impl Solver<'_> {
             }
             if !pending.members.is_empty() {
                 let batch = PodBatch {
-                    group,
                     view,
                     set,
                     pins,
@@ -105,7 +98,7 @@ impl Solver<'_> {
 
     /// Opens a claim without pods for a batch, where the pool suits.
     fn open_empty(&mut self, pool: usize, batch: &PodBatch) -> bool {
-        let Some(rows) = self.rows_to_buy(pool, batch.view_id(), batch.set) else {
+        let Some(rows) = self.rows_to_buy(pool, batch.view, batch.set) else {
             return false;
         };
         let template = self.pools[pool].template;
@@ -140,7 +133,7 @@ impl Solver<'_> {
 
     /// Counts the rest of a batch again, as its caller expects of a failed one.
     fn reassign(&mut self, batch: &PodBatch) {
-        let membership = self.view_of(batch.group, batch.view).membership.clone();
+        let membership = self.view_of(batch.view).membership.clone();
         let uncounted = self.uncounted(batch.set, &membership);
         let pods = i64::try_from(batch.members.len()).unwrap_or(0);
         for pin in &batch.pins {

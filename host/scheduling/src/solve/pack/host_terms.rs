@@ -6,12 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use smallvec::SmallVec;
 
-use crate::solve::input::topology::{GroupId, HOSTNAME_KEY, Membership, Topology, TopologyRule};
+use crate::solve::input::topology::{
+    HOSTNAME_KEY, Membership, Topology, TopologyGroupId, TopologyRule,
+};
 
 /// A term over host names that an item's pods declare or are counted by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct HostTerm {
-    pub(super) group: GroupId,
+    pub(super) group: TopologyGroupId,
     pub(super) kind: HostTermKind,
     pub(super) is_counted: bool,
     pub(super) is_owner: bool,
@@ -31,12 +33,12 @@ pub(super) enum HostTermKind {
 
 /// The terms over host names that a pod declares or is counted by.
 pub(super) fn host_terms(topology: &Topology, membership: &Membership) -> SmallVec<[HostTerm; 2]> {
-    let owned: BTreeMap<GroupId, bool> = membership
+    let owned: BTreeMap<TopologyGroupId, bool> = membership
         .owned
         .iter()
         .map(|o| (o.group, o.is_self_selecting))
         .collect();
-    let all: BTreeSet<GroupId> = owned
+    let all: BTreeSet<TopologyGroupId> = owned
         .keys()
         .copied()
         .chain(membership.selected.iter().copied())

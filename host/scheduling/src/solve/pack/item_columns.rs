@@ -59,7 +59,7 @@ pub(super) struct Unpacked {
     pub(super) worths: Vec<f64>,
     /// Worth of each kind that has pods left, else zero.
     worth: Vec<f32>,
-    /// The same without what the node being filled cannot take.
+    /// Worth of each kind that has pods left and that the node being filled can take, else zero.
     value: Vec<f32>,
     /// Blocks that may use the node.
     open: Vec<usize>,

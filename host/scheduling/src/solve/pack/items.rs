@@ -117,8 +117,8 @@ impl Solver<'_> {
             let Some(class) = self.class(batch, &mut builder) else {
                 continue;
             };
-            let view = &self.groups[batch.group].views[batch.view];
-            let group = &self.groups[batch.group];
+            let view = self.view_of(batch.view);
+            let group = &self.groups[batch.view.group];
             let key = ItemKey {
                 class,
                 requests: std::cmp::Reverse(group.requests.clone()),
@@ -189,8 +189,8 @@ impl Solver<'_> {
 
     fn item(&self, key: ItemKey, of_item: SmallVec<[usize; 1]>, batches: &[PodBatch]) -> Item {
         let first = &batches[of_item[0]];
-        let group = &self.groups[first.group];
-        let membership = &group.views[first.view].membership;
+        let group = &self.groups[first.view.group];
+        let membership = &self.view_of(first.view).membership;
         let most = most_per_host(&self.topology, membership);
         Item {
             class: key.class,
@@ -209,13 +209,13 @@ impl Solver<'_> {
 
     fn class(&mut self, batch: &PodBatch, builder: &mut ItemsBuilder) -> Option<usize> {
         let pools = self.pools.len();
-        let view = &self.groups[batch.group].views[batch.view];
+        let view = self.view_of(batch.view);
         let tolerated: SmallVec<[bool; 8]> = self
             .pools
             .iter()
             .map(|table| taints::untolerated(&table.taints, &view.tolerations).is_none())
             .collect();
-        let group = &self.groups[batch.group];
+        let group = &self.groups[batch.view.group];
         let needs_extras = group.has_extras();
         let rows: Vec<Option<Arc<BitSet>>> = (0..pools)
             .map(|pool| {
@@ -227,11 +227,11 @@ impl Solver<'_> {
                     return Some(rows);
                 }
                 let mut rows = rows.as_ref().clone();
-                self.retain_for_extras(pool, &mut rows, batch.group, &AttachedVolumes::new());
+                self.retain_for_extras(pool, &mut rows, batch.view.group, &AttachedVolumes::new());
                 (!rows.is_empty()).then(|| Arc::new(rows))
             })
             .collect();
-        let group = &self.groups[batch.group];
+        let group = &self.groups[batch.view.group];
         let fits = |pool: usize| {
             let mut rows = rows[pool].as_ref()?.as_ref().clone();
             self.pools[pool].retain_fitting(&mut rows, &group.requests);

@@ -209,7 +209,7 @@ impl<'a> Planner<'a> {
             .is_flexible(node.row_id(), &node.contents.picks, rows)
     }
 
-    /// The same node filled in the best of several ways.
+    /// A node filled anew in the best of several ways.
     fn refilled(
         &mut self,
         unpacked: &mut Unpacked,

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::items::{Item, ItemClass, PackItems};
 use super::planned_node::{ItemCount, PlannedNode};
-use crate::market::SPOT_TYPES_MIN;
+use crate::problem::SPOT_TYPES_MIN;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::pool_table::{PoolTable, RowId};
 use crate::solve::input::vocabulary::{Amounts, Vocabulary, add_times};

@@ -6,12 +6,13 @@ use std::cell::RefCell;
 
 use crate::device::{FoundDevices, Site};
 use crate::requirements::Requirements;
-use crate::solve::solver::{Pending, Solver};
+use crate::solve::input::pod_groups::PodGroupId;
+use crate::solve::solver::{Pending, Solver, ViewId};
 use crate::taints::untolerated;
 
 impl Solver<'_> {
     /// Whether a node has the devices that the group's pod claims; nothing is claimed by most.
-    pub(super) fn has_devices(&self, index: usize, group: usize) -> bool {
+    pub(super) fn has_devices(&self, index: usize, group: PodGroupId) -> bool {
         let Some(claimant) = &self.groups[group].claimant else {
             return true;
         };
@@ -21,7 +22,7 @@ impl Solver<'_> {
     }
 
     /// Gives the group's pod the devices that it claims, on a node that has them.
-    pub(super) fn take_devices(&mut self, index: usize, group: usize) {
+    pub(super) fn take_devices(&mut self, index: usize, group: PodGroupId) {
         let Some(claimant) = &self.groups[group].claimant else {
             return;
         };
@@ -45,25 +46,27 @@ impl Solver<'_> {
     }
 
     /// What keeps the group's pod from the devices that it claims, if anything does on every new node.
-    pub(crate) fn lack_of_devices(&mut self, group: usize) -> Option<String> {
+    pub(crate) fn lack_of_devices(&mut self, group: PodGroupId) -> Option<String> {
         let claimant = self.groups[group].claimant.clone()?;
-        let last = self.groups[group].views.len() - 1;
-        let is_lacking = self.devices_of_new_node(group, last).is_none();
+        let step = self.groups[group].views.len() - 1;
+        let last = ViewId { group, step };
+        let is_lacking = self.devices_of_new_node(last).is_none();
         let devices = self.devices.as_ref()?;
         is_lacking.then(|| devices.lack(&claimant))
     }
 
     /// Gives the pod devices that some new node can use, and holds it to such nodes.
     fn gives_devices(&mut self, pending: &Pending) -> bool {
-        if self.groups[pending.group].claimant.is_none() {
+        if self.groups[pending.view.group].claimant.is_none() {
             return true;
         }
-        let Some(found) = self.devices_of_new_node(pending.group, pending.view) else {
+        let Some(found) = self.devices_of_new_node(pending.view) else {
             return false;
         };
         if !found.asked.is_empty() {
             let asked = self.vocabulary.set(found.asked.clone());
-            self.groups[pending.group].alternatives = self.with_alternatives(pending.group, asked);
+            self.groups[pending.view.group].alternatives =
+                self.with_alternatives(pending.view.group, asked);
         }
         if let Some(devices) = &mut self.devices {
             devices.take(found);
@@ -71,13 +74,12 @@ impl Solver<'_> {
         true
     }
 
-    fn devices_of_new_node(&mut self, group: usize, view: usize) -> Option<FoundDevices> {
-        let claimant = self.groups[group].claimant.clone()?;
+    fn devices_of_new_node(&mut self, view: ViewId) -> Option<FoundDevices> {
+        let claimant = self.groups[view.group].claimant.clone()?;
         let devices = self.devices.take()?;
         let found = {
             let solver = RefCell::new(&mut *self);
-            let may_be =
-                |asked: &Requirements| solver.borrow_mut().may_open(group, view, asked.clone());
+            let may_be = |asked: &Requirements| solver.borrow_mut().may_open(view, asked.clone());
             devices.find(&claimant, Site::New(&may_be))
         };
         self.devices = Some(devices);
@@ -85,13 +87,13 @@ impl Solver<'_> {
     }
 
     /// Whether some pool sells nodes like this to the group's pods, sizes and limits aside.
-    fn may_open(&mut self, group: usize, view: usize, asked: Requirements) -> bool {
+    fn may_open(&mut self, of_view: ViewId, asked: Requirements) -> bool {
         let asked = self.vocabulary.set(asked);
-        let view = self.view_of(group, view).clone();
+        let view = self.view_of(of_view).clone();
         let Some(set) = self.vocabulary.merge(view.set, asked) else {
             return false;
         };
-        let sets = self.with_alternatives(group, set);
+        let sets = self.with_alternatives(of_view.group, set);
         let vocabulary = &self.vocabulary;
         self.pools.iter_mut().any(|table| {
             untolerated(&table.taints, &view.tolerations).is_none()

@@ -7,8 +7,8 @@ mod key_terms;
 
 use std::collections::BTreeMap;
 
-use crate::solve::input::pod_groups::shares_one_host;
-use crate::solve::input::topology::{GroupId, HOSTNAME_KEY, Membership, Pin, TopologyRule};
+use crate::solve::input::pod_groups::{PodGroupId, shares_one_host};
+use crate::solve::input::topology::{HOSTNAME_KEY, Membership, Pin, TopologyGroupId, TopologyRule};
 use crate::solve::input::views::exactly;
 use crate::solve::input::vocabulary::SetId;
 use crate::solve::solver::{Pending, PodBatch, Solver};
@@ -25,14 +25,13 @@ impl Solver<'_> {
         let mut left = Vec::new();
         let mut constrained = Vec::new();
         for pending in pending {
-            let membership = &self.view_of(pending.group, pending.view).membership;
+            let membership = &self.view_of(pending.view).membership;
             if self.topology.keys_of(membership).is_empty() {
                 let Some(set) = self.bases(&pending).first().copied() else {
                     left.push(pending);
                     continue;
                 };
                 batches.push(PodBatch {
-                    group: pending.group,
                     view: pending.view,
                     set,
                     pins: Vec::new(),
@@ -68,12 +67,12 @@ impl Solver<'_> {
     /// The view's requirements with each volume alternative that agrees with them, those first-hand that some pool can
     /// serve. None when every alternative contradicts the pod.
     fn bases(&mut self, pending: &Pending) -> Vec<SetId> {
-        let view = self.view_of(pending.group, pending.view).set;
-        let bases = self.with_alternatives(pending.group, view);
+        let view = self.view_of(pending.view).set;
+        let bases = self.with_alternatives(pending.view.group, view);
         if bases.len() < 2 {
             return bases;
         }
-        let of_view = pending.view_id();
+        let of_view = pending.view;
         let is_served = |set: &SetId| {
             (0..self.pools.len()).any(|pool| self.rows_to_buy(pool, of_view, *set).is_some())
         };
@@ -82,7 +81,7 @@ impl Solver<'_> {
     }
 
     /// The requirements with each alternative of the group that agrees with them; as they are where there is none.
-    pub(super) fn with_alternatives(&mut self, group: usize, set: SetId) -> Vec<SetId> {
+    pub(super) fn with_alternatives(&mut self, group: PodGroupId, set: SetId) -> Vec<SetId> {
         let alternatives = self.groups[group].alternatives.clone();
         if alternatives.is_empty() {
             return vec![set];
@@ -94,7 +93,7 @@ impl Solver<'_> {
     }
 
     fn constraint_rank(&self, pending: &Pending) -> u8 {
-        let membership = &self.view_of(pending.group, pending.view).membership;
+        let membership = &self.view_of(pending.view).membership;
         let owns = |wanted: fn(&TopologyRule) -> bool| {
             membership.owned.iter().any(|o| {
                 let group = self.topology.group(o.group);
@@ -156,7 +155,7 @@ impl Solver<'_> {
         base: SetId,
         pending: &Pending,
     ) -> (Vec<PodBatch>, Option<Pending>) {
-        let membership = self.view_of(pending.group, pending.view).membership.clone();
+        let membership = self.view_of(pending.view).membership.clone();
         let keys = self.topology.keys_of(&membership);
         let terms: Vec<KeyTerms> = keys
             .iter()
@@ -180,9 +179,9 @@ impl Solver<'_> {
             for pin in &pins {
                 self.topology
                     .record_domain(&membership, *pin, &uncounted, 1);
-                if let Some(left) = self
-                    .domain_caps
-                    .get_mut(&(pending.group, pin.key, pin.domain))
+                if let Some(left) =
+                    self.domain_caps
+                        .get_mut(&(pending.view.group, pin.key, pin.domain))
                 {
                     *left = left.saturating_sub(1);
                 }
@@ -194,7 +193,6 @@ impl Solver<'_> {
         for (pins, members) in shares {
             let pinned = self.pinned(base, &pins);
             let batch = PodBatch {
-                group: pending.group,
                 view: pending.view,
                 set: pinned.unwrap_or(base),
                 pins,
@@ -208,8 +206,8 @@ impl Solver<'_> {
             }
         }
         let rest = (!rest.is_empty()).then_some(Pending {
+            view: pending.view,
             members: rest,
-            ..*pending
         });
         (batches, rest)
     }
@@ -226,7 +224,7 @@ impl Solver<'_> {
 
     /// Takes back the counts of pods that found no claim after all.
     pub(crate) fn unassign(&mut self, batch: &PodBatch, pods: usize) {
-        let membership = self.view_of(batch.group, batch.view).membership.clone();
+        let membership = self.view_of(batch.view).membership.clone();
         let uncounted = self.uncounted(batch.set, &membership);
         let pods = i64::try_from(pods).unwrap_or(0);
         for pin in &batch.pins {
@@ -236,8 +234,12 @@ impl Solver<'_> {
     }
 
     /// Spreads that would not count a node with these requirements.
-    pub(crate) fn uncounted(&mut self, set: SetId, membership: &Membership) -> Vec<GroupId> {
-        let is_outside = |id: &GroupId| {
+    pub(crate) fn uncounted(
+        &mut self,
+        set: SetId,
+        membership: &Membership,
+    ) -> Vec<TopologyGroupId> {
+        let is_outside = |id: &TopologyGroupId| {
             let filter = &self.topology.group(*id).filter.requirements;
             !filter.is_empty()
                 && !filter

@@ -19,12 +19,12 @@ impl Solver<'_> {
         if self.nodes.is_empty() {
             return;
         }
-        let membership = self.view_of(pending.group, pending.view).membership.clone();
+        let membership = self.view_of(pending.view).membership.clone();
         let mut suitable: BTreeMap<usize, bool> = BTreeMap::new();
         loop {
             let mut has_moved = false;
             let mut from = 0;
-            while let Some(index) = self.nodes.next_open(from, &self.groups[pending.group]) {
+            while let Some(index) = self.nodes.next_open(from, &self.groups[pending.view.group]) {
                 from = index + 1;
                 if pending.members.is_empty() {
                     return;
@@ -60,7 +60,7 @@ impl Solver<'_> {
     }
 
     fn node_pods_max(&mut self, index: usize, pending: &Pending, membership: &Membership) -> usize {
-        let group = &self.groups[pending.group];
+        let group = &self.groups[pending.view.group];
         let mut pods_max = times_fitting(self.nodes.available(index), &group.requests);
         let is_constrained = !membership.owned.is_empty() || !membership.selected.is_empty();
         let is_plain =
@@ -72,7 +72,7 @@ impl Solver<'_> {
         let Some(node) = self.nodes.copy(index) else {
             return 0;
         };
-        let group = &self.groups[pending.group];
+        let group = &self.groups[pending.view.group];
         if !group.host_ports.is_empty() {
             let is_taken = |port: &HostPort| node.ports.iter().any(|p| p.conflicts_with(port));
             pods_max = usize::from(!group.host_ports.iter().any(is_taken));
@@ -84,7 +84,7 @@ impl Solver<'_> {
                 return 0;
             }
         }
-        if !self.has_devices(index, pending.group) {
+        if !self.has_devices(index, pending.view.group) {
             return 0;
         }
         if pods_max == 0 || !is_constrained {
@@ -102,7 +102,7 @@ impl Solver<'_> {
         place: &NodePlace,
         pending: &Pending,
     ) -> usize {
-        let strict = self.view_of(pending.group, pending.view).strict;
+        let strict = self.view_of(pending.view).strict;
         let mut pods_max = usize::MAX;
         for owned in &membership.owned {
             let group = self.topology.group(owned.group);
@@ -136,8 +136,8 @@ impl Solver<'_> {
 
     fn is_suitable(&self, index: usize, pending: &Pending) -> bool {
         let node = self.nodes.node(index);
-        let view = self.view_of(pending.group, pending.view);
-        let alternatives = &self.groups[pending.group].alternatives;
+        let view = self.view_of(pending.view);
+        let alternatives = &self.groups[pending.view.group].alternatives;
         taints::untolerated(&node.taints, &view.tolerations).is_none()
             && meets(node, self.vocabulary.get(view.set))
             && (alternatives.is_empty()
@@ -155,7 +155,7 @@ impl Solver<'_> {
     ) {
         let count = i64::try_from(members.len()).unwrap_or(i64::MAX);
         self.copy_node(index);
-        let group = &self.groups[pending.group];
+        let group = &self.groups[pending.view.group];
         let Some(node) = self.nodes.copy_mut(index) else {
             return;
         };
@@ -172,6 +172,6 @@ impl Solver<'_> {
         }
         self.placed += members.len();
         node.added.extend(members);
-        self.take_devices(index, pending.group);
+        self.take_devices(index, pending.view.group);
     }
 }

@@ -9,7 +9,7 @@ use crate::solve::input::bitset::BitSet;
 use crate::solve::input::topology::{DomainId, KeyId};
 use crate::solve::input::views::exactly;
 use crate::solve::input::vocabulary::SetId;
-use crate::solve::solver::{FeasibleDomains, Pending, Solver};
+use crate::solve::solver::{FeasibleDomains, FeasibleKey, Pending, Solver};
 use crate::taints;
 
 impl Solver<'_> {
@@ -20,24 +20,28 @@ impl Solver<'_> {
         key: KeyId,
         pending: &Pending,
     ) -> FeasibleDomains {
-        let group = pending.group;
-        let tolerations = &self.view_of(group, pending.view).tolerations;
+        let group = pending.view.group;
+        let tolerations = &self.view_of(pending.view).tolerations;
         let tolerated: Vec<bool> = self
             .pools
             .iter()
             .map(|table| taints::untolerated(&table.taints, tolerations).is_none())
             .collect();
         let of_group = &self.groups[group];
-        let requests = of_group.requests.clone();
-        let of_extras = of_group.has_extras().then_some(group);
-        let asked = (base, key, requests, tolerated, of_extras);
+        let asked = FeasibleKey {
+            requirements: base,
+            key,
+            requests: of_group.requests.clone(),
+            tolerated,
+            of_extras: of_group.has_extras().then_some(group),
+        };
         if let Some(known) = self.feasible_domains.get(&asked) {
             return Arc::clone(known);
         }
         let name = self.topology.label(key).to_owned();
         let mut best: BTreeMap<DomainId, f64> = BTreeMap::new();
         for pool in 0..self.pools.len() {
-            let Some(rows) = self.rows_to_buy(pool, pending.view_id(), base) else {
+            let Some(rows) = self.rows_to_buy(pool, pending.view, base) else {
                 continue;
             };
             let required = self.vocabulary.get(base).get(&name);

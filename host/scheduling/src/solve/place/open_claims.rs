@@ -5,7 +5,8 @@
 use super::claim::{OpenClaim, record_domains};
 use crate::pod::HostPort;
 use crate::solve::input::bitset::BitSet;
-use crate::solve::input::topology::{DomainId, GroupId, KeyId, Pin};
+use crate::solve::input::pod_groups::PodGroupId;
+use crate::solve::input::topology::{DomainId, KeyId, Pin, TopologyGroupId};
 use crate::solve::input::vocabulary::{EMPTY_SET, SetId, add_times, times_fitting};
 use crate::solve::input::volumes::attach;
 use crate::solve::solver::{Pending, Solver};
@@ -35,7 +36,7 @@ impl Solver<'_> {
         self.place_assigned(pending, Assigned::default(), tolerance);
     }
 
-    /// The same for pods whose domains are assigned: they go to claims there only.
+    /// Puts pods whose domains are assigned on claims that were opened there before.
     pub(crate) fn place_assigned(
         &mut self,
         pending: &mut Pending,
@@ -67,9 +68,9 @@ impl Solver<'_> {
         assigned: Assigned<'_>,
         tolerance: f64,
     ) -> Option<(usize, Addition)> {
-        let view = self.view_of(pending.group, pending.view).clone();
+        let view = self.view_of(pending.view).clone();
         let asked = assigned.set.unwrap_or(view.set);
-        let group = &self.groups[pending.group];
+        let group = &self.groups[pending.view.group];
         let claim = &self.claims[index];
         let table = &self.pools[claim.pool];
         let mut pods_max = self.topology.host_pods_max(&view.membership, &claim.place);
@@ -97,16 +98,21 @@ impl Solver<'_> {
         let mut rows = before;
         rows.intersect(&self.pools[claim.pool].rows_of(set, &self.vocabulary));
         let mut requests = claim.requests.clone();
-        add_times(&mut requests, &self.groups[pending.group].requests, 1);
+        add_times(&mut requests, &self.groups[pending.view.group].requests, 1);
         let pool = claim.pool;
         self.pools[pool].retain_fitting(&mut rows, &requests);
-        self.retain_for_extras(pool, &mut rows, pending.group, &self.claims[index].volumes);
+        self.retain_for_extras(
+            pool,
+            &mut rows,
+            pending.view.group,
+            &self.claims[index].volumes,
+        );
         let cost_after = self.pools[pool].rows[rows.first()?].cost;
         let rise = cost_after - self.cost_of_claim(index);
         if tolerance.is_finite() {
             let worth = self
                 .unit_price(pool, view.set)
-                .of(&self.groups[pending.group].requests);
+                .of(&self.groups[pending.view.group].requests);
             if rise > worth * tolerance {
                 return None;
             }
@@ -118,7 +124,7 @@ impl Solver<'_> {
             .min(pending.members.len())
             .min(self.free_pods_max(pool, &rows, index, pending))
             .max(1);
-        let count = self.count_within_min_values(index, pending.group, &rows, pods_max);
+        let count = self.count_within_min_values(index, pending.view.group, &rows, pods_max);
         let addition = Addition {
             rows,
             set,
@@ -132,7 +138,7 @@ impl Solver<'_> {
     fn count_within_min_values(
         &mut self,
         index: usize,
-        group: usize,
+        group: PodGroupId,
         rows: &BitSet,
         pods_max: usize,
     ) -> usize {
@@ -162,12 +168,12 @@ impl Solver<'_> {
         let Some(row) = rows.first() else { return 0 };
         let mut available = self.pools[pool].type_of(row).allocatable.clone();
         add_times(&mut available, &self.claims[index].requests, -1);
-        times_fitting(&available, &self.groups[pending.group].requests)
+        times_fitting(&available, &self.groups[pending.view.group].requests)
     }
 
     /// The first volume alternative that the claim can meet; the empty set where there are no volumes.
     fn alternative_on_claim(&mut self, index: usize, pending: &Pending) -> Option<SetId> {
-        let alternatives = self.groups[pending.group].alternatives.clone();
+        let alternatives = self.groups[pending.view.group].alternatives.clone();
         if alternatives.is_empty() {
             return Some(EMPTY_SET);
         }
@@ -192,11 +198,11 @@ impl Solver<'_> {
         assigned: &[Pin],
     ) -> Option<Vec<Pin>> {
         let claim = &self.claims[index];
-        let membership = &self.view_of(pending.group, pending.view).membership;
-        let strict = self.view_of(pending.group, pending.view).strict;
+        let membership = &self.view_of(pending.view).membership;
+        let strict = self.view_of(pending.view).strict;
         let mut pins = Vec::new();
         for key in keys {
-            let of_key = |group: GroupId| self.topology.group(group).key == *key;
+            let of_key = |group: TopologyGroupId| self.topology.group(group).key == *key;
             let wanted = assigned
                 .iter()
                 .find(|pin| pin.key == *key)
@@ -232,7 +238,9 @@ impl Solver<'_> {
                         .admits(o, domain, &self.allowed_domains(strict, o.group))
                 });
             let mut selecting = membership.selected.iter().filter(|g| of_key(**g));
-            let is_deferred = self.deferred.contains_key(&(pending.group, *key, domain));
+            let is_deferred = self
+                .deferred
+                .contains_key(&(pending.view.group, *key, domain));
             if !is_admitted
                 || is_deferred
                 || selecting.any(|g| self.topology.is_kept_out(*g, domain))
@@ -269,13 +277,13 @@ impl Solver<'_> {
         members: Vec<usize>,
     ) {
         let count = i64::try_from(members.len()).unwrap_or(0);
-        let membership = self.view_of(pending.group, pending.view).membership.clone();
+        let membership = self.view_of(pending.view).membership.clone();
         let uncounted = self.uncounted(addition.set, &membership);
         for pin in &addition.pins {
             self.topology
                 .record_domain(&membership, *pin, &uncounted, count);
         }
-        let group = &self.groups[pending.group];
+        let group = &self.groups[pending.view.group];
         let claim = &mut self.claims[index];
         claim.rows = addition.rows;
         claim.set = addition.set;

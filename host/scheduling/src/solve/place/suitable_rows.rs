@@ -5,6 +5,7 @@
 use crate::pod::HostPort;
 use crate::problem::MinValuesPolicy;
 use crate::solve::input::bitset::BitSet;
+use crate::solve::input::pod_groups::PodGroupId;
 use crate::solve::input::vocabulary::SetId;
 use crate::solve::input::volumes::{AttachedVolumes, attaches};
 use crate::solve::solver::{Solver, ViewId};
@@ -12,13 +13,9 @@ use crate::taints;
 
 impl Solver<'_> {
     /// The rows of a pool on which one pod of a view fits under these requirements; `None` when there is none.
-    pub(crate) fn rows_for(
-        &mut self,
-        pool: usize,
-        ViewId { group, view }: ViewId,
-        set: SetId,
-    ) -> Option<BitSet> {
-        let view = self.view_of(group, view);
+    pub(crate) fn rows_for(&mut self, pool: usize, of_view: ViewId, set: SetId) -> Option<BitSet> {
+        let group = of_view.group;
+        let view = self.view_of(of_view);
         let table = &self.pools[pool];
         if taints::untolerated(&table.taints, &view.tolerations).is_some()
             || table.admits(set, &self.vocabulary).is_err()
@@ -34,7 +31,8 @@ impl Solver<'_> {
         (!rows.is_empty()).then_some(rows)
     }
 
-    /// The same, as far as another node may be bought now.
+    /// The rows of a pool on which one pod of a view fits, as far as another node of them may be bought now; `None`
+    /// when there is none.
     pub(crate) fn rows_to_buy(
         &mut self,
         pool: usize,
@@ -75,7 +73,7 @@ impl Solver<'_> {
         &self,
         pool: usize,
         rows: &mut BitSet,
-        group: usize,
+        group: PodGroupId,
         attached: &AttachedVolumes,
     ) {
         let group = &self.groups[group];

@@ -75,10 +75,10 @@ pub(super) fn steps_of(entry: &LedgerEntry, subject: &Subject) -> Vec<WhyStep> {
     outline.into_iter().map(step).collect()
 }
 
-fn of_provisioning<'a>(it: &'a ProvisioningRound, subject: &Subject) -> Vec<StepOutline<'a>> {
+fn of_provisioning<'a>(round: &'a ProvisioningRound, subject: &Subject) -> Vec<StepOutline<'a>> {
     let (_, name) = subject.words();
-    let policies = it.policies.as_slice();
-    let concerned = it.pods.iter().filter(|group| match subject {
+    let policies = round.policies.as_slice();
+    let concerned = round.pods.iter().filter(|group| match subject {
         Subject::Pod(key) => group.pods.contains(key),
         Subject::Node(name) | Subject::Claim(name) => group.target == *name,
         Subject::Pool(_) => false,
@@ -91,12 +91,19 @@ fn of_provisioning<'a>(it: &'a ProvisioningRound, subject: &Subject) -> Vec<Step
         let reason = join(&group.target, &group.reason);
         (about, group.outcome, reason, policies)
     });
-    let pools = it.pools.iter().filter(|pool| match subject {
+    let pools = round.pools.iter().filter(|pool| match subject {
         Subject::Pool(name) => pool.pool == *name,
         Subject::Pod(_) | Subject::Node(_) | Subject::Claim(_) => false,
     });
-    let pools = pools.map(|it| (it.pool.clone(), it.outcome, it.reason.clone(), policies));
-    let claims = it.claims.iter().filter(|claim| claim.claim == name);
+    let pools = pools.map(|pool| {
+        (
+            pool.pool.clone(),
+            pool.outcome,
+            pool.reason.clone(),
+            policies,
+        )
+    });
+    let claims = round.claims.iter().filter(|claim| claim.claim == name);
     let claims = claims.map(|claim| {
         let reason = format!(
             "best of {} types is {}, {:.4} USD an hour, for {} pods {}",
@@ -112,14 +119,14 @@ fn of_provisioning<'a>(it: &'a ProvisioningRound, subject: &Subject) -> Vec<Step
     groups.chain(pools).chain(claims).collect()
 }
 
-fn of_disruption<'a>(it: &'a DisruptionRound, subject: &Subject) -> Vec<StepOutline<'a>> {
-    let policies = it.policies.as_slice();
+fn of_disruption<'a>(round: &'a DisruptionRound, subject: &Subject) -> Vec<StepOutline<'a>> {
+    let policies = round.policies.as_slice();
     match subject {
-        Subject::Pool(pool) => summary(&it.nodes, pool)
+        Subject::Pool(pool) => summary(&round.nodes, pool)
             .into_iter()
             .map(|(outcome, outline)| (pool.clone(), outcome, outline, policies))
             .collect(),
-        Subject::Node(_) | Subject::Claim(_) | Subject::Pod(_) => it
+        Subject::Node(_) | Subject::Claim(_) | Subject::Pod(_) => round
             .nodes
             .iter()
             .filter(|node| node.is_about(subject))

@@ -109,7 +109,7 @@ pub(crate) fn consolidation_round(rows: u32) -> (native::ConsolidationRound, Vec
     (round, moves)
 }
 
-fn sample_move(kind: native::MoveKind, it: u32, rows: u32, type_sym: u32) -> native::Move {
+fn sample_move(kind: native::MoveKind, number: u32, rows: u32, type_sym: u32) -> native::Move {
     let is_replaced = match kind {
         native::MoveKind::Empty | native::MoveKind::Delete => false,
         native::MoveKind::Replace
@@ -119,24 +119,24 @@ fn sample_move(kind: native::MoveKind, it: u32, rows: u32, type_sym: u32) -> nat
     };
     let new_nodes = u32::from(is_replaced);
     let (before, after) = (
-        f64::from(1 + it % 5) / 2.0,
-        f64::from(new_nodes) * f64::from(it % 7) / 4.0,
+        f64::from(1 + number % 5) / 2.0,
+        f64::from(new_nodes) * f64::from(number % 7) / 4.0,
     );
     native::Move {
         kind,
-        remove: vec![it % rows, (it + 1) % rows],
+        remove: vec![number % rows, (number + 1) % rows],
         cost_before: before,
         cost_after: after,
         effective_before: before * 1.25,
         effective_after: after * 1.25,
-        pods_moved: it % 20,
-        singletons_moved: it % 3,
+        pods_moved: number % 20,
+        singletons_moved: number % 3,
         max_priority: 0,
         new_nodes,
         replacement_type: if is_replaced { type_sym } else { NO_SYMBOL },
         replacement_zone: if is_replaced { ZONE_BASE } else { NO_SYMBOL },
         replacement_capacity_type: if is_replaced {
-            u8::from(it.is_multiple_of(2))
+            u8::from(number.is_multiple_of(2))
         } else {
             native::NO_CAPACITY_TYPE
         },

@@ -6,8 +6,8 @@
 use smallvec::SmallVec;
 
 use super::{
-    DomainId, GroupId, HOSTNAME_KEY, KeyId, Membership, OwnedTerm, Pin, Topology, TopologyGroup,
-    TopologyRule,
+    DomainId, HOSTNAME_KEY, KeyId, Membership, OwnedTerm, Pin, Topology, TopologyGroup,
+    TopologyGroupId, TopologyRule,
 };
 
 /// Pods of a topology group in one place.
@@ -28,13 +28,16 @@ pub(crate) struct NodePlace {
     /// those pods uncounted.
     pub(crate) unknown: SmallVec<[KeyId; 2]>,
     /// Per group with the host name as key: selected pods and owners on this node.
-    pub(crate) hosted: SmallVec<[(GroupId, GroupCounts); 4]>,
+    pub(crate) hosted: SmallVec<[(TopologyGroupId, GroupCounts); 4]>,
     /// Spreads whose filter leaves this node out.
-    pub(crate) uncounted: Vec<GroupId>,
+    pub(crate) uncounted: Vec<TopologyGroupId>,
 }
 
 /// What a list of groups says of one.
-pub(crate) fn counts_of(hosted: &[(GroupId, GroupCounts)], group: GroupId) -> GroupCounts {
+pub(crate) fn counts_of(
+    hosted: &[(TopologyGroupId, GroupCounts)],
+    group: TopologyGroupId,
+) -> GroupCounts {
     let known = hosted.iter().find(|(id, _)| *id == group);
     known.map_or_else(GroupCounts::default, |(_, counts)| *counts)
 }
@@ -62,11 +65,11 @@ impl NodePlace {
         })
     }
 
-    pub(crate) fn hosted(&self, group: GroupId) -> GroupCounts {
+    pub(crate) fn hosted(&self, group: TopologyGroupId) -> GroupCounts {
         counts_of(&self.hosted, group)
     }
 
-    pub(crate) fn host(&mut self, group: GroupId, more: GroupCounts) {
+    pub(crate) fn host(&mut self, group: TopologyGroupId, more: GroupCounts) {
         if let Some((_, counts)) = self.hosted.iter_mut().find(|(id, _)| *id == group) {
             counts.selected += more.selected;
             counts.owners += more.owners;
@@ -80,7 +83,7 @@ impl Topology {
     /// Counts running pods in a domain of a group, or takes them off with negative numbers.
     pub(in crate::solve::input) fn count_domain(
         &mut self,
-        id: GroupId,
+        id: TopologyGroupId,
         domain: DomainId,
         counts: GroupCounts,
     ) {
@@ -91,7 +94,7 @@ impl Topology {
     }
 
     /// Counts running pods of a group whose domains are hosts.
-    pub(in crate::solve::input) fn count_hosts(&mut self, id: GroupId, selected: i64) {
+    pub(in crate::solve::input) fn count_hosts(&mut self, id: TopologyGroupId, selected: i64) {
         self.groups[id.0].total += selected;
     }
 
@@ -143,7 +146,7 @@ impl Topology {
     }
 
     /// Whether owners of a required anti-affinity term keep the pod out of a domain.
-    pub(crate) fn is_kept_out(&self, selected: GroupId, domain: DomainId) -> bool {
+    pub(crate) fn is_kept_out(&self, selected: TopologyGroupId, domain: DomainId) -> bool {
         let group = &self.groups[selected.0];
         group.rule == TopologyRule::AntiAffinity { is_required: true } && group.owners[domain.0] > 0
     }
@@ -207,7 +210,7 @@ impl Topology {
         &mut self,
         membership: &Membership,
         Pin { key, domain }: Pin,
-        uncounted: &[GroupId],
+        uncounted: &[TopologyGroupId],
         pods: i64,
     ) {
         for id in &membership.selected {

@@ -5,32 +5,33 @@
 use std::sync::Arc;
 
 use crate::requirements::Operator;
+use crate::solve::input::pod_groups::PodGroupId;
 use crate::solve::input::topology::{
-    DomainId, GroupId, KeyId, Membership, OwnedTerm, Pin, TopologyRule,
+    DomainId, KeyId, Membership, OwnedTerm, Pin, TopologyGroupId, TopologyRule,
 };
 use crate::solve::input::vocabulary::SetId;
 use crate::solve::solver::{FeasibleDomains, Pending, Solver};
 
 /// What decides the domain of one key for the pods of a group.
 pub(super) struct KeyTerms {
-    pub(super) group: usize,
+    pub(super) group: PodGroupId,
     pub(super) key: KeyId,
     /// Whether the pods declare a term over the key, rather than only being looked at.
     pub(super) is_owner: bool,
     /// Terms of the pods themselves, with the domains that strict requirements allow.
     pub(super) owned: Vec<(OwnedTerm, Arc<[bool]>)>,
     /// Groups that count the pods.
-    pub(super) selecting: Vec<GroupId>,
+    pub(super) selecting: Vec<TopologyGroupId>,
 }
 
 impl Solver<'_> {
     pub(super) fn terms(&self, pending: &Pending, membership: &Membership, key: KeyId) -> KeyTerms {
-        let strict = self.view_of(pending.group, pending.view).strict;
-        let of_key = |id: &GroupId| self.topology.group(*id).key == key;
+        let strict = self.view_of(pending.view).strict;
+        let of_key = |id: &TopologyGroupId| self.topology.group(*id).key == key;
         let owned = membership.owned.iter().filter(|o| of_key(&o.group));
         let selecting = membership.selected.iter().copied().filter(of_key);
         KeyTerms {
-            group: pending.group,
+            group: pending.view.group,
             key,
             is_owner: self.topology.owns(membership, key),
             owned: owned
@@ -88,7 +89,7 @@ impl Solver<'_> {
 
     /// The domains that every term admits, those with the fewest pods first; of equal ones the cheaper.
     fn open_domains(&self, terms: &KeyTerms, feasible: &FeasibleDomains) -> Vec<DomainId> {
-        let count = |id: GroupId, domain: DomainId| match self.topology.group(id).rule {
+        let count = |id: TopologyGroupId, domain: DomainId| match self.topology.group(id).rule {
             TopologyRule::Spread { .. } => self.topology.group(id).selected_in(domain),
             TopologyRule::Affinity | TopologyRule::AntiAffinity { .. } => 0,
         };
@@ -109,7 +110,7 @@ impl Solver<'_> {
     }
 
     /// The domains of a group's key that strict requirements (and taints, if the group honours them) allow.
-    pub(crate) fn allowed_domains(&self, strict: SetId, id: GroupId) -> Arc<[bool]> {
+    pub(crate) fn allowed_domains(&self, strict: SetId, id: TopologyGroupId) -> Arc<[bool]> {
         let group = self.topology.group(id);
         let name = self.topology.label(group.key);
         let requirement = self.vocabulary.get(strict).find(name);

@@ -3,7 +3,7 @@
 use super::super::Draft;
 use super::draft::{capacity_type, draft, pairs};
 use hooks::CapacityType;
-use hooks::columns::{at, index};
+use hooks::columns::{at, index, saturated};
 use hooks::disruption::{ConsolidationRound, Move, NodeTable, Verdict};
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ pub(crate) fn judge(
     let nodes = &round.nodes;
     let kept = moves.len().min(rows_max);
     let mut going: Vec<u32> = match rows_max {
-        usize::MAX => (0..u32::try_from(nodes.len()).unwrap_or(u32::MAX)).collect(),
+        usize::MAX => (0..saturated(nodes.len())).collect(),
         _ => moves
             .iter()
             .take(kept)
@@ -95,28 +95,28 @@ fn node_row(nodes: &NodeTable, row: u32) -> Value {
     })
 }
 
-fn move_row(nodes: &NodeTable, it: &Move) -> Value {
-    let remove = it
+fn move_row(nodes: &NodeTable, proposed: &Move) -> Value {
+    let remove = proposed
         .remove
         .iter()
         .map(|row| nodes.symbol(at(&nodes.name, *row)));
     let remove: Vec<&str> = remove.collect();
     let mut row = json!({
-        "kind": it.kind,
+        "kind": proposed.kind,
         "remove": remove,
-        "costBefore": it.cost_before,
-        "costAfter": it.cost_after,
-        "effectiveBefore": it.effective_before,
-        "effectiveAfter": it.effective_after,
-        "podsMoved": it.pods_moved,
-        "singletonsMoved": it.singletons_moved,
-        "maxPriority": it.max_priority,
-        "newNodes": it.new_nodes,
-        "replacementType": nodes.symbol(it.replacement_type),
-        "replacementZone": nodes.symbol(it.replacement_zone),
-        "labels": pairs(&it.labels, &nodes.symbols),
+        "costBefore": proposed.cost_before,
+        "costAfter": proposed.cost_after,
+        "effectiveBefore": proposed.effective_before,
+        "effectiveAfter": proposed.effective_after,
+        "podsMoved": proposed.pods_moved,
+        "singletonsMoved": proposed.singletons_moved,
+        "maxPriority": proposed.max_priority,
+        "newNodes": proposed.new_nodes,
+        "replacementType": nodes.symbol(proposed.replacement_type),
+        "replacementZone": nodes.symbol(proposed.replacement_zone),
+        "labels": pairs(&proposed.labels, &nodes.symbols),
     });
-    if let Some(comes) = CapacityType::of_code(it.replacement_capacity_type)
+    if let Some(comes) = CapacityType::of_code(proposed.replacement_capacity_type)
         && let Some(fields) = row.as_object_mut()
     {
         fields.insert("replacementCapacityType".to_owned(), json!(comes.as_str()));

@@ -4,7 +4,7 @@ use super::super::super::NEVER;
 use super::super::Draft;
 use super::draft::{CaseRow, capacity_type, draft, pairs, put};
 use crate::hooks::rows;
-use hooks::columns::{at, word};
+use hooks::columns::{at, saturated, word};
 use hooks::ranking::{ClaimView, ExtraValues, OfferingTable, RankRound, Ranking, UsageTable};
 use serde_json::{Value, json};
 
@@ -101,7 +101,7 @@ fn ids(table: &OfferingTable, rows: &[u32]) -> Vec<String> {
 }
 
 fn offering(table: &OfferingTable, row: u32) -> CaseRow {
-    let mut it = CaseRow::new();
+    let mut row_of_case = CaseRow::new();
     let name = |column: &[u32]| json!(word(&table.symbols, at(column, row)));
     let number = |column: &[u32]| json!(at(column, row));
     let kind = at(&table.capacity_type, row);
@@ -120,20 +120,35 @@ fn offering(table: &OfferingTable, row: u32) -> CaseRow {
         ("memoryMib", number(&table.memory_mib)),
         ("maxPods", number(&table.max_pods)),
     ] {
-        it.insert(key.to_owned(), value);
+        row_of_case.insert(key.to_owned(), value);
     }
-    put(&mut it, "onDemandPrice", json!(on_demand), &json!(usual));
-    put(&mut it, "gpus", number(&table.gpus), &json!(0));
     put(
-        &mut it,
+        &mut row_of_case,
+        "onDemandPrice",
+        json!(on_demand),
+        &json!(usual),
+    );
+    put(&mut row_of_case, "gpus", number(&table.gpus), &json!(0));
+    put(
+        &mut row_of_case,
         "reservationSlots",
         number(&table.reservation_slots),
         &json!(0),
     );
-    put(&mut it, "iceCount", number(&table.ice_count), &json!(0));
-    put(&mut it, "iceAge", number(&table.ice_age), &json!(NEVER));
+    put(
+        &mut row_of_case,
+        "iceCount",
+        number(&table.ice_count),
+        &json!(0),
+    );
+    put(
+        &mut row_of_case,
+        "iceAge",
+        number(&table.ice_age),
+        &json!(NEVER),
+    );
     let rate = json!(at(&table.interruption_rate, row));
-    put(&mut it, "interruptionRate", rate, &json!(-1.0));
+    put(&mut row_of_case, "interruptionRate", rate, &json!(-1.0));
     let extra: CaseRow = table
         .extra
         .iter()
@@ -147,12 +162,12 @@ fn offering(table: &OfferingTable, row: u32) -> CaseRow {
             (column.name.clone(), value)
         })
         .collect();
-    put(&mut it, "extra", Value::Object(extra), &json!({}));
-    it
+    put(&mut row_of_case, "extra", Value::Object(extra), &json!({}));
+    row_of_case
 }
 
 fn usage(table: &UsageTable, symbols: &[String]) -> Vec<Value> {
-    let rows = 0..u32::try_from(table.nodes.len()).unwrap_or(u32::MAX);
+    let rows = 0..saturated(table.nodes.len());
     rows.map(|row| {
         json!({
             "nodepool": word(symbols, at(&table.nodepool, row)),
