@@ -67,13 +67,6 @@ pub(crate) fn until_next_look(now: Timestamp) -> Duration {
     next_look(now).duration_since(now).unsigned_abs()
 }
 
-/// Since when a node is ready.
-fn ready_at(node: &NodeFacts) -> Option<Timestamp> {
-    let mut conditions = node.conditions.iter();
-    let ready = conditions.find(|it| it.condition_type == "Ready" && it.status == "True");
-    ready?.since
-}
-
 impl Nominations {
     pub(crate) fn new(
         client: Client,
@@ -252,7 +245,7 @@ impl Nominations {
         };
         let closed = ClosedNode {
             claim,
-            ready_at: ready_at(node),
+            ready_at: node.ready_at(),
             created_at: node.created_at,
             is_up: initialization::is_up(node),
         };

@@ -94,8 +94,7 @@ impl Shell {
         rank: Arc<dyn RankHook>,
         journal: Arc<Journal>,
     ) -> Self {
-        let window = settings.nomination_window();
-        let model = Arc::new(Model::new(client.clone(), Arc::clone(&clock), window));
+        let model = Arc::new(Model::new(client.clone(), Arc::clone(&clock), &settings));
         Self {
             nominations: Nominations::new(
                 client.clone(),

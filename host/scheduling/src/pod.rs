@@ -73,6 +73,8 @@ pub struct Pod {
     pub is_ready: bool,
     /// Whether the scheduler said `PodScheduled=False`, reason `Unschedulable`.
     pub is_unschedulable: bool,
+    /// Whether the scheduler has said nothing of it yet, though it may: it is held back by no gate.
+    pub is_untried: bool,
     /// Whether it asks for another scheduler than the default one.
     pub has_own_scheduler: bool,
 }
@@ -294,6 +296,7 @@ impl Pod {
             started_at: None,
             is_ready: false,
             is_unschedulable: true,
+            is_untried: false,
             has_own_scheduler: false,
         }
     }

@@ -15,6 +15,7 @@ mod namespaces;
 mod node_claims;
 mod node_index;
 mod nodes;
+pub(crate) mod placement;
 mod pod_disruption_budgets;
 mod pods;
 mod pools;
@@ -38,6 +39,7 @@ use crate::state_node::{BoundPods, StateNode};
 use crate::volumes::Volumes;
 use crate::workloads::Workloads;
 use daemon_sets::DaemonSet;
+use placement::Placement;
 use pools::NodeClass;
 use recent_claims::RecentClaims;
 use seen_node::SeenNode;
@@ -61,8 +63,8 @@ pub(crate) struct Data {
     /// Key in `nodes` of a claim's name; empty until it is launched.
     pub(crate) claim_keys: Arc<BTreeMap<String, String>>,
     pub(crate) pods: Arc<BTreeMap<PodKey, Arc<Pod>>>,
-    /// Node or claim that a pod was placed on; the name may be of something that is gone.
-    pub(crate) places: Arc<BTreeMap<PodKey, Arc<str>>>,
+    /// Node or claim that a pod was placed on.
+    pub(crate) places: Arc<Placement>,
     /// When a pod that had been placed was last bound, wherever that was.
     pub(crate) last_placed_bound_at: Option<Timestamp>,
     /// By Node name; also of Nodes not tracked yet.
@@ -92,6 +94,7 @@ pub struct Cluster {
     /// Live pods of each DaemonSet's UID, newest last.
     daemon_pods: BTreeMap<String, BTreeSet<(Option<Timestamp>, PodKey)>>,
     recent_claims: RecentClaims,
+    plans_untried_pods: bool,
     applied: u64,
 }
 
@@ -99,6 +102,15 @@ impl Cluster {
     /// An empty model.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty model that counts pods as unschedulable as soon as they are there, until the scheduler says otherwise:
+    /// in a burst it gets to the last of them long after a node could have come for them.
+    pub fn planning_untried_pods() -> Self {
+        Self {
+            plans_untried_pods: true,
+            ..Self::default()
+        }
     }
 
     /// Takes in one fact, and tells what it changed. `now` is when it was learned.

@@ -65,9 +65,7 @@ pub fn awaiting_nodes(snapshot: &Snapshot, now: Timestamp) -> BTreeSet<Arc<str>>
 
 /// Whether the claim's node waits for such pods.
 pub fn is_awaiting(snapshot: &Snapshot, claim: &str, now: Timestamp) -> bool {
-    let mut places = snapshot.data.places.iter();
-    places.any(|(key, place)| **place == *claim && is_coming(key))
-        && awaiting_nodes(snapshot, now).contains(claim)
+    snapshot.data.places.at(claim).any(is_coming) && awaiting_nodes(snapshot, now).contains(claim)
 }
 
 fn is_believed(data: &Data, kept: &KeptWorkload, owned: Option<&Owned>, now: Timestamp) -> bool {

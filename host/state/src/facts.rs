@@ -127,6 +127,13 @@ pub struct NodeClassFacts {
 }
 
 impl NodeFacts {
+    /// Since when it is ready, where it is and says so.
+    pub fn ready_at(&self) -> Option<Timestamp> {
+        let mut conditions = self.conditions.iter();
+        let ready = conditions.find(|it| it.condition_type == "Ready" && it.status == "True");
+        ready?.since
+    }
+
     /// Reads the API object.
     pub fn parse(object: &v1::Node) -> Self {
         let meta = &object.metadata;

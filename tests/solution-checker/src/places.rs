@@ -176,6 +176,7 @@ pub(crate) fn as_pod(daemon: &scheduling::problem::DaemonPod) -> Pod {
         started_at: None,
         is_ready: false,
         is_unschedulable: false,
+        is_untried: false,
     }
 }
 

@@ -3,12 +3,14 @@
 //! Pure. Answers to `pkg/controllers/nodeclaim/lifecycle/initialization.go`.
 
 use apis::NodeClaim;
-use apis::conditions::reason;
+use apis::conditions::{self, Status, reason};
 use apis::labels;
 use apis::resources::Resources;
-use k8s_openapi::api::core::v1::Taint;
+use k8s_openapi::api::core::v1::{Node, Taint};
+use kube::ResourceExt;
 use state::facts::NodeFacts;
 
+use super::ConditionUpdate;
 use crate::node::taints::has_taint;
 
 /// What a node still lacks: a condition reason and a message.
@@ -16,6 +18,24 @@ use crate::node::taints::has_taint;
 pub(crate) struct Lack {
     pub(crate) reason: &'static str,
     pub(crate) message: String,
+}
+
+impl Lack {
+    /// As the claim says it.
+    pub(crate) fn as_condition(&self) -> ConditionUpdate<'_> {
+        ConditionUpdate {
+            condition_type: conditions::INITIALIZED,
+            status: Status::Unknown,
+            reason: self.reason,
+            message: &self.message,
+        }
+    }
+}
+
+/// Gives a node the label that says that it lacks nothing.
+pub(crate) fn mark(node: &mut Node) {
+    node.labels_mut()
+        .insert(labels::INITIALIZED.to_owned(), "true".to_owned());
 }
 
 /// The first thing the node lacks, if it lacks anything.

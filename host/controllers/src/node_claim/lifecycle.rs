@@ -14,7 +14,7 @@ use apis::ObjectKey;
 use apis::conditions::{self, Conditioned, Status, reason};
 use apis::{NodeClaim, labels};
 use cloudprovider::{CloudProvider, Registrable};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use state::facts::NodeFacts;
 
@@ -30,6 +30,9 @@ use crate::nomination::until_next_look;
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::runtime::{Action, Reconciler};
+
+/// A node that is held closed for less than this opens without a word: most do, and each word is a write.
+const HOLD_TOLD_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
 /// The controller.
 pub(crate) struct Lifecycle {
@@ -55,12 +58,10 @@ enum Step {
     AddFinalizer,
     /// It has no instance yet.
     Launch,
-    /// Its node is not there, or not the only one.
-    AwaitNode {
-        status: Status,
-        reason: &'static str,
-        message: String,
-    },
+    /// Its node is not there.
+    AwaitNode,
+    /// Several nodes have its provider id.
+    TellNodesApart(usize),
     /// Its node is there.
     Register(Arc<NodeFacts>),
     /// Its node is not ready for pods.
@@ -104,23 +105,22 @@ impl Lifecycle {
             Step::Finalize => self.finalizer.finalize(claim).await,
             Step::AddFinalizer => self.add_finalizer(&claim).await,
             Step::Launch => self.launcher.launch(&claim).await,
-            Step::AwaitNode {
-                status,
-                reason,
-                message,
-            } => {
-                self.await_registration(&claim, status, reason, &message)
+            Step::AwaitNode => {
+                self.await_registration(&claim, registration::NODE_AWAITED)
                     .await
             }
-            Step::Register(node) => self.register(&claim, &node).await,
-            Step::AwaitInitialization(Lack { reason, message }) => {
-                let lacking = ConditionUpdate {
-                    condition_type: conditions::INITIALIZED,
-                    status: Status::Unknown,
-                    reason,
-                    message: &message,
+            Step::TellNodesApart(nodes) => {
+                let registered = ConditionUpdate {
+                    condition_type: conditions::REGISTERED,
+                    status: Status::False,
+                    reason: reason::MULTIPLE_NODES_FOUND,
+                    message: &format!("Invariant violated, matched {nodes} nodes"),
                 };
-                let after = claim.with_condition(lacking, self.shell.now());
+                self.await_registration(&claim, registered).await
+            }
+            Step::Register(node) => self.register(&claim, &node).await,
+            Step::AwaitInitialization(lack) => {
+                let after = claim.with_condition(lack.as_condition(), self.shell.now());
                 self.shell.writer.write_claim_status(&claim, &after).await?;
                 Ok(Action::Await)
             }
@@ -145,17 +145,9 @@ impl Lifecycle {
     async fn await_registration(
         &self,
         claim: &NodeClaim,
-        status: Status,
-        reason: &str,
-        message: &str,
+        registered: ConditionUpdate<'_>,
     ) -> Result<Action, ReconcileError> {
         let now = self.shell.now();
-        let registered = ConditionUpdate {
-            condition_type: conditions::REGISTERED,
-            status,
-            reason,
-            message,
-        };
         let after = claim.with_condition(registered, now);
         self.shell.writer.write_claim_status(claim, &after).await?;
         let left = TimeLimit::Registration.left(claim, now);
@@ -183,16 +175,27 @@ impl Lifecycle {
         };
         let nominations = &self.shell.nominations;
         if let Some(hold) = nominations.hold_or_nominate(claim, seen).await {
+            if !is_held_long(seen, self.shell.now()) {
+                return Ok(Action::RequeueAfter(self.next_poll()));
+            }
             return self.await_hook(claim, seen, hold.message()).await;
         }
         let Some(node) = self.shell.model.node_seen(seen).await? else {
             return Ok(Action::RequeueAfter(self.next_poll()));
         };
-        let registered = registration::registered_node(claim, &node);
+        let mut registered = registration::registered_node(claim, &node);
+        let lack = initialization::lack(claim, &NodeFacts::parse(&registered));
+        if lack.is_none() {
+            initialization::mark(&mut registered);
+        }
         self.shell.writer.write_node(&node, &registered).await?;
         let now = self.shell.now();
         let mut after = claim.with_true(conditions::REGISTERED, now);
         after.status.get_or_insert_default().node_name = Some(name.clone());
+        let after = match &lack {
+            None => after.with_true(conditions::INITIALIZED, now),
+            Some(lack) => after.with_condition(lack.as_condition(), now),
+        };
         self.shell.writer.write_claim_status(claim, &after).await?;
         node_capacity::report(&self.shell, self.provider.as_ref(), claim, &node).await;
         let entry = ClaimEntry::Registered { node: name };
@@ -200,7 +203,16 @@ impl Lifecycle {
         self.shell.pod_ledger.settle_claim(&claim.name_any());
         self.note_registration(claim, &Registration::Succeeded)
             .await?;
-        Ok(Action::NOW)
+        if lack.is_none() {
+            self.tell_initialized(claim, name);
+        }
+        Ok(Action::Await)
+    }
+
+    fn tell_initialized(&self, claim: &NodeClaim, node: &str) {
+        let entry = ClaimEntry::Initialized { node };
+        self.shell.journal.write(claim, &entry);
+        self.shell.nominations.node_opened();
     }
 
     /// The claim with labels that the provider knows only now.
@@ -231,11 +243,13 @@ impl Lifecycle {
             let synced = registration::synced_node(claim, &node);
             self.shell.writer.write_node(&node, &synced).await?;
         }
-        let (status, reason) = (
-            Status::Unknown,
-            conditions::reason::REGISTRATION_HOOK_PENDING,
-        );
-        match self.await_registration(claim, status, reason, hook).await? {
+        let registered = ConditionUpdate {
+            condition_type: conditions::REGISTERED,
+            status: Status::Unknown,
+            reason: reason::REGISTRATION_HOOK_PENDING,
+            message: hook,
+        };
+        match self.await_registration(claim, registered).await? {
             Action::RequeueAfter(left) if left.is_zero() => {
                 self.give_up(claim, TimeLimit::Registration).await
             }
@@ -256,15 +270,11 @@ impl Lifecycle {
             return Ok(Action::RequeueAfter(self.next_poll()));
         };
         let mut initialized = (*node).clone();
-        initialized
-            .labels_mut()
-            .insert(labels::INITIALIZED.to_owned(), "true".to_owned());
+        initialization::mark(&mut initialized);
         self.shell.writer.write_node(&node, &initialized).await?;
         let after = claim.with_true(conditions::INITIALIZED, self.shell.now());
         self.shell.writer.write_claim_status(claim, &after).await?;
-        let entry = ClaimEntry::Initialized { node: &seen.name };
-        self.shell.journal.write(claim, &entry);
-        self.shell.nominations.node_opened();
+        self.tell_initialized(claim, &seen.name);
         Ok(Action::Await)
     }
 
@@ -310,6 +320,12 @@ impl Reconciler for Lifecycle {
     }
 }
 
+/// Whether a node was held closed for so long that its claim is to say what for.
+fn is_held_long(node: &NodeFacts, now: Timestamp) -> bool {
+    let since = node.ready_at().or(node.created_at);
+    since.is_none_or(|at| now.duration_since(at) >= HOLD_TOLD_AFTER)
+}
+
 fn decide(observed: &Observed, now: Timestamp) -> Step {
     let Observed { claim, nodes } = observed;
     if claim.metadata.deletion_timestamp.is_some() {
@@ -330,22 +346,13 @@ fn decide(observed: &Observed, now: Timestamp) -> Step {
         };
     }
     if !claim.is_condition_true(conditions::REGISTERED) {
-        let message = || "Node not registered with cluster".to_owned();
         return match nodes.as_slice() {
             [node] => Step::Register(Arc::clone(node)),
             _ if TimeLimit::Registration.is_over(claim, now) => {
                 Step::GiveUp(TimeLimit::Registration)
             }
-            [] => Step::AwaitNode {
-                status: Status::Unknown,
-                reason: reason::NODE_NOT_FOUND,
-                message: message(),
-            },
-            several => Step::AwaitNode {
-                status: Status::False,
-                reason: reason::MULTIPLE_NODES_FOUND,
-                message: format!("Invariant violated, matched {} nodes", several.len()),
-            },
+            [] => Step::AwaitNode,
+            several => Step::TellNodesApart(several.len()),
         };
     }
     // What reboots is made ready again once it is back.

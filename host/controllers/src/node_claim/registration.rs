@@ -5,13 +5,23 @@
 use std::collections::BTreeMap;
 
 use apis::NodeClaim;
+use apis::conditions::{self, Status, reason};
 use apis::labels;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt as _;
 use state::facts::{NodeFacts, own_annotations};
 
+use super::ConditionUpdate;
 use crate::node::taints::{has_taint, is_same_taint};
+
+/// What a launched claim says until its node is there.
+pub(crate) const NODE_AWAITED: ConditionUpdate<'static> = ConditionUpdate {
+    condition_type: conditions::REGISTERED,
+    status: Status::Unknown,
+    reason: reason::NODE_NOT_FOUND,
+    message: "Node not registered with cluster",
+};
 
 /// The node as registration leaves it: with what its claim has, the label that says so, and no taint of the
 /// unregistered any more.

@@ -12,9 +12,6 @@ use tokio::time::Instant;
 
 use crate::shell::sync::lock;
 
-/// Between two looks into a batch that goes on, in idle times.
-const LOOK_EVERY: u32 = 2;
-
 /// Why the wait for a batch is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Batch {
@@ -67,7 +64,8 @@ impl Batcher {
         self.triggered.notify_one();
     }
 
-    /// Waits until a batch is complete and starts a new one, or until it is time to look into one that goes on.
+    /// Waits until a batch is complete and starts a new one, or until it is time to look into one that goes on, which
+    /// it is each time that a batch could have ended.
     pub(crate) async fn wait(&self) -> Batch {
         loop {
             let triggered = self.triggered.notified();
@@ -97,7 +95,7 @@ impl Batcher {
         let (first, last) = window.bounds?;
         let ends_at = (last + self.idle).min(first + self.longest);
         let looked_at = window.looked_at.unwrap_or(first);
-        Some((ends_at, looked_at + self.idle * LOOK_EVERY))
+        Some((ends_at, looked_at + self.idle))
     }
 
     /// Whether a batch is being collected.
@@ -158,9 +156,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_batch_that_goes_on_is_looked_into() {
-        assert_eq!(watched_batch(&["a", "b"]).await, (1900, 2, vec![]));
-        let (millis, size, looks) = watched_batch(&["a", "b", "c", "d", "e", "f"]).await;
-        assert_eq!((millis, size, looks), (5500, 6, vec![2000, 4000]));
+        assert_eq!(watched_batch(&["a"]).await, (1000, 1, vec![]));
+        let (millis, size, looks) = watched_batch(&["a", "b", "c", "d"]).await;
+        assert_eq!((millis, size, looks), (3700, 4, vec![1000, 2000, 3000]));
     }
 
     #[tokio::test(start_paused = true)]

@@ -18,6 +18,7 @@ use state::{Changes, Cluster, Event, Refused, Snapshot};
 use tokio::sync::watch;
 use tracing::warn;
 
+use crate::settings::Settings;
 use crate::shell::error::ReconcileError;
 use crate::shell::managed::Managed as _;
 use crate::shell::paging::for_each_listed;
@@ -37,12 +38,17 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    pub(crate) fn new(client: Client, clock: Arc<dyn Clock>, nomination_window: Duration) -> Self {
+    pub(crate) fn new(client: Client, clock: Arc<dyn Clock>, settings: &Settings) -> Self {
+        let cluster = if settings.plans_coming_pods() {
+            Cluster::planning_untried_pods()
+        } else {
+            Cluster::new()
+        };
         Self {
             client,
             clock,
-            nomination_window,
-            cluster: RwLock::new(Cluster::new()),
+            nomination_window: settings.nomination_window(),
+            cluster: RwLock::new(cluster),
             progress: watch::Sender::new(FirstLists::default()),
             unsynced_since: Mutex::default(),
         }

@@ -6,7 +6,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use apis::{NodeClaim, NodePool};
+use apis::{NodeClaim, NodePool, labels};
 use cloudprovider::Clock;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, DeleteParams, PostParams, Preconditions};
@@ -45,11 +45,17 @@ impl Writer {
         Api::all(self.client.clone())
     }
 
-    /// Creates a claim; the model learns of it at once, as the watch may tell only after the next pass.
+    /// Creates a claim, with the finalizer by which its instance is not forgotten; the model learns of it at once, as
+    /// the watch may tell only after the next pass.
     pub(crate) async fn create_claim(&self, claim: &NodeClaim) -> Result<NodeClaim, kube::Error> {
-        let created = match self.create_named(claim).await {
+        let mut claim = claim.clone();
+        let finalizers = claim.finalizers_mut();
+        if finalizers.is_empty() {
+            finalizers.push(labels::TERMINATION_FINALIZER.to_owned());
+        }
+        let created = match self.create_named(&claim).await {
             // The name is taken by another, so that nothing came of it.
-            Err(error) if api_code(&error) == Some(409) => self.create_named(claim).await,
+            Err(error) if api_code(&error) == Some(409) => self.create_named(&claim).await,
             tried => tried,
         }?;
         self.claim_written(&created);

@@ -68,6 +68,7 @@ fn pod(name: &str, words: &str) -> Arc<Pod> {
         started_at: Some(at(-1000)),
         is_ready: true,
         is_unschedulable: false,
+        is_untried: false,
         has_own_scheduler: false,
     })
 }

@@ -79,6 +79,8 @@ impl Pod {
             is_unschedulable: condition("PodScheduled").is_some_and(|c| {
                 c.status == "False" && c.reason.as_deref() == Some("Unschedulable")
             }),
+            is_untried: condition("PodScheduled").is_none()
+                && spec.scheduling_gates.as_ref().is_none_or(Vec::is_empty),
             has_own_scheduler: spec
                 .scheduler_name
                 .as_deref()

@@ -61,6 +61,8 @@ impl Cluster {
         if let Some(before) = before.as_ref().filter(|it| it.uid == pod.uid) {
             pod.first_version = before.first_version;
         }
+        let is_untried = pod.is_untried && !pod.has_own_scheduler;
+        pod.is_unschedulable |= is_untried && self.plans_untried_pods;
         if before.as_ref().is_some_and(|it| **it == pod) {
             return Changes::new();
         }
@@ -179,12 +181,14 @@ impl Cluster {
 
     pub(super) fn placed(&mut self, name: &str, pods: Vec<PodKey>) {
         let name: Arc<str> = name.into();
-        let places = pods.into_iter().map(|pod| (pod, Arc::clone(&name)));
-        Arc::make_mut(&mut self.data.places).extend(places);
+        let places = Arc::make_mut(&mut self.data.places);
+        for pod in pods {
+            places.insert(pod, Arc::clone(&name));
+        }
     }
 
     fn unplace(&mut self, pod: &PodKey) {
-        if self.data.places.contains_key(pod) {
+        if self.data.places.get(pod).is_some() {
             Arc::make_mut(&mut self.data.places).remove(pod);
         }
     }

@@ -37,31 +37,54 @@ impl Data {
         }
     }
 
-    /// A pod went to a node: if that was planned for another of its kind, that one has its place now.
+    /// A pod went to a node: if that was planned for another of its kind, that one has its place now, or none if it had
+    /// none. Kept where it is, it would wait for room that is gone.
     pub(crate) fn trade_places(&mut self, pod: &Pod) {
-        let owner = pod.shape.owner.as_ref();
-        let (Some((kind, key)), Some(node)) =
-            (owner.and_then(|it| controller(pod, it)), &pod.node_name)
-        else {
+        let Some(node) = &pod.node_name else {
             return;
         };
         let tracked = self.node_keys.get(node).and_then(|it| self.nodes.get(it));
-        let claim = tracked.and_then(|it| it.claim_name()).map(str::to_owned);
-        let is_here = |place: &str| place == node || Some(place) == claim.as_deref();
+        let claim = tracked.and_then(|it| it.claim_name());
+        let is_here = |place: &str| place == node || Some(place) == claim;
         let own = self.places.get(&pod.key).cloned();
         if own.as_deref().is_some_and(is_here) {
             return;
         }
-        let prefix = prefix(kind.name(), &key);
-        let other = places(self, &prefix).find(|(_, place)| is_here(place));
-        let Some(other) = other.map(|(key, _)| key.clone()) else {
+        let here = [Some(node.as_str()), claim];
+        let planned = here.iter().flatten().flat_map(|it| self.places.at(it));
+        let Some(other) = self.stands_in_for(pod, planned) else {
             return;
         };
         let places = Arc::make_mut(&mut self.places);
         match own {
             Some(place) => places.insert(other, place),
             None => places.remove(&other),
+        }
+    }
+
+    /// Which of the pods that were planned for a node this one, which took the room there, stands in for: one about to
+    /// be created by the same controller, or else one of its shape that waits.
+    fn stands_in_for<'a>(
+        &self,
+        pod: &Pod,
+        planned: impl Iterator<Item = &'a PodKey>,
+    ) -> Option<PodKey> {
+        let owner = pod.shape.owner.as_ref();
+        let of_owner = owner.and_then(|it| controller(pod, it));
+        let prefix = of_owner.map(|(kind, key)| prefix(kind.name(), &key));
+        let is_to_come = |key: &PodKey| prefix.as_ref().is_some_and(|it| has_prefix(key, it));
+        let is_alike = |key: &PodKey| {
+            let waits = self.pods.get(key).filter(|it| it.node_name.is_none());
+            waits.is_some_and(|it| Arc::ptr_eq(&it.shape, &pod.shape))
         };
+        let mut alike = None;
+        for key in planned {
+            if is_to_come(key) {
+                return Some(key.clone());
+            }
+            alike = alike.or_else(|| is_alike(key).then_some(key));
+        }
+        alike.cloned()
     }
 
     fn take_place(&mut self, pod: &Pod, owner: &Owner) {
@@ -112,10 +135,12 @@ pub(super) fn places<'a>(
     data: &'a Data,
     prefix: &'a PodKey,
 ) -> impl Iterator<Item = (&'a PodKey, &'a Arc<str>)> {
-    let following = data.places.range(prefix.clone()..);
-    following.take_while(|(key, _)| {
-        key.namespace == prefix.namespace && key.name.starts_with(&prefix.name)
-    })
+    let following = data.places.from(prefix.clone());
+    following.take_while(|(key, _)| has_prefix(key, prefix))
+}
+
+fn has_prefix(key: &PodKey, prefix: &PodKey) -> bool {
+    key.namespace == prefix.namespace && key.name.starts_with(&prefix.name)
 }
 
 fn controller(pod: &Pod, owner: &Owner) -> Option<(WorkloadKind, PodKey)> {

@@ -1,6 +1,6 @@
 //! Where pods that wait were placed, and whether the scheduler may still be about to take them there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -99,10 +99,14 @@ impl Snapshot {
 
     /// Pods that were placed on the node, by its name or that of its claim, and still wait.
     pub fn placed_on(&self, node: &StateNode) -> Vec<&Arc<Pod>> {
-        let names = [node.node_name(), node.claim_name()];
-        let places = self.data.places.iter();
-        let here = places.filter(|(_, place)| names.contains(&Some(&***place)));
-        let pods = here.filter_map(|(key, _)| self.pod(key));
-        pods.filter(|pod| pod.is_provisionable()).collect()
+        let names: BTreeSet<&str> = [node.node_name(), node.claim_name()]
+            .into_iter()
+            .flatten()
+            .collect();
+        let keys = names.into_iter().flat_map(|name| self.data.places.at(name));
+        let pods = keys.filter_map(|key| self.pod(key));
+        let mut pods: Vec<_> = pods.filter(|pod| pod.is_provisionable()).collect();
+        pods.sort_by(|a, b| a.key.cmp(&b.key));
+        pods
     }
 }

@@ -11,8 +11,8 @@ use kube::ResourceExt;
 use scheduling::ranking::RankedLaunch;
 
 use super::WriteTries;
-use crate::node_claim::NodeClaimExt;
 use crate::node_claim::entries::ClaimEntry;
+use crate::node_claim::{NodeClaimExt, registration};
 use crate::shell::Shell;
 use crate::shell::error::{ErrorClass, ReconcileError};
 
@@ -107,7 +107,8 @@ fn with_metadata(claim: &NodeClaim, launched: &Launched) -> NodeClaim {
 }
 
 fn with_status(claim: &NodeClaim, launched: &Launched, now: Timestamp) -> NodeClaim {
-    let mut after = claim.with_true(conditions::LAUNCHED, now);
+    let launched_claim = claim.with_true(conditions::LAUNCHED, now);
+    let mut after = launched_claim.with_condition(registration::NODE_AWAITED, now);
     let status = after.status.get_or_insert_default();
     status.provider_id = Some(launched.provider_id.clone());
     status.image_id = Some(launched.image_id.clone());

@@ -38,7 +38,7 @@ fn a_claim_is_launched_registered_and_initialized_in_time() {
         (waiting("00:45"), 0, "GiveUp"),
         (waiting("00:50"), 1, "Register"),
         (waiting("00:45"), 1, "Register"),
-        (waiting("00:50"), 2, "AwaitNode"),
+        (waiting("00:50"), 2, "TellNodesApart"),
         (there.clone(), 0, "AwaitInitialization"),
         (there, 1, "Initialize"),
         (rebooting, 1, "Rest"),

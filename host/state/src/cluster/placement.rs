@@ -1,0 +1,59 @@
+//! Where pods were placed: the node or claim of each, and the pods of each node or claim.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use scheduling::pod::PodKey;
+
+/// Places by pod, and pods by place. A place is the name of a Node or NodeClaim, which may be gone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Placement {
+    by_pod: BTreeMap<PodKey, Arc<str>>,
+    by_place: BTreeMap<Arc<str>, BTreeSet<PodKey>>,
+}
+
+impl Placement {
+    /// Where the pod was placed.
+    pub(crate) fn get(&self, pod: &PodKey) -> Option<&Arc<str>> {
+        self.by_pod.get(pod)
+    }
+
+    pub(crate) fn insert(&mut self, pod: PodKey, place: Arc<str>) {
+        self.remove(&pod);
+        let here = self.by_place.entry(Arc::clone(&place)).or_default();
+        here.insert(pod.clone());
+        self.by_pod.insert(pod, place);
+    }
+
+    pub(crate) fn remove(&mut self, pod: &PodKey) {
+        let Some(place) = self.by_pod.remove(pod) else {
+            return;
+        };
+        if let Some(here) = self.by_place.get_mut(&place) {
+            here.remove(pod);
+            if here.is_empty() {
+                self.by_place.remove(&place);
+            }
+        }
+    }
+
+    /// All, in order of the pods.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&PodKey, &Arc<str>)> {
+        self.by_pod.iter()
+    }
+
+    /// Those of this pod and of all that follow it in order.
+    pub(crate) fn from(&self, first: PodKey) -> impl Iterator<Item = (&PodKey, &Arc<str>)> {
+        self.by_pod.range(first..)
+    }
+
+    /// The pods of a place, in order.
+    pub(crate) fn at(&self, place: &str) -> impl Iterator<Item = &PodKey> {
+        self.by_place.get(place).into_iter().flatten()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.by_pod.len()
+    }
+}
