@@ -65,8 +65,9 @@ class Kubelets(threading.Thread):
         while True:
             try:
                 self.turn()
-            except (urllib.error.URLError, OSError, KeyError) as error:
-                print("kubelets:", error)
+            # Definitions and labels that are not there yet, and a Node that was made a moment ago.
+            except (urllib.error.URLError, OSError, KeyError):
+                pass
             time.sleep(1)
 
     def turn(self):

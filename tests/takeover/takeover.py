@@ -254,8 +254,17 @@ def matrix_row(world, version, karpenter, definitions, mortise, killed):
     subprocess.run(apply_folder, check=True, stdout=subprocess.DEVNULL)
     controller, rows["back"] = hand_over(world, f"{version}-back", ends, lambda: world.run(karpenter))
     print(f"{version} back: {json.dumps(rows['back'])}", flush=True)
+    clear(world)
     stop(world, controller, False)
     return rows
+
+
+def clear(world):
+    """Karpenter takes away what is left, so that nothing is lost and the next one finds nothing."""
+    kinds = "deployments,nodepools"
+    subprocess.run(["kubectl", "delete", kinds, "--all", "--wait=false"], check=True, stdout=subprocess.DEVNULL)
+    world.until("all nodes are gone", lambda: not world.api.list("nodeclaims") and not world.instances())
+    subprocess.run(["kubectl", "delete", "ec2nodeclasses", "--all"], check=True, stdout=subprocess.DEVNULL)
 
 
 def main():
