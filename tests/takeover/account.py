@@ -1,8 +1,8 @@
 """Runs moto's server with the account of tests/moto in it, for two autoscalers that take turns.
 
-Its first line of output is the address; it lives until it is told to end. What it adds to moto: the security groups that a
-launch template names, by which drift is judged and which moto's fleets pass over; and answers that come late, so that an
-autoscaler can die before it learns of its instances.
+Its first line of output is the address; it lives until it is told to end. What it adds to moto: the security groups
+that a launch template names, by which drift is judged and which moto's fleets pass over; and answers that come late, so
+that an autoscaler can die before it learns of its instances.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The kubelets of instances that are in moto alone: each claim with an instance gets its Node, and kwok keeps it alive."""
+"""The kubelets of instances that are in moto alone: each gets its Node, and kwok keeps that alive."""
 
 import json
 import subprocess
@@ -75,12 +75,14 @@ class Kubelets(threading.Thread):
         for claim in self.api.list("nodeclaims"):
             instance = claim.get("status", {}).get("providerID")
             pool = claim["metadata"]["labels"].get("karpenter.sh/nodepool")
-            if instance and instance not in nodes and pool not in self.held and not claim["metadata"].get("deletionTimestamp"):
+            is_going = "deletionTimestamp" in claim["metadata"]
+            if instance and instance not in nodes and pool not in self.held and not is_going:
                 self.api.create("nodes", node_of(claim))
         for node in nodes.values():
             # What a DaemonSet does that starts a node.
-            left = [it for it in node["spec"].get("taints", []) if it["key"] != "example.com/starting"]
-            if "karpenter.sh/registered" in node["metadata"]["labels"] and len(left) < len(node["spec"].get("taints", [])):
+            taints = node["spec"].get("taints", [])
+            left = [it for it in taints if it["key"] != "example.com/starting"]
+            if "karpenter.sh/registered" in node["metadata"]["labels"] and len(left) < len(taints):
                 self.api.patch("nodes", node["metadata"]["name"], {"spec": {"taints": left}})
 
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# run.sh [--kill] [VERSION...]: the takeover, there and back, with each of these Karpenters; its table goes to the output.
+# run.sh [--kill] [VERSION...]: the takeover, there and back, with each of these Karpenters; ends with the table.
 # KUBECONFIG names a cluster that has nothing in it and where kwok plays kubelets; MORTISE_BINARY is what takes over.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -12,7 +12,7 @@ skip() { echo "skipped: $1"; exit 0; }
 [ -n "${KUBECONFIG:-}" ] || skip "KUBECONFIG names no cluster"
 [ -x "${MORTISE_BINARY:-}" ] || skip "MORTISE_BINARY names no binary"
 command -v go > /dev/null || skip "there is no Go to build Karpenter with"
-"$python" -c "import moto.server, boto3" 2> /dev/null || skip "$python has no moto (python3 -m pip install 'moto[server]')"
+"$python" -c "import moto.server, boto3" 2> /dev/null || skip "$python has no moto"
 
 [ $# != 0 ] || set -- v1.12.0 v1.13.1 v1.14.3 v1.15.0
 for version; do

@@ -9,13 +9,15 @@ WAYS = {"there": "Karpenter {} to Mortise", "back": "Mortise to Karpenter {}"}
 
 
 def main():
-    print("| | nodes | drifted | claims made | instances launched | instances lost | pods evicted | half done, and done |")
-    print("|---|---|---|---|---|---|---|---|")
+    titles = ["", "nodes", "drifted", "claims made", "launched", "lost", "pods evicted", "half done, and done"]
+    print("| " + " | ".join(titles) + " |")
+    print("|---" * len(titles) + "|")
     for folder in sys.argv[1:]:
         for version, rows in json.loads((Path(folder) / "rows.json").read_text()).items():
             for way, name in WAYS.items():
                 row = rows[way]
-                cells = [name.format(version.removeprefix("v")), row["nodes"], *(row[it] for it in COLUMNS), row["done"]]
+                counts = [row[it] for it in COLUMNS]
+                cells = [name.format(version.removeprefix("v")), row["nodes"], *counts, row["done"]]
                 print("| " + " | ".join(str(it) for it in cells) + " |")
 
 

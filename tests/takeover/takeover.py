@@ -1,8 +1,9 @@
 """Karpenter's own binary leaves a cluster half-way through its work, Mortise takes over, and Karpenter comes back.
 
-    takeover.py NAME=KARPENTER:CRDS... --mortise FILE --out FOLDER
+    takeover.py NAME=KARPENTER:CRDS --mortise FILE --out FOLDER
 
-Needs a control plane with kwok (KUBECONFIG) that has nothing in it, and moto's python. Prints one row a takeover.
+Needs a control plane with kwok (KUBECONFIG) that has nothing in it, and moto's python. Prints what came
+of each of the two takeovers, and keeps it in rows.json.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -21,6 +23,38 @@ from kubelets import GROUPS, Api, Kubelets
 HERE = Path(__file__).resolve().parent
 WAITING = ["guarded", "volume", "slow", "rolling", "burst"]
 QUIET_SECONDS = int(os.environ.get("TAKEOVER_QUIET_SECONDS", "75"))
+
+
+def kubectl(*arguments, text=None):
+    subprocess.run(["kubectl", *arguments], input=text, text=True, check=True, stdout=subprocess.DEVNULL)
+
+
+class Controller:
+    """A process that is started again whenever it ends by itself, as a kubelet does it: after a lost lease, say."""
+
+    def __init__(self, command, environment, log):
+        self.command, self.environment, self.log = command, environment, open(log, "w")
+        self.is_wanted, self.starts = True, 0
+        self.lock = threading.Lock()
+        self.start()
+        threading.Thread(target=self.keep, daemon=True).start()
+
+    def start(self):
+        self.starts += 1
+        self.process = subprocess.Popen(self.command, stdout=self.log, stderr=self.log, env=self.environment)
+
+    def keep(self):
+        while self.is_wanted:
+            time.sleep(1)
+            with self.lock:
+                if self.is_wanted and self.process.poll() is not None:
+                    self.start()
+
+    def stop(self, number):
+        with self.lock:
+            self.is_wanted = False
+            self.process.send_signal(number)
+            return self.process.wait(60)
 
 
 class World:
@@ -40,11 +74,10 @@ class World:
         self.controllers = []
 
     def end(self):
-        for process in [*self.controllers, self.api.proxy, self.moto]:
-            process.kill()
-
-    def apply(self, text, *options):
-        subprocess.run(["kubectl", "apply", *options, "-f", "-"], input=text, text=True, check=True, stdout=subprocess.DEVNULL)
+        for controller in self.controllers:
+            controller.stop(signal.SIGKILL)
+        self.api.proxy.kill()
+        self.moto.kill()
 
     def run(self, program, *arguments):
         """A controller with the settings of a Karpenter's Deployment; both are given the same."""
@@ -67,20 +100,21 @@ class World:
             "METRICS_PORT": os.environ.get("TP_KARP_METRICS", "26080"),
             "HEALTH_PROBE_PORT": os.environ.get("TP_KARP_HEALTH", "26081"),
         }
-        log = open(self.out / f"{len(self.controllers) + 1}-{Path(program).name}.log", "w")
-        environment = {**os.environ, **settings}
-        self.controllers.append(subprocess.Popen([program, *arguments], stdout=log, stderr=log, env=environment))
+        log = self.out / f"{len(self.controllers) + 1}-{Path(program).name}.log"
+        self.controllers.append(Controller([program, *arguments], {**os.environ, **settings}, log))
         return self.controllers[-1]
 
-    def instances(self):
+    def instances(self, *states):
+        """Those in one of the states, or all that ever were."""
         pages = self.ec2.get_paginator("describe_instances").paginate()
         found = [it for page in pages for reservation in page["Reservations"] for it in reservation["Instances"]]
-        return {it["InstanceId"] for it in found if it["State"]["Name"] in ("pending", "running")}
+        return {it["InstanceId"] for it in found if not states or it["State"]["Name"] in states}
 
     def look(self, name):
         """All that the two hand to each other, kept for whoever wants to read it."""
         state = {what: self.api.list(what) for what in GROUPS}
-        state["instances"] = sorted(self.instances())
+        state["instances"] = sorted(self.instances("running"))
+        state["bought"] = sorted(self.instances())
         (self.out / f"{name}.json").write_text(json.dumps(state, indent=1))
         return state
 
@@ -118,7 +152,8 @@ def instance_of(claim):
 
 def pods_run(world, app=None):
     pods = [it for it in world.api.list("pods") if app in (None, it["metadata"]["labels"]["app"])]
-    wanted = sum(it["spec"]["replicas"] for it in world.api.list("deployments") if app in (None, it["metadata"]["name"]))
+    deployments = [it for it in world.api.list("deployments") if app in (None, it["metadata"]["name"])]
+    wanted = sum(it["spec"]["replicas"] for it in deployments)
     running = [it for it in pods if it["status"].get("phase") == "Running" and not going(it)]
     return len(running) == wanted
 
@@ -182,12 +217,11 @@ def let_go(world):
 
 
 def stop(world, controller, killed):
-    controller.send_signal(signal.SIGKILL if killed else signal.SIGTERM)
-    code = controller.wait(60)
+    code = controller.stop(signal.SIGKILL if killed else signal.SIGTERM)
     time.sleep(2)
     world.late.unlink(missing_ok=True)
     time.sleep(1)
-    return code
+    return f"{code} after {controller.starts} starts"
 
 
 def hand_over(world, name, ends, start):
@@ -197,7 +231,11 @@ def hand_over(world, name, ends, start):
     time.sleep(QUIET_SECONDS)
     quiet = world.look(f"{name}-quiet")
     let_go(world)
-    done = lambda: [it for it in ends if it not in {c["metadata"]["name"] for c in world.api.list("nodeclaims")}]  # noqa: E731
+
+    def done():
+        left = {it["metadata"]["name"] for it in world.api.list("nodeclaims")}
+        return [it for it in ends if it not in left]
+
     world.until("what was half done is done", lambda: len(done()) == len(ends) and pods_run(world))
     time.sleep(20)
     after = world.look(f"{name}-after")
@@ -215,28 +253,30 @@ def compare(before, quiet, after, ends):
     for state in (quiet, after):
         drifted |= {n for n, it in names(state).items() if condition(it, "Drifted") == "True" and n not in ends}
     made = (set(names(quiet)) | set(names(after))) - set(old)
-    launched = (set(quiet["instances"]) | set(after["instances"])) - set(before["instances"])
+    launched = set(after["bought"]) - set(before["bought"])
     may_end = {instance_of(old[it]) for it in ends}
     lost = set(before["instances"]) - set(after["instances"]) - may_end
-    leaving = {it["metadata"]["name"] for it in before["nodes"] if it["spec"]["providerID"].rpartition("/")[2] in may_end}
+    leaving = {old[it]["status"]["nodeName"] for it in ends}
     uids = lambda state: {it["metadata"]["uid"]: it for it in state["pods"]}  # noqa: E731
     gone = [it for uid, it in uids(before).items() if uid not in uids(after) or going(uids(after)[uid])]
     evicted = [it["metadata"]["name"] for it in gone if it["spec"].get("nodeName") not in leaving]
-    details = {"drifted": sorted(drifted), "made": sorted(made), "launched": sorted(launched), "lost": sorted(lost), "evicted": evicted}
+    details = {"drifted": drifted, "made": made, "launched": launched, "lost": lost, "evicted": evicted}
+    details = {key: sorted(names) for key, names in details.items()}
     counts = {key: len(value) for key, value in details.items()}
     return {"nodes": len(before["nodes"]), "claims": len(before["nodeclaims"]), **counts, "details": details}
 
 
 def matrix_row(world, version, karpenter, definitions, mortise, killed):
     rows = {}
-    apply_folder = ["kubectl", "apply", "--server-side", "--force-conflicts", "-f", definitions]
-    subprocess.run(apply_folder, check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(["kubectl", "wait", "--for=condition=Established", "crds", "--all"], check=True, stdout=subprocess.DEVNULL)
+    define = ["apply", "--server-side", "--force-conflicts", "-f"]
+    kubectl(*define, definitions)
+    kubectl("wait", "--for=condition=Established", "crds", "--all")
     controller = world.run(karpenter)
-    world.apply((HERE / "world.yaml").read_text())
+    kubectl("apply", "-f", str(HERE / "world.yaml"))
     for pool in WAITING:
         replicas = {"guarded": "2", "burst": "0"}.get(pool, "1")
-        world.apply((HERE / "pool.yaml").read_text().replace("NAME", pool).replace("REPLICAS", replicas))
+        text = (HERE / "pool.yaml").read_text().replace("NAME", pool).replace("REPLICAS", replicas)
+        kubectl("apply", "-f", "-", text=text)
     ready = lambda: pods_run(world) and all(settled(world, it) for it in ["web", "fixed", *WAITING])  # noqa: E731
     if not world.until("the world stands", ready, 300):
         raise SystemExit("nothing to take over")
@@ -245,13 +285,13 @@ def matrix_row(world, version, karpenter, definitions, mortise, killed):
     ends = leave_half_done(world, 1, killed)
     print(f"{version}: Karpenter ended with {stop(world, controller, killed)}", flush=True)
     text = subprocess.run([mortise, "crds"], capture_output=True, text=True, check=True).stdout
-    world.apply(text, "--server-side", "--force-conflicts")
+    kubectl(*define, "-", text=text)
     start = lambda: world.run(mortise, "controller", "--cloud=aws")  # noqa: E731
     controller, rows["there"] = hand_over(world, f"{version}-there", ends, start)
     print(f"{version} there: {json.dumps(rows['there'])}", flush=True)
     ends = leave_half_done(world, 2, False)
     print(f"{version}: Mortise ended with {stop(world, controller, not killed)}", flush=True)
-    subprocess.run(apply_folder, check=True, stdout=subprocess.DEVNULL)
+    kubectl(*define, definitions)
     controller, rows["back"] = hand_over(world, f"{version}-back", ends, lambda: world.run(karpenter))
     print(f"{version} back: {json.dumps(rows['back'])}", flush=True)
     clear(world)
@@ -261,10 +301,9 @@ def matrix_row(world, version, karpenter, definitions, mortise, killed):
 
 def clear(world):
     """Karpenter takes away what is left, so that nothing is lost and the next one finds nothing."""
-    kinds = "deployments,nodepools"
-    subprocess.run(["kubectl", "delete", kinds, "--all", "--wait=false"], check=True, stdout=subprocess.DEVNULL)
-    world.until("all nodes are gone", lambda: not world.api.list("nodeclaims") and not world.instances())
-    subprocess.run(["kubectl", "delete", "ec2nodeclasses", "--all"], check=True, stdout=subprocess.DEVNULL)
+    kubectl("delete", "deployments,nodepools", "--all", "--wait=false")
+    world.until("all nodes are gone", lambda: not world.api.list("nodeclaims") and not world.instances("running"))
+    kubectl("delete", "ec2nodeclasses", "--all")
 
 
 def main():
