@@ -175,4 +175,5 @@ def main():
         print(json.dumps(answer, default=str), file=answers, flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -200,7 +200,8 @@ pub struct InstanceProvider {
     cluster_name: String,
     is_reserved_enabled: bool,
     describe: CallBatcher<DescribeCall>,
-    find: CallBatcher<FindCall>,
+    find_by_launch: CallBatcher<FindCall>,
+    find_by_pool: CallBatcher<FindCall>,
     terminate: CallBatcher<TerminateCall>,
     /// As last seen; drift reads it rather than asking EC2 about every node.
     seen: Mutex<BTreeMap<String, Instance>>,
@@ -216,8 +217,12 @@ impl InstanceProvider {
     ) -> Self {
         let describe = Arc::new(DescribeCall::new(Arc::clone(&ec2)));
         let describe = CallBatcher::new(describe, WINDOW, "describe_instances", metrics);
-        let find = Arc::new(FindCall::new(Arc::clone(&ec2), cluster_name));
-        let find = CallBatcher::new(find, WINDOW, "find_instances", metrics);
+        let find_by = |key: &'static str| {
+            let find = Arc::new(FindCall::new(Arc::clone(&ec2), cluster_name, key));
+            CallBatcher::new(find, WINDOW, "find_instances", metrics)
+        };
+        let find_by_launch = find_by(labels::LAUNCH_TAG);
+        let find_by_pool = find_by(labels::NODEPOOL);
         let terminate = Arc::new(TerminateCall::new(Arc::clone(&ec2)));
         let terminate = CallBatcher::new(terminate, WINDOW, "terminate_instances", metrics);
         let seen = Mutex::default();
@@ -226,7 +231,8 @@ impl InstanceProvider {
             cluster_name: cluster_name.to_owned(),
             is_reserved_enabled,
             describe,
-            find,
+            find_by_launch,
+            find_by_pool,
             terminate,
             seen,
         }
@@ -306,13 +312,29 @@ impl InstanceProvider {
         &self,
         token: &str,
     ) -> Result<Vec<Instance>, CloudProviderError> {
-        let answer = self.find.submit(token.to_owned()).await;
+        self.find(&self.find_by_launch, token).await
+    }
+
+    /// What was launched for a NodePool, likewise.
+    pub(crate) async fn launched_for(
+        &self,
+        node_pool: &str,
+    ) -> Result<Vec<Instance>, CloudProviderError> {
+        self.find(&self.find_by_pool, node_pool).await
+    }
+
+    async fn find(
+        &self,
+        calls: &CallBatcher<FindCall>,
+        value: &str,
+    ) -> Result<Vec<Instance>, CloudProviderError> {
+        let answer = calls.submit(value.to_owned()).await;
         let answer = answer.ok_or_else(|| {
             CloudProviderError::Other(format!(
-                "looking for instances of launch {token} was cut off; it is asked again"
+                "looking for what was launched for {value} was cut off; it is asked again"
             ))
         })?;
-        let found = answer.map_err(|error| other("looking for instances of a launch", &error))?;
+        let found = answer.map_err(|error| other("looking for launched instances", &error))?;
         let instances = found.iter();
         let instances = instances.filter_map(|it| Instance::from_ec2(it, self.is_reserved_enabled));
         let mut instances: Vec<Instance> = instances.collect();

@@ -2,12 +2,14 @@
 //!
 //! The order is the caller's; this module narrows it as EC2 needs, sends one fleet request, and tells
 //! everybody what EC2 refused. A claim that bears a token gets what was launched under it before anything else is
-//! launched for it. Answers to Karpenter's `pkg/providers/instance/instance.go` (Create).
+//! launched for it, and one that a Karpenter left gets what that launched. Answers to Karpenter's
+//! `pkg/providers/instance/instance.go` (Create).
 
 mod claim;
 mod dry_run;
 mod filter;
 mod fleet;
+mod inherited;
 mod launched;
 mod plan;
 mod refusals;
@@ -149,9 +151,12 @@ impl InstanceLauncher {
         &self,
         context: &LaunchContext<'_>,
     ) -> Result<Launched, CloudProviderError> {
-        if let FleetAttempt::Again(attempt) = self.asked(context)
-            && let Some(launched) = self.find(context, &attempt).await?
-        {
+        let found = match self.asked(context) {
+            FleetAttempt::Again(attempt) => self.find(context, &attempt).await?,
+            FleetAttempt::First(0) => self.find_inherited(context).await?,
+            FleetAttempt::First(_) => None,
+        };
+        if let Some(launched) = found {
             return Ok(launched);
         }
         check_class(&context.request.node_class)?;
@@ -202,14 +207,7 @@ impl InstanceLauncher {
         context: &LaunchContext<'_>,
         instance: &Instance,
     ) -> Result<Launched, CloudProviderError> {
-        let bought = Bought {
-            id: &instance.id,
-            instance_type: &instance.instance_type,
-            zone: &instance.zone,
-            capacity_type: instance.capacity_type,
-            image_id: Some(instance.image_id.clone()).filter(|id| !id.is_empty()),
-            reservation_id: instance.capacity_reservation_id.as_deref(),
-        };
+        let bought = Bought::from(instance);
         let launched = bought.launched(context).filter(|_| bought.suits(context));
         if let Some(launched) = launched {
             return Ok(launched);

@@ -46,23 +46,28 @@ async fn described(
     }
 }
 
-/// Looks up instances by the token of the launch that made them.
+/// Looks up instances by the value of one tag.
 pub(super) struct FindCall {
     ec2: Arc<dyn Ec2Api>,
     cluster_name: String,
+    key: &'static str,
 }
 
 impl FindCall {
-    pub(super) fn new(ec2: Arc<dyn Ec2Api>, cluster_name: &str) -> Self {
+    pub(super) fn new(ec2: Arc<dyn Ec2Api>, cluster_name: &str, key: &'static str) -> Self {
         let cluster_name = cluster_name.to_owned();
-        Self { ec2, cluster_name }
+        Self {
+            ec2,
+            cluster_name,
+            key,
+        }
     }
 
-    async fn find(&self, tokens: &[String]) -> ApiResult<Vec<Instance>> {
+    async fn find(&self, values: &[String]) -> ApiResult<Vec<Instance>> {
         let tag = |key: &str| format!("tag:{key}");
         let cluster = tag(labels::EKS_CLUSTER_NAME_TAG);
         let filters = vec![
-            filter(&tag(labels::LAUNCH_TAG), tokens.to_vec()),
+            filter(&tag(self.key), values.to_vec()),
             filter(&cluster, [self.cluster_name.as_str()]),
             live_states(),
         ];
@@ -79,21 +84,21 @@ impl BatchCall for FindCall {
         String::new()
     }
 
-    async fn call(&self, tokens: Vec<String>) -> Vec<Self::Out> {
-        let distinct: BTreeSet<&String> = tokens.iter().collect();
+    async fn call(&self, values: Vec<String>) -> Vec<Self::Out> {
+        let distinct: BTreeSet<&String> = values.iter().collect();
         let distinct: Vec<String> = distinct.into_iter().cloned().collect();
         let mut found = Vec::new();
         for some in distinct.chunks(FILTER_VALUES_MAX) {
             match self.find(some).await {
                 Ok(instances) => found.extend(instances),
-                Err(error) => return vec![Err(error); tokens.len()],
+                Err(error) => return vec![Err(error); values.len()],
             }
         }
-        let of = |token: &String| {
-            let is_of = |it: &&Instance| tag_value(it.tags(), labels::LAUNCH_TAG) == Some(token);
+        let of = |value: &String| {
+            let is_of = |it: &&Instance| tag_value(it.tags(), self.key) == Some(value);
             Ok(found.iter().filter(is_of).cloned().collect())
         };
-        tokens.iter().map(of).collect()
+        values.iter().map(of).collect()
     }
 }
 

@@ -17,7 +17,7 @@ use super::claim::{asks_for, node_pool, requirements, tenancy};
 use super::reserved::{Reservation, reservation};
 use crate::ami::ami_for;
 use crate::hash::hash_annotations;
-use crate::instance::provider_id;
+use crate::instance::{Instance, provider_id};
 
 /// What EC2 gave for a claim.
 #[derive(Debug)]
@@ -28,6 +28,19 @@ pub(super) struct Bought<'a> {
     pub(super) capacity_type: &'static str,
     pub(super) image_id: Option<String>,
     pub(super) reservation_id: Option<&'a str>,
+}
+
+impl<'a> From<&'a Instance> for Bought<'a> {
+    fn from(instance: &'a Instance) -> Self {
+        Self {
+            id: &instance.id,
+            instance_type: &instance.instance_type,
+            zone: &instance.zone,
+            capacity_type: instance.capacity_type,
+            image_id: Some(instance.image_id.clone()).filter(|id| !id.is_empty()),
+            reservation_id: instance.capacity_reservation_id.as_deref(),
+        }
+    }
 }
 
 impl Bought<'_> {

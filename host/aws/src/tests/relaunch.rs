@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use apis::{NodeSelectorRequirementWithMinValues, Operator, labels};
+use aws_sdk_ec2::types::Tag;
 use cloudprovider::{
     CloudProvider, CloudProviderError, FleetingRecord, LaunchAttempt, LaunchRequest, Launched,
 };
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::catalogue::infos;
 use super::launch::{offering, request};
@@ -63,6 +66,24 @@ impl Claims {
         futures::future::join_all(launches).await
     }
 
+    /// As a Karpenter leaves them that died before EC2 answered: nobody wrote down whose instance is whose.
+    fn forget_launches(&mut self) {
+        for (request, record) in &mut self.requests {
+            let claim = Arc::make_mut(&mut request.node_claim);
+            claim.metadata.creation_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+            *record = Arc::default();
+            request.record = Arc::<FleetingRecord>::clone(record) as _;
+        }
+        self.rig.aws.edit(|state| {
+            let tags = state
+                .instances
+                .values_mut()
+                .filter_map(|it| it.tags.as_mut());
+            tags.for_each(|tags| tags.retain(|tag| tag.key() != Some(labels::LAUNCH_TAG)));
+        });
+        self.rig.restart();
+    }
+
     fn instances(&self) -> usize {
         self.rig.aws.edit(|state| state.instances.len())
     }
@@ -98,6 +119,36 @@ async fn another_process_finds_what_was_launched_under_the_token() {
     claims.rig.restart();
     assert_eq!(ids(claims.launch().await), first);
     assert_eq!((first.len(), claims.instances()), (2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn claims_that_a_karpenter_left_get_the_instances_that_it_left() {
+    let mut claims = Claims::new(&["one", "two"]).await;
+    let left = ids(claims.launch().await);
+    claims.forget_launches();
+    for _ in 0..2 {
+        assert_eq!(ids(claims.launch().await), left);
+    }
+    claims.add("three").await;
+    assert_eq!(ids(claims.launch().await).len(), 3);
+    assert_eq!(claims.instances(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_bears_the_name_of_a_claim_is_left_to_it() {
+    let mut claims = Claims::new(&["one"]).await;
+    ids(claims.launch().await);
+    claims.forget_launches();
+    let named = Tag::builder().key(labels::NODECLAIM_TAG).value("other");
+    claims.rig.aws.edit(|state| {
+        let tags = state
+            .instances
+            .values_mut()
+            .filter_map(|it| it.tags.as_mut());
+        tags.for_each(|tags| tags.push(named.clone().build()));
+    });
+    ids(claims.launch().await);
+    assert_eq!(claims.instances(), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apis::NodeClaim;
 use apis::conditions::{self, Conditioned, is_node_ready};
+use apis::{NodeClaim, labels};
 use cloudprovider::{CloudProvider, CloudProviderError, LaunchAttempt, Launched};
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
@@ -203,9 +203,9 @@ impl JournalEntry for LeakedInstance {
             pool: instance.node_pool_name.clone().unwrap_or_default(),
             node: String::new(),
             outcome: OutcomeId::InstanceGarbageCollected,
-            instance_type: label(apis::labels::INSTANCE_TYPE),
-            zone: label(apis::labels::TOPOLOGY_ZONE),
-            capacity_type: label(apis::labels::CAPACITY_TYPE),
+            instance_type: label(labels::INSTANCE_TYPE),
+            zone: label(labels::TOPOLOGY_ZONE),
+            capacity_type: label(labels::CAPACITY_TYPE),
             price_per_hour: 0.0,
             reason: instance.provider_id.clone(),
             policies: Vec::new(),
@@ -234,12 +234,20 @@ fn decide(observed: Observed, now: Timestamp) -> Decided {
     let tokens: BTreeSet<String> = waiting()
         .filter_map(|claim| Some(LaunchAttempt::of(claim)?.token))
         .collect();
+    // One that bears neither was left by a Karpenter, and any claim of its pool may take it that nobody has tried yet.
+    let untried: BTreeSet<String> = waiting()
+        .filter(|claim| LaunchAttempt::of(claim).is_none())
+        .filter_map(|claim| claim.labels().get(labels::NODEPOOL).cloned())
+        .collect();
     let is_awaited = |instance: &Launched| {
         let is_in = |known: &BTreeSet<String>, tag: Option<&String>| {
             tag.is_some_and(|it| known.contains(it))
         };
         is_in(&launching, instance.node_claim_name.as_ref())
             || is_in(&tokens, instance.launch_token.as_ref())
+            || (instance.node_claim_name.is_none()
+                && instance.launch_token.is_none()
+                && is_in(&untried, instance.node_pool_name.as_ref()))
     };
     let lost: Vec<NodeClaim> = claims
         .iter()
@@ -276,7 +284,6 @@ fn decide(observed: Observed, now: Timestamp) -> Decided {
 mod tests {
     use std::collections::BTreeMap;
 
-    use apis::labels;
     use apis::resources::Resources;
     use serde_json::{Value, json};
 
@@ -377,7 +384,17 @@ mod tests {
             is_terminating: true,
             ..instance()
         };
+        let untried = json!({
+            "/status/providerID": null, "/metadata/labels": {labels::NODEPOOL: "pool"},
+        });
+        let of_pool = |pool: &str| Launched {
+            node_pool_name: Some(pool.to_owned()),
+            ..instance()
+        };
         let cases = [
+            (untried.clone(), of_pool("pool"), false),
+            (untried, of_pool("other"), true),
+            (waits.clone(), of_pool("pool"), true),
             (json!({}), instance(), false),
             (other.clone(), instance(), true),
             (other.clone(), at(Some("2026-01-01T00:59:45Z")), false),
