@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use tests::{mortise, run};
+use tests::kubernetes::{kubectl, test_cluster};
+use tests::{mortise, run, workspace_root};
 
 const OLD: &str = "
 apiVersion: karpenter.sh/v1alpha5
@@ -136,4 +137,29 @@ fn input_that_cannot_be_used_ends_with_two() {
         assert_eq!(finished.stdout(), "");
     }
     fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_real_api_server_takes_what_comes_out() {
+    let Some(kubeconfig) = test_cluster("what convert writes") else {
+        return;
+    };
+    let apply = ["apply", "--server-side", "--force-conflicts", "-f"];
+    let definitions = run(["crds"]).stdout();
+    kubectl(&kubeconfig, &[&apply[..], &["-"]].concat(), &definitions).unwrap();
+    let established = ["wait", "--for=condition=Established", "crd", "--all"];
+    kubectl(&kubeconfig, &established, "").unwrap();
+    let cases = fs::read_dir(workspace_root().join("host/convert/tests/cases")).unwrap();
+    let written = cases.map(|it| it.unwrap().path().join("out.yaml"));
+    let mut written: Vec<PathBuf> = written.filter(|it| it.exists()).collect();
+    written.sort();
+    let refused = written.iter().filter_map(|file| {
+        let file = file.to_str().unwrap();
+        let only_tried = [&apply[..], &[file, "--dry-run=server"]].concat();
+        let refusal = kubectl(&kubeconfig, &only_tried, "").err()?;
+        Some(format!("{file}: {refusal}"))
+    });
+    let refused: Vec<String> = refused.collect();
+    assert!(written.len() >= 30, "{written:?}");
+    assert!(refused.is_empty(), "{}", refused.join("\n"));
 }

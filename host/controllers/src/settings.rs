@@ -103,9 +103,9 @@ pub struct Settings {
     /// pods; auto: from Kubernetes 1.24 on, whose scheduler tries that node first. Not with --packing karpenter
     #[arg(long, env = "MORTISE_NOMINATE_PLANNED_PODS", value_enum, default_value_t = NominatePlannedPods::Auto)]
     pub nominate_planned_pods: NominatePlannedPods,
-    /// Whether pods that ReplicaSets, Jobs and the like are about to create are planned with those that are there, so
-    /// that the first nodes suit them all: worth it where pods come faster than nodes boot. Not with --packing
-    /// karpenter
+    /// Whether pods that ReplicaSets, Jobs and the like are about to create, and those that the scheduler has not come
+    /// to yet, are planned with those that it could not place, so that the first nodes suit them all: worth it where
+    /// pods come faster than nodes boot. Not with --packing karpenter
     #[arg(long, env = "MORTISE_PLAN_COMING_PODS", default_value_t = false, num_args = 0..=1, default_missing_value = "true", value_parser = BoolishValueParser::new(), action = ArgAction::Set)]
     pub plan_coming_pods: bool,
     /// Show no metrics of single nodes, pods, NodePools, offerings and conditions, and no events of conditions

@@ -146,7 +146,10 @@ impl StatusNow {
                 let key = key.clone();
                 Some(Self { kind, key, seen })
             }
-            Change::Pod { .. } | Change::NodeOverlay(_) | Change::Workload(_) => None,
+            Change::Pod { .. }
+            | Change::PodDisplaced(_)
+            | Change::NodeOverlay(_)
+            | Change::Workload(_) => None,
         }
     }
 

@@ -74,6 +74,7 @@ pub(super) fn reactions(change: &Change, snapshot: &Snapshot) -> Vec<Reaction> {
             }
             (None, None) => Vec::new(),
         },
+        Change::PodDisplaced(pod) => vec![Reaction::Enqueue(QueueName::PodTrigger, pod.clone())],
         Change::Node {
             name,
             provider_id,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool, ObjectKey};
-use scheduling::pod::{InvalidPod, Pod};
+use scheduling::pod::{InvalidPod, Pod, PodKey};
 
 /// What an event changed. Of an event that changed nothing that anybody looks at there is none.
 pub type Changes = Vec<Change>;
@@ -23,6 +23,8 @@ pub enum Change {
         /// Whether the API has it no longer.
         is_deleted: bool,
     },
+    /// A pod lost the place planned for it to another of its kind.
+    PodDisplaced(PodKey),
     /// A Node; heartbeats are no change.
     Node {
         name: String,

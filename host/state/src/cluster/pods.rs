@@ -70,7 +70,7 @@ impl Cluster {
         if let Some(before) = &before {
             self.forget(before);
         }
-        let mut planned = None;
+        let (mut planned, mut displaced) = (None, None);
         if before.as_ref().map(|it| &it.node_name) != Some(&pod.node_name)
             && pod.node_name.is_some()
         {
@@ -79,7 +79,7 @@ impl Cluster {
             if planned.is_some() {
                 self.data.last_placed_bound_at = Some(now);
             }
-            self.data.trade_places(&pod);
+            displaced = self.data.trade_places(&pod);
             self.unplace(&pod.key);
         }
         self.remember(&pod);
@@ -87,12 +87,14 @@ impl Cluster {
             self.data.born(now, &pod);
         }
         Arc::make_mut(&mut self.data.pods).insert(pod.key.clone(), Arc::clone(&pod));
-        vec![Change::Pod {
+        let seen = Change::Pod {
             before,
             after: Some(pod),
             planned,
             is_deleted: false,
-        }]
+        };
+        let displaced = displaced.map(Change::PodDisplaced);
+        [seen].into_iter().chain(displaced).collect()
     }
 
     fn pod_gone(&mut self, now: Timestamp, key: &PodKey, end: PodEnd) -> Changes {

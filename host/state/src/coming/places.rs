@@ -38,28 +38,26 @@ impl Data {
     }
 
     /// A pod went to a node: if that was planned for another of its kind, that one has its place now, or none if it had
-    /// none. Kept where it is, it would wait for room that is gone.
-    pub(crate) fn trade_places(&mut self, pod: &Pod) {
-        let Some(node) = &pod.node_name else {
-            return;
-        };
+    /// none. Kept where it is, it would wait for room that is gone. Answers the pod that has no place any more.
+    pub(crate) fn trade_places(&mut self, pod: &Pod) -> Option<PodKey> {
+        let node = pod.node_name.as_ref()?;
         let tracked = self.node_keys.get(node).and_then(|it| self.nodes.get(it));
         let claim = tracked.and_then(|it| it.claim_name());
         let is_here = |place: &str| place == node || Some(place) == claim;
         let own = self.places.get(&pod.key).cloned();
         if own.as_deref().is_some_and(is_here) {
-            return;
+            return None;
         }
         let here = [Some(node.as_str()), claim];
         let planned = here.iter().flatten().flat_map(|it| self.places.at(it));
-        let Some(other) = self.stands_in_for(pod, planned) else {
-            return;
-        };
+        let other = self.stands_in_for(pod, planned)?;
         let places = Arc::make_mut(&mut self.places);
-        match own {
-            Some(place) => places.insert(other, place),
-            None => places.remove(&other),
+        if let Some(place) = own {
+            places.insert(other, place);
+            return None;
         }
+        places.remove(&other);
+        self.pods.contains_key(&other).then_some(other)
     }
 
     /// Which of the pods that were planned for a node this one, which took the room there, stands in for: one about to

@@ -12,7 +12,7 @@ use scheduling::solution::NewClaim;
 use serde_json::{Value, json};
 
 use super::{ComingPod, coming_pods, gather, is_coming};
-use crate::cluster::{Cluster, Event};
+use crate::cluster::{Change, Cluster, Event};
 use crate::provisioning::problem_for_provisioning;
 use crate::workloads::{Workload, WorkloadKind};
 
@@ -240,16 +240,8 @@ fn a_pod_that_went_where_one_of_its_kind_was_planned_leaves_it_its_own_place() {
         tell(&mut cluster, 0, [Event::Placed { name, pods }]);
     }
     tell(&mut cluster, 1, [pod("a", "500m")]);
-    let node = json!({
-        "metadata": {"name": "node-2", "labels": {"karpenter.sh/nodepool": "default", "node.kubernetes.io/instance-type": "m5.large"}},
-        "spec": {"providerID": "aws:///zone/n2"},
-    });
     let bound = bound_pod("a", "node-2");
-    tell(
-        &mut cluster,
-        2,
-        [Event::applied::<v1::Node>(Arc::new(typed(node))), bound],
-    );
+    tell(&mut cluster, 2, [node("node-2", "n2"), bound]);
     let left = coming(&cluster, 2);
     let places: Vec<Option<&str>> = left.iter().map(|it| it.place.as_deref()).collect();
     assert_eq!(
@@ -257,6 +249,98 @@ fn a_pod_that_went_where_one_of_its_kind_was_planned_leaves_it_its_own_place() {
         vec![Some("n1")],
         "its sibling goes where it was to go"
     );
+}
+
+fn node(name: &str, claim: &str) -> Event {
+    let node = json!({
+        "metadata": {"name": name, "labels": {"karpenter.sh/nodepool": "default", "node.kubernetes.io/instance-type": "m5.large"}},
+        "spec": {"providerID": format!("aws:///zone/{claim}")},
+    });
+    Event::applied::<v1::Node>(Arc::new(typed(node)))
+}
+
+#[test]
+fn a_pod_whose_room_one_of_its_shape_took_gets_the_place_that_this_one_had() {
+    let mut cluster = cluster([
+        claim("n1"),
+        claim("n2"),
+        node("node-1", "n1"),
+        node("node-2", "n2"),
+    ]);
+    for (name, place) in [("a", "n1"), ("b", "n2")] {
+        let (place, pods) = (place.to_owned(), vec![PodKey::new("default", name)]);
+        tell(
+            &mut cluster,
+            0,
+            [pod(name, "500m"), Event::Placed { name: place, pods }],
+        );
+    }
+    let place_of = |cluster: &Cluster, name: &str| {
+        let snapshot = cluster.snapshot();
+        let place = snapshot.place(&PodKey::new("default", name));
+        place.map(|it| it.claim_name().unwrap_or_default().to_owned())
+    };
+    tell(&mut cluster, 1, [bound_pod("a", "node-2")]);
+    assert_eq!(place_of(&cluster, "b").as_deref(), Some("n1"));
+    tell(&mut cluster, 2, [bound_pod("c", "node-1")]);
+    assert_eq!(place_of(&cluster, "b"), None, "it had none itself");
+}
+
+#[test]
+fn a_pod_that_lost_its_place_is_named() {
+    let mut cluster = cluster([
+        claim("n1"),
+        node("node-1", "n1"),
+        pod("a", "500m"),
+        pod("b", "2"),
+    ]);
+    let pods = ["a", "b"].map(|it| PodKey::new("default", it)).to_vec();
+    tell(
+        &mut cluster,
+        0,
+        [Event::Placed {
+            name: "n1".to_owned(),
+            pods,
+        }],
+    );
+    let changes = cluster.apply(at(1), bound_pod("c", "node-1")).unwrap();
+    let displaced = changes.iter().filter_map(|it| match it {
+        Change::PodDisplaced(pod) => Some(pod.name.as_str()),
+        _ => None,
+    });
+    assert_eq!(displaced.collect::<Vec<_>>(), ["a"], "the other is larger");
+}
+
+#[test]
+fn pods_that_no_scheduler_tried_wait_for_a_node_where_that_is_asked_for() {
+    let gates = json!([{"name": "quota"}]);
+    let cases = [
+        (json!({}), true),
+        (json!({"schedulerName": "default-scheduler"}), true),
+        (json!({"schedulerName": "mine"}), false),
+        (json!({"schedulingGates": gates}), false),
+        (json!({"nodeName": "node-1"}), false),
+    ];
+    for (spec, waits) in cases {
+        let mut object = pod_object("a", "500m");
+        object["status"] = json!({"phase": "Pending"});
+        for (name, value) in spec.as_object().unwrap() {
+            object["spec"][name] = value.clone();
+        }
+        for (mut cluster, expected) in [
+            (Cluster::planning_untried_pods(), waits),
+            (Cluster::new(), false),
+        ] {
+            tell(
+                &mut cluster,
+                0,
+                [Event::applied::<v1::Pod>(Arc::new(typed(object.clone())))],
+            );
+            let snapshot = cluster.snapshot();
+            let pod = snapshot.pod(&PodKey::new("default", "a")).unwrap();
+            assert_eq!(pod.is_provisionable(), expected, "{spec}");
+        }
+    }
 }
 
 #[test]
