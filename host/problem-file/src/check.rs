@@ -201,7 +201,7 @@ fn toleration(path: &str, toleration: &v1::Toleration, faults: &mut ObjectFaults
     }
     let has_key = toleration.key.as_ref().is_some_and(|it| !it.is_empty());
     if !has_key && operator != "Exists" {
-        let message = format!("{operator:?}: without a key toleration must be Exists");
+        let message = format!("{operator:?}: without a key it must be Exists");
         faults.push(format!("{path}.operator"), message);
     }
 }

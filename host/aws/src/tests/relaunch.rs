@@ -75,6 +75,8 @@ impl Claims {
             request.record = Arc::<FleetingRecord>::clone(record) as _;
         }
         self.rig.aws.edit(|state| {
+            // It asked under tokens of its own.
+            state.keeps_tokens = false;
             let tags = state
                 .instances
                 .values_mut()

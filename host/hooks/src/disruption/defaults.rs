@@ -84,7 +84,7 @@ fn verdict(round: &ConsolidationRound, moved: &Move) -> Verdict {
             approve(score, "not a matter of savings")
         }
         // Karpenter leaves nodes alone until they expire.
-        MoveKind::Expire => reject("moved has not expired"),
+        MoveKind::Expire => reject("it has not expired"),
         MoveKind::Delete | MoveKind::Replace => {
             // A delete frees nodes whose price may be unknown, so only a replacement must prove a saving.
             if moved.kind == MoveKind::Replace && savings <= 0.0 {

@@ -142,7 +142,7 @@ fn word(reaction: &Reaction) -> String {
     }
 }
 
-/// What the last of these events reactions.
+/// What follows from the last of these events.
 fn woken(events: Vec<Event>) -> String {
     let mut cluster = Cluster::new();
     let mut woken = Vec::new();
@@ -198,17 +198,17 @@ fn pods_wake_whom_their_coming_and_going_concerns() {
         (
             "ended",
             with(running(), pod("bound ended")),
-            "PodEvents c, ended p, RoomFreed",
+            "PodEvents c, ended p, PodLeft",
         ),
         (
             "deleted",
             with(running(), pod_deleted()),
-            "PodEvents c, ended p, RoomFreed",
+            "PodEvents c, ended p, PodLeft",
         ),
         (
             "deleted after its grace period",
             with(with(running(), pod("bound terminating")), pod_deleted()),
-            "ended p, RoomFreed",
+            "ended p, PodLeft",
         ),
         (
             "deleted on a node that goes",

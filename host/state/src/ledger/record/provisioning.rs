@@ -72,7 +72,7 @@ pub struct ClaimOutcome {
     /// How many of them are about to be created.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub coming: u32,
-    /// Effective cost of its best offering, USD an hour.
+    /// List price of its best offering, USD an hour.
     pub price_per_hour: f64,
     /// The ranking policy's note.
     pub note: String,
