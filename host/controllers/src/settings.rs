@@ -278,8 +278,8 @@ impl Settings {
         self.follows_plans()
     }
 
-    /// Whether consolidation puts moves off that save little of the bill.
-    pub fn waits_for_small_gains(&self) -> bool {
+    /// Whether consolidation may put moves off that could go at once, such as those that save little of the bill.
+    pub fn puts_moves_off(&self) -> bool {
         self.follows_plans()
     }
 
@@ -338,7 +338,7 @@ mod tests {
                 settings.nominates_planned_pods(),
                 settings.plans_coming_pods(),
                 settings.holds_nodes_closed(),
-                settings.waits_for_small_gains(),
+                settings.puts_moves_off(),
             ];
             assert_eq!(follows, [expected; 4], "{packing:?}");
         }

@@ -83,7 +83,7 @@ fn eligible<'s>(scan: &mut Scan<'s, '_>) -> Vec<&'s Candidate> {
     let mut eligible = Vec::new();
     // What emptiness or drift said of empty nodes stands.
     for candidate in scene.candidates.iter().filter(|it| !it.is_empty()) {
-        match eligibility(candidate) {
+        match eligibility(scene, candidate) {
             Ok(()) if scan.is_held(candidate) => {}
             Ok(()) => eligible.push(candidate),
             Err(obstacle) => scan.note(candidate, obstacle),

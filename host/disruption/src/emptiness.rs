@@ -5,23 +5,22 @@
 
 use std::collections::BTreeSet;
 
-use state::ledger::OutcomeId;
-
 use crate::candidate::Candidate;
 use crate::command::{Approved, Command, Cost, Execution, Proposal};
 use crate::consolidation::eligibility::eligibility_when_empty;
 use crate::method::Method;
 use crate::obstacle::Obstacle;
 use crate::scan::Scan;
+use crate::scene::Scene;
 
 const METHOD: Method = Method::Emptiness;
 
 /// Whether a candidate is for this method, and if it nearly is, what is missing.
-pub(crate) fn eligibility(candidate: &Candidate) -> Result<bool, Obstacle> {
+pub(crate) fn eligibility(scene: &Scene<'_>, candidate: &Candidate) -> Result<bool, Obstacle> {
     if !candidate.is_empty() {
         return Ok(false);
     }
-    eligibility_when_empty(candidate).map(|()| true)
+    eligibility_when_empty(scene, candidate).map(|()| true)
 }
 
 /// All empty nodes within the budgets, in one command.
@@ -52,11 +51,7 @@ fn eligible<'s>(scan: &mut Scan<'s, '_>) -> Vec<&'s Candidate> {
     let scene = scan.scene;
     let mut eligible = Vec::new();
     for candidate in &scene.candidates {
-        if candidate.is_empty() && scene.buffer_nodes().contains(candidate.name()) {
-            scan.note(candidate, Obstacle::new(OutcomeId::NodeHoldsBuffer, ""));
-            continue;
-        }
-        match eligibility(candidate) {
+        match eligibility(scene, candidate) {
             Ok(true) if scan.is_held(candidate) => {}
             Ok(true) => eligible.push(candidate),
             Ok(false) => {}

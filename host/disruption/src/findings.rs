@@ -11,6 +11,7 @@ use crate::candidate::{Blocked, Candidate};
 use crate::command::Command;
 use crate::consolidation::eligibility::eligibility;
 use crate::obstacle::Obstacle;
+use crate::scene::Scene;
 
 /// What was said so far, by name of the node.
 #[derive(Default)]
@@ -43,14 +44,19 @@ impl<'s> Findings<'s> {
     }
 
     /// The last word on a node, where these commands go first.
-    pub(crate) fn of(&self, candidate: &Candidate, commands: &[Command]) -> NodeFinding {
+    pub(crate) fn of(
+        &self,
+        candidate: &Candidate,
+        scene: &Scene<'_>,
+        commands: &[Command],
+    ) -> NodeFinding {
         let last = self.last.get(candidate.name());
         let is_chosen = last.is_some_and(|it| it.outcome.is_chosen());
         let of_drift = self.of_drift.get(candidate.name());
         let of_drift = of_drift.filter(|_| !is_chosen);
         let obstacle = of_drift.or(last).cloned();
         NodeFinding {
-            obstacle: obstacle.unwrap_or_else(|| unexamined(candidate, commands)),
+            obstacle: obstacle.unwrap_or_else(|| unexamined(candidate, scene, commands)),
             keeps_drifted: of_drift.is_some(),
             is_chosen,
         }
@@ -58,11 +64,11 @@ impl<'s> Findings<'s> {
 }
 
 /// What to say of a node that no method came to.
-fn unexamined(candidate: &Candidate, commands: &[Command]) -> Obstacle {
+fn unexamined(candidate: &Candidate, scene: &Scene<'_>, commands: &[Command]) -> Obstacle {
     if let Some(block) = &candidate.pod_block {
         return Obstacle::new(block.outcome, block.message.clone());
     }
-    match eligibility(candidate) {
+    match eligibility(scene, candidate) {
         Err(obstacle) => obstacle,
         Ok(()) if !commands.is_empty() => {
             Obstacle::new(OutcomeId::NodeOutranked, "another command goes first")

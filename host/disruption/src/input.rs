@@ -76,8 +76,9 @@ pub struct Gates {
     pub terminate_first_drift: bool,
     /// Sick nodes may.
     pub terminate_first_repair: bool,
-    /// Moves that save little of the bill wait until what they would have saved meanwhile covers the pods they disturb.
-    pub waits_for_small_gains: bool,
+    /// Moves that could go at once may be put off, such as those that save little of the bill. Karpenter's packing puts
+    /// none off, nor do those who ask where the cluster ends up.
+    pub puts_moves_off: bool,
 }
 
 /// What policies are told of every question of a decision.

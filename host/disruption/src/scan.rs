@@ -249,7 +249,7 @@ impl<'s, 'a> Scan<'s, 'a> {
             self.memory.costs.clone_from(costs);
         }
         for candidate in &scene.candidates {
-            let finding = self.findings.of(candidate, &commands);
+            let finding = self.findings.of(candidate, scene, &commands);
             let obstacle = finding.obstacle;
             self.memory.findings.insert(
                 candidate.claim().to_owned(),

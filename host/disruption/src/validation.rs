@@ -218,11 +218,10 @@ fn goes_on_without_some(method: ValidatedMethod, command: &Command) -> bool {
 
 fn is_still_eligible(candidate: &Candidate, method: ValidatedMethod, scene: &Scene<'_>) -> bool {
     match method {
-        ValidatedMethod::Emptiness => {
-            emptiness::eligibility(candidate) == Ok(true)
-                && !scene.buffer_nodes().contains(candidate.name())
+        ValidatedMethod::Emptiness => emptiness::eligibility(scene, candidate) == Ok(true),
+        ValidatedMethod::Consolidation => {
+            !candidate.is_empty() && eligibility(scene, candidate).is_ok()
         }
-        ValidatedMethod::Consolidation => !candidate.is_empty() && eligibility(candidate).is_ok(),
     }
 }
 

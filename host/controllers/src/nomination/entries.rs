@@ -24,9 +24,11 @@ impl JournalEntry for PlanEntry<'_> {
 
     fn measure(&self, (): &(), metrics: &Metrics) {
         match self {
-            Self::Nominated(pods) => metrics.pods_nominated.inc_by(*pods),
-            Self::PodElsewhere { .. } => metrics.pods_off_plan.inc(),
-        };
+            Self::Nominated(pods) => {
+                metrics.pods_nominated.inc_by(*pods);
+            }
+            Self::PodElsewhere { .. } => {}
+        }
     }
 
     fn record(&self, (): &(), at: Timestamp) -> Option<Record> {

@@ -69,6 +69,7 @@ impl Journal {
         }
         entry.measure(subject, &self.metrics);
         if let Some(record) = entry.record(subject, at) {
+            self.metrics.count(&record);
             let mut ledger = lock(&self.ledger);
             ledger.push(record);
         }

@@ -16,6 +16,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use state::ledger::{OutcomeId, Record};
 use tokio::time::Instant;
 
 use crate::shell::action::Action;
@@ -61,9 +62,10 @@ pub(crate) struct MetricRow {
 }
 
 /// One row a metric: its labels, its field and type, how it is made, its name and its help text. The row is all there
-/// is to write beside the place that counts: `just tables` writes docs/metrics.md.
+/// is to write beside the place that counts: `just tables` writes docs/metrics.md. A counter `of` an outcome is the
+/// number of the ledger's records with it, and counts by itself.
 macro_rules! metrics {
-    ($(#[doc = $labels:literal] $field:ident: $kind:ty = $made:expr, $name:literal, $help:literal;)*) => {
+    ($(#[doc = $labels:literal] $field:ident: $kind:ty = $made:expr, $name:literal, $help:literal $(, of $outcome:ident)?;)*) => {
         /// Every metric the controllers write.
         #[derive(Debug)]
         pub struct Metrics {
@@ -94,6 +96,14 @@ macro_rules! metrics {
                     conditions: ConditionMetrics::default(),
                     rounds: AtomicU64::new(0),
                 }
+            }
+
+            /// Counts what the ledger is told.
+            pub(crate) fn count(&self, record: &Record) {
+                let outcome = record.outcome();
+                $($(if outcome == Some(OutcomeId::$outcome) {
+                    self.$field.inc();
+                })?)*
             }
 
             /// Puts every metric under its name. The text encoder adds `_total` to counters.
@@ -143,7 +153,7 @@ metrics! {
     /// No labels.
     pods_nominated: Counter = Counter::default(), "mortise_pods_nominated", "Pods nominated to the node planned for them";
     /// No labels.
-    pods_off_plan: Counter = Counter::default(), "mortise_pods_off_plan", "Pods that the scheduler bound to another node than the one planned for them";
+    pods_off_plan: Counter = Counter::default(), "mortise_pods_off_plan", "Pods that the scheduler bound to another node than the one planned for them", of PodOffPlan;
     /// No labels.
     node_claims_off_plan: Counter = Counter::default(), "mortise_nodeclaims_off_plan", "NodeClaims opened for pods whose place was taken by others";
     /// No labels.

@@ -59,7 +59,7 @@ impl VoluntaryDisruption {
                 spot_to_spot: settings.feature_gates.spot_to_spot_consolidation,
                 terminate_first_drift: settings.feature_gates.terminate_first_drift,
                 terminate_first_repair: settings.feature_gates.terminate_first_repair,
-                waits_for_small_gains: settings.waits_for_small_gains(),
+                puts_moves_off: settings.puts_moves_off(),
             },
             repair: self.repair.clone(),
             tables: Arc::clone(&self.tables),

@@ -5,11 +5,47 @@ use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
 use crate::obstacle::Obstacle;
+use crate::scene::Scene;
+
+/// What keeps a node. Whatever the loop was given is there to be asked.
+type NodeRule = fn(&Scene<'_>, &Candidate) -> Result<(), Obstacle>;
+
+/// Every rule that a node has to pass, apart from being empty, in the order in which they are asked.
+const RULES: [NodeRule; 5] = [not_static, known, sometimes, underutilized, at_rest];
+
+/// Those for a node that is to go because it is empty.
+const RULES_WHEN_EMPTY: [NodeRule; 4] = [keeps_no_room, not_static, sometimes, at_rest];
 
 /// Why a candidate is no matter for consolidation, apart from being empty.
-pub(crate) fn eligibility(candidate: &Candidate) -> Result<(), Obstacle> {
+pub(crate) fn eligibility(scene: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
+    RULES.iter().try_for_each(|rule| rule(scene, candidate))
+}
+
+/// Why a candidate may not even go when nothing runs on it.
+pub(crate) fn eligibility_when_empty(
+    scene: &Scene<'_>,
+    candidate: &Candidate,
+) -> Result<(), Obstacle> {
+    let mut rules = RULES_WHEN_EMPTY.iter();
+    rules.try_for_each(|rule| rule(scene, candidate))
+}
+
+fn keeps_no_room(scene: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
+    if scene.buffer_nodes().contains(candidate.name()) {
+        return Err(Obstacle::new(OutcomeId::NodeHoldsBuffer, ""));
+    }
+    Ok(())
+}
+
+fn not_static(_: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
+    if candidate.node_pool.is_static() {
+        return Err(Obstacle::new(OutcomeId::NodeStaticPool, ""));
+    }
+    Ok(())
+}
+
+fn known(_: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
     let blocked = |outcome, reason: &str| Err(Obstacle::new(outcome, reason));
-    not_static(candidate)?;
     if candidate.instance_type.is_none() {
         return blocked(OutcomeId::NodeTypeUnknown, candidate.instance_type_name());
     }
@@ -19,33 +55,10 @@ pub(crate) fn eligibility(candidate: &Candidate) -> Result<(), Obstacle> {
     if candidate.zone().is_empty() {
         return blocked(OutcomeId::NodeWithoutZone, "");
     }
-    sometimes(candidate)?;
-    match candidate.node_pool.spec.disruption.consolidation_policy {
-        ConsolidationPolicy::WhenEmpty if !candidate.is_empty() => {
-            return blocked(OutcomeId::NodePolicyWhenEmpty, "");
-        }
-        ConsolidationPolicy::WhenEmpty
-        | ConsolidationPolicy::WhenEmptyOrUnderutilized
-        | ConsolidationPolicy::Balanced => {}
-    }
-    at_rest(candidate)
-}
-
-/// Why a candidate may not even go when nothing runs on it.
-pub(crate) fn eligibility_when_empty(candidate: &Candidate) -> Result<(), Obstacle> {
-    not_static(candidate)?;
-    sometimes(candidate)?;
-    at_rest(candidate)
-}
-
-fn not_static(candidate: &Candidate) -> Result<(), Obstacle> {
-    if candidate.node_pool.is_static() {
-        return Err(Obstacle::new(OutcomeId::NodeStaticPool, ""));
-    }
     Ok(())
 }
 
-fn sometimes(candidate: &Candidate) -> Result<(), Obstacle> {
+fn sometimes(_: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
     let after = &candidate.node_pool.spec.disruption.consolidate_after;
     if after.is_never() {
         return Err(Obstacle::new(OutcomeId::NodeConsolidationNever, ""));
@@ -53,7 +66,18 @@ fn sometimes(candidate: &Candidate) -> Result<(), Obstacle> {
     Ok(())
 }
 
-fn at_rest(candidate: &Candidate) -> Result<(), Obstacle> {
+fn underutilized(_: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
+    match candidate.node_pool.spec.disruption.consolidation_policy {
+        ConsolidationPolicy::WhenEmpty if !candidate.is_empty() => {
+            Err(Obstacle::new(OutcomeId::NodePolicyWhenEmpty, ""))
+        }
+        ConsolidationPolicy::WhenEmpty
+        | ConsolidationPolicy::WhenEmptyOrUnderutilized
+        | ConsolidationPolicy::Balanced => Ok(()),
+    }
+}
+
+fn at_rest(_: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
     if candidate.is_consolidatable() {
         return Ok(());
     }

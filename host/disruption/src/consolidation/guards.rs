@@ -105,7 +105,7 @@ pub(crate) fn worthwhile<'s>(
     found: Option<Approved<'s>>,
 ) -> Option<Approved<'s>> {
     let (found, scene) = (found?, scan.scene);
-    if !scene.input.gates.waits_for_small_gains {
+    if !scene.input.gates.puts_moves_off {
         return Some(found);
     }
     let costs = scene.what_if().costs;

@@ -63,7 +63,7 @@ pub(super) fn simulate(
             terminate_first_drift: arguments.feature_gates.terminate_first_drift,
             terminate_first_repair: arguments.feature_gates.terminate_first_repair,
             // Where the cluster ends up, however long it takes.
-            waits_for_small_gains: false,
+            puts_moves_off: false,
         },
         repair: repair.as_ref(),
         hooks: PolicyHooks {

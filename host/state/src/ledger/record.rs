@@ -107,6 +107,17 @@ impl Record {
         }
     }
 
+    /// What came of the one thing that the record is about; a round is about many.
+    pub fn outcome(&self) -> Option<OutcomeId> {
+        match self {
+            Self::ProvisioningRound(_) | Self::DisruptionRound(_) => None,
+            Self::Launch(it) => Some(it.outcome),
+            Self::Command(it) => Some(it.outcome),
+            Self::Termination(it) => Some(it.outcome),
+            Self::Placement(it) => Some(it.outcome),
+        }
+    }
+
     /// Weight of the record in a bounded ledger.
     pub fn lines(&self) -> usize {
         1 + match self {

@@ -241,7 +241,7 @@ fn what_saves_next_to_nothing_of_the_bill_waits_until_it_has_paid() {
         (&many, true, 61, 1),
     ] {
         let mut world = World::new(lines);
-        world.gates.waits_for_small_gains = waits;
+        world.gates.puts_moves_off = waits;
         let mut look = |minutes: i64| {
             world.now = now() + jiff::SignedDuration::from_mins(minutes);
             let decision = world.run(natively(), |input, hooks| {
