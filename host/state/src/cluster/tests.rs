@@ -603,3 +603,50 @@ fn a_pod_that_does_not_parse_is_named_and_forgotten() {
     assert_eq!(model.snapshot().pods().len(), 0);
     assert_eq!(model.snapshot().bound_to("n1").len(), 0);
 }
+
+#[test]
+fn the_tightest_quota_of_a_namespace_bounds_its_pods() {
+    let quota = |name: &str, spec: Value, hard: Value, used: Value| {
+        Event::applied::<v1::ResourceQuota>(object(json!({
+            "metadata": {"namespace": "team", "name": name},
+            "spec": spec, "status": {"hard": hard, "used": used}})))
+    };
+    let left = |model: &Cluster| model.snapshot().pods_left("team");
+    let every = || json!({});
+    let mut model = cluster([
+        quota("cpu", every(), json!({"cpu": "4"}), json!({"cpu": "1"})),
+        quota(
+            "scoped",
+            json!({"scopes": ["BestEffort"]}),
+            json!({"pods": "1"}),
+            json!({"pods": "1"}),
+        ),
+    ]);
+    assert_eq!(left(&model), None);
+    let told = [
+        quota("few", every(), json!({"pods": "10"}), json!({"pods": "7"})),
+        quota(
+            "many",
+            every(),
+            json!({"pods": "1k", "count/pods": "20"}),
+            json!({"pods": "7", "count/pods": "12"}),
+        ),
+    ];
+    for event in told {
+        model.apply(at(1), event).unwrap();
+    }
+    assert_eq!(left(&model), Some(3));
+    assert_eq!(model.snapshot().pods_left("other"), None);
+    // The limit was lowered below what is there.
+    let lowered = quota("few", every(), json!({"pods": "5"}), json!({"pods": "7"}));
+    model.apply(at(2), lowered).unwrap();
+    assert_eq!(left(&model), Some(0));
+    // A list that starts over has it no longer.
+    let there = [ObjectKey::new("team", "many")].into();
+    let listed = Event::listed::<v1::ResourceQuota>((), there);
+    model.apply(at(3), listed).unwrap();
+    assert_eq!(left(&model), Some(8));
+    let lifted = quota("many", every(), json!({"cpu": "4"}), json!({"cpu": "1"}));
+    model.apply(at(4), lifted).unwrap();
+    assert_eq!(left(&model), None);
+}
