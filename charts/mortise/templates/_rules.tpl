@@ -70,12 +70,6 @@ What the controller may do, one template for each role. Written from host/contro
   resources: ["jobs"]
   verbs: ["list", "watch"]
 {{- end }}
-{{- if include "mortise.isOn" .Values.settings.planComingPods }}
-# How many pods a namespace may still have.
-- apiGroups: [""]
-  resources: ["resourcequotas"]
-  verbs: ["list", "watch"]
-{{- end }}
 {{- if .Values.settings.schedulerConfig }}
 # Which pods the scheduler's default constraints count together.
 - apiGroups: [""]

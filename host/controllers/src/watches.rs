@@ -22,7 +22,7 @@ use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet}
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{
     ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodTemplate,
-    ReplicationController, ResourceQuota, Service,
+    ReplicationController, Service,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass, VolumeAttachment};
@@ -197,11 +197,6 @@ fn workloads() -> Vec<WatchRow> {
                 let mapper = WatchedWorkloads(WorkloadKind::Job);
                 watch_some(all::<Job>(&shell.client), young, kind, mapper)
             },
-        )
-        .when(When::ComingPods),
-        plain::<ResourceQuota>(
-            WatchedKind::helpful,
-            "how many pods a namespace may still have",
         )
         .when(When::ComingPods),
         workload::<ReplicationController>(

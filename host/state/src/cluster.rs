@@ -20,7 +20,6 @@ mod pod_disruption_budgets;
 mod pods;
 mod pools;
 mod recent_claims;
-mod resource_quotas;
 mod seen_node;
 mod volumes;
 pub(crate) mod watched;
@@ -83,8 +82,6 @@ pub(crate) struct Data {
     pub(crate) workloads: Arc<Workloads>,
     pub(crate) devices: Arc<DeviceWorld>,
     pub(crate) capacity_buffers: Arc<BTreeMap<ObjectKey, Arc<CapacityBuffer>>>,
-    /// Pods that a ResourceQuota still lets in.
-    pub(crate) pods_left: Arc<BTreeMap<ObjectKey, i64>>,
     pub(crate) namespaces: Arc<BTreeMap<String, BTreeMap<String, String>>>,
     pub(crate) consolidation_state: ConsolidationState,
 }
