@@ -12,7 +12,7 @@ use tests::served::Served;
 use tests::{mortise, workspace_root};
 
 /// Every flag, with a value that is not its default.
-const CHANGED: [(&str, &str); 47] = [
+const CHANGED: [(&str, &str); 46] = [
     ("cloud", "simulated"),
     ("seed", "2"),
     ("zones", "us-east-1a"),
@@ -47,7 +47,6 @@ const CHANGED: [(&str, &str); 47] = [
     ("nominate-planned-pods", "off"),
     ("plan-coming-pods", "true"),
     ("policy-max-premium", "50%"),
-    ("plans-max", "2"),
     ("metrics-port", "1"),
     ("health-probe-port", "2"),
     ("disable-leader-election", "true"),

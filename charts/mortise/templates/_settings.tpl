@@ -28,7 +28,6 @@
   "MIN_VALUES_POLICY" $settings.minValuesPolicy
   "MORTISE_ALLOW_POLICY_AUTHORITY_REPLACE" $settings.allowPolicyAuthorityReplace
   "MORTISE_NOMINATE_PLANNED_PODS" (include "mortise.nominations" .)
-  "MORTISE_PLANS_MAX" $settings.plansMax
   "MORTISE_PLAN_COMING_PODS" $settings.planComingPods
   "MORTISE_POLICY_NAMESPACE" (include "mortise.policyNamespace" .)
   "MORTISE_POLICY_RECORDS" (ternary "/var/lib/mortise/policy-records" "" $isRecorded)

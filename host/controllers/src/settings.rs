@@ -70,9 +70,6 @@ pub struct SolverSettings {
     /// A NodePool's annotation mortise.dev/max-premium goes before it
     #[arg(long, env = "MORTISE_POLICY_MAX_PREMIUM", default_value_t = PremiumMax::default())]
     pub policy_max_premium: PremiumMax,
-    /// How many plans of a round are made and compared at most: more come to a smaller bill, and take longer
-    #[arg(long, env = "MORTISE_PLANS_MAX", default_value_t = Options::default().plans_max)]
-    pub plans_max: usize,
 }
 
 /// All settings of the controllers.
@@ -186,6 +183,7 @@ impl SolverSettings {
     pub fn options(&self, run: SolverRun, place: SolverPlace) -> Options {
         let Options {
             instance_types_max,
+            plans_max,
             nodes_tolerance,
             exchange_share,
             ..
@@ -214,7 +212,7 @@ impl SolverSettings {
             instance_types_max,
             ignores_devices: self.ignore_dra_requests,
             default_spread: Arc::clone(&self.default_spread),
-            plans_max: self.plans_max,
+            plans_max,
             nodes_tolerance,
             exchange_share,
             premium_max: self.policy_max_premium,
@@ -344,23 +342,6 @@ mod tests {
             ];
             assert_eq!(follows, [expected; 4], "{packing:?}");
         }
-    }
-
-    #[test]
-    fn the_solver_makes_as_many_plans_as_it_is_told() {
-        let mut settings = Settings::default();
-        let plans = |settings: &Settings| {
-            let run = SolverRun {
-                id: String::new(),
-                now: Timestamp::UNIX_EPOCH,
-                seed: 0,
-                reserved: ReservedMode::Off,
-            };
-            settings.solver(run).plans_max
-        };
-        assert_eq!(plans(&settings), Options::default().plans_max);
-        settings.solving.plans_max = 2;
-        assert_eq!(plans(&settings), 2);
     }
 
     #[test]
