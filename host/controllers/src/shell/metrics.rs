@@ -148,8 +148,6 @@ metrics! {
     eviction_requests: CounterFamily = CounterFamily::default(), "karpenter_pods_eviction_requests", "Answers of the Eviction API";
     /// Labels: `reason`.
     pods_drained: CounterFamily = CounterFamily::default(), "karpenter_pods_drained", "Pods drained";
-    /// No labels.
-    pods_force_deleted: Counter = Counter::default(), "mortise_pods_force_deleted", "Pods deleted without regard to their budgets, as their node had to be gone", of PodForceDeleted;
     /// Labels: `reason`, `nodepool`, `capacity_type`, `consolidation_policy`, `termination_mode`.
     pods_disruption_initiated: CounterFamily = CounterFamily::default(), "karpenter_pods_disruption_initiated", "Reschedulable pods on disrupted NodeClaims";
     /// No labels.
