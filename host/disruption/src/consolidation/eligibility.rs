@@ -1,28 +1,17 @@
 //! Which candidates consolidation may look at, by what their NodePool and they themselves say.
 
 use apis::ConsolidationPolicy;
-use jiff::SignedDuration;
 use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
 use crate::obstacle::Obstacle;
 use crate::scene::Scene;
 
-/// A node is not weighed before it is this old: EC2 charges a minute at least, and pods may be on their way to it.
-const AGE_MIN: SignedDuration = SignedDuration::from_mins(1);
-
 /// What keeps a node. Whatever the loop was given is there to be asked.
 type NodeRule = fn(&Scene<'_>, &Candidate) -> Result<(), Obstacle>;
 
 /// Every rule that a node has to pass, apart from being empty, in the order in which they are asked.
-const RULES: [NodeRule; 6] = [
-    not_static,
-    known,
-    sometimes,
-    underutilized,
-    at_rest,
-    old_enough,
-];
+const RULES: [NodeRule; 5] = [not_static, known, sometimes, underutilized, at_rest];
 
 /// Those for a node that is to go because it is empty.
 const RULES_WHEN_EMPTY: [NodeRule; 4] = [keeps_no_room, not_static, sometimes, at_rest];
@@ -94,17 +83,4 @@ fn at_rest(_: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
     }
     let after = candidate.node_pool.spec.disruption.consolidate_after.raw();
     Err(Obstacle::new(OutcomeId::NodeNotConsolidatable, after))
-}
-
-fn old_enough(scene: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
-    let input = &scene.input;
-    let created_at = candidate.created_at();
-    let old_at = created_at.and_then(|at| at.checked_add(AGE_MIN).ok());
-    match old_at.filter(|at| *at > input.options.now) {
-        Some(old_at) if input.gates.puts_moves_off => {
-            let reason = format!("it is looked at from {old_at} on");
-            Err(Obstacle::new(OutcomeId::NodeTooYoung, reason))
-        }
-        Some(_) | None => Ok(()),
-    }
 }

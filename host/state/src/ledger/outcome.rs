@@ -243,8 +243,6 @@ outcomes! {
         "Nothing.";
     NodeChosenExpiring = 4061, "node-chosen-expiring", "The node is replaced some time before it expires.",
         "Nothing: the policy that asks for it renews it in good time.";
-    NodeTooYoung = 4062 at Eligible, "node-too-young", "The node came within the last minute, which is paid for in any case.",
-        "Nothing: nodes are weighed from their second minute on.";
     CommandStarted = 5001, "command-started", "Candidates are tainted and replacements created.",
         "Nothing.";
     CommandWaiting = 5002, "command-waiting", "Replacements are not initialized yet.",

@@ -258,26 +258,3 @@ fn what_saves_next_to_nothing_of_the_bill_waits_until_it_has_paid() {
         assert_eq!(decision.commands.len(), expected, "{minutes} {waits}");
     }
 }
-
-#[test]
-fn a_node_that_came_a_moment_ago_is_not_weighed_unless_it_is_empty() {
-    let with_pod = "node n1 large on-demand a created=2026-11-20T11:59:30Z\npod p n1 900";
-    let empty = "node n1 large on-demand a created=2026-11-20T11:59:30Z";
-    for (lines, waits, seconds, expected) in [
-        (with_pod, true, 0, "node-too-young"),
-        (with_pod, true, 29, "node-too-young"),
-        (with_pod, true, 30, "node-chosen-single"),
-        (with_pod, false, 0, "node-chosen-single"),
-        (empty, true, 0, "node-chosen-empty"),
-    ] {
-        let mut world = World::new(lines);
-        world.gates.puts_moves_off = waits;
-        world.now = now() + jiff::SignedDuration::from_secs(seconds);
-        let decision = world.decide();
-        assert_eq!(
-            outcome(&decision, "n1"),
-            expected,
-            "{lines} {waits} {seconds}"
-        );
-    }
-}
