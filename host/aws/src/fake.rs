@@ -100,7 +100,7 @@ pub(crate) struct FakeState {
     pub(crate) lost_answers: VecDeque<ApiError>,
     /// Fleets are answered once a token.
     pub(crate) keeps_tokens: bool,
-    answered: BTreeMap<String, (String, CreateFleetOutput)>,
+    pub(crate) answered: BTreeMap<String, (String, CreateFleetOutput)>,
     /// A type that is launched whatever was asked for.
     pub(crate) surprise: Option<String>,
     pub(crate) calls: BTreeMap<&'static str, usize>,

@@ -76,7 +76,7 @@ impl Claims {
         }
         self.rig.aws.edit(|state| {
             // It asked under tokens of its own.
-            state.keeps_tokens = false;
+            state.answered.clear();
             let tags = state
                 .instances
                 .values_mut()

@@ -262,15 +262,24 @@ fn a_place_is_given_up_at_once_when_its_room_is_taken() {
 #[test]
 fn a_place_is_kept_while_the_scheduler_is_behind_and_binds_others() {
     let condition = json!({"type": "Initialized", "status": "True", "reason": "", "message": "", "lastTransitionTime": at(OPENED).to_string()});
-    let claim = json!({
-        "metadata": {"name": "c1", "uid": "c1"},
-        "spec": {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}, "requirements": []},
-        "status": {"providerID": "id", "nodeName": "n1", "conditions": [condition]},
-    });
-    // How many pods wait for the node, when one that had been placed was bound last, and until when its place is kept.
-    for (waiting, last_bound, given_up) in
-        [(99, 30, 12), (100, 30, 42), (100, 55, 60), (100, 0, 12)]
-    {
+    let claim_of = |cpus: i64| {
+        json!({
+            "metadata": {"name": "c1", "uid": "c1"},
+            "spec": {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}, "requirements": []},
+            "status": {"providerID": "id", "nodeName": "n1", "conditions": [condition],
+                "allocatable": {"cpu": cpus.to_string(), "pods": "1000"}},
+        })
+    };
+    // How many pods wait for the node, for how many it has room, when one that had been placed was bound last, and until
+    // when its place is kept.
+    for (waiting, room, last_bound, given_up) in [
+        (99, 200, 30, 12),
+        (100, 200, 30, 42),
+        (100, 200, 55, 60),
+        (100, 200, 0, 12),
+        (100, 99, 30, 12),
+    ] {
+        let claim = claim_of(room);
         let names: Vec<String> = (0..=waiting).map(|it| format!("p{it}")).collect();
         let keys = names.iter().map(|it| PodKey::new("default", it));
         let placed = Event::Placed {
@@ -298,7 +307,7 @@ fn a_place_is_kept_while_the_scheduler_is_behind_and_binds_others() {
             assert_eq!(
                 place.is_some(),
                 expected,
-                "{waiting} {last_bound} {seconds} s"
+                "{waiting} {room} {last_bound} {seconds} s"
             );
         }
     }

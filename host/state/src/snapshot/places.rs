@@ -37,6 +37,11 @@ impl<'a> PlacedPods<'a> {
     }
 }
 
+fn is_open(node: &StateNode) -> bool {
+    let claim = node.claim.as_ref();
+    claim.is_some_and(|it| it.conditions.initialized_at.is_some())
+}
+
 impl Snapshot {
     /// The node that a pod was placed on and that is still being made for it.
     pub fn place_in_the_making(&self, pod: &PodKey) -> Option<&Arc<StateNode>> {
@@ -68,17 +73,28 @@ impl Snapshot {
         (is_open && is_fresh && !node.is_marked_for_deletion()).then_some(node)
     }
 
-    /// Whether the scheduler has yet to get to many of these pods, whose node is open: it binds others meanwhile.
+    /// Whether the scheduler has yet to get to many of these pods, whose node is open and has room for them: it binds
+    /// others meanwhile. Those whose room others took are none that it is late to.
     pub fn is_scheduler_behind(&self, pods: &[Arc<Pod>], now: Timestamp) -> bool {
         let binds = self
             .data
             .last_placed_bound_at
             .is_some_and(|at| now.duration_since(at) < SCHEDULER_BACKOFF);
-        let is_open = |pod: &&Arc<Pod>| {
-            let claim = self.place(&pod.key).and_then(|node| node.claim.as_ref());
-            claim.is_some_and(|it| it.conditions.initialized_at.is_some())
+        let mut free = BTreeMap::new();
+        let mut has_room = |pod: &&Arc<Pod>| {
+            let Some(node) = self.place(&pod.key).filter(|it| is_open(it)) else {
+                return false;
+            };
+            let free = free
+                .entry(node.name())
+                .or_insert_with(|| self.available(node));
+            let fits = pod.shape.requests.fits(free);
+            if fits {
+                free.sub_assign(&pod.shape.requests);
+            }
+            fits
         };
-        binds && pods.iter().filter(is_open).take(BACKLOG).count() == BACKLOG
+        binds && pods.iter().filter(|it| has_room(it)).take(BACKLOG).count() == BACKLOG
     }
 
     /// The node that a pod was last placed on.
