@@ -270,8 +270,8 @@ fn a_place_is_kept_while_the_scheduler_is_behind_and_binds_others() {
                 "allocatable": {"cpu": cpus.to_string(), "pods": "1000"}},
         })
     };
-    // How many pods wait for the node, for how many it has room, when one that had been placed was bound last, and until
-    // when its place is kept.
+    // How many pods wait for the node, for how many it has room, when one that had been placed was bound last, and
+    // until when its place is kept.
     for (waiting, room, last_bound, given_up) in [
         (99, 200, 30, 12),
         (100, 200, 30, 42),
