@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use cloudprovider::sync::lock;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 use crate::metrics::AwsMetrics;
-use crate::sync::lock;
 
 /// When a window closes.
 #[derive(Debug, Clone, Copy)]

@@ -16,6 +16,7 @@ use aws_sdk_ec2::types::{
     CapacityReservation as Ec2Reservation, CapacityReservationType as Ec2Kind,
 };
 use cloudprovider::CloudProviderError;
+use cloudprovider::sync::lock;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -23,7 +24,6 @@ use crate::cache::{DEFAULT_TTL, TtlCache};
 use crate::node_class::revision::revision_key;
 use crate::pages::all_pages;
 use crate::seam::Ec2Api;
-use crate::sync::lock;
 use crate::tags::{filter, tag_filters};
 
 const PAGE: i32 = 1000;

@@ -60,10 +60,10 @@ use aws_sdk_pricing::operation::get_products::{GetProductsInput, GetProductsOutp
 use aws_sdk_ssm::operation::get_parameter::{GetParameterInput, GetParameterOutput};
 use aws_sdk_ssm::types::Parameter;
 use aws_smithy_types::DateTime;
+use cloudprovider::sync::lock;
 
 use crate::error::LAUNCH_TEMPLATE_NAME_NOT_FOUND;
 use crate::seam::{ApiError, ApiResult, Ec2Api, PricingApi, SsmApi, ZonalShift, ZonalShiftApi};
-use crate::sync::lock;
 use crate::tags::tag_value;
 
 pub(crate) const ZONES: [&str; 2] = ["us-east-1a", "us-east-1b"];

@@ -18,6 +18,7 @@ use aws_sdk_ec2::types::{
     CapacityReservationPreference, Filter, Instance as Ec2Instance, InstanceLifecycleType,
     InstanceStateName,
 };
+use cloudprovider::sync::lock;
 use cloudprovider::{CloudProviderError, Impairment, RebootError};
 use jiff::Timestamp;
 
@@ -28,7 +29,6 @@ use crate::interruption_history::Exposed;
 use crate::metrics::AwsMetrics;
 use crate::pages::all_pages;
 use crate::seam::Ec2Api;
-use crate::sync::lock;
 use crate::tags::{Tags, filter, tag_value, to_ec2};
 
 pub(crate) use name::{InstanceName, parse_provider_id, provider_id, provider_id_of};

@@ -19,6 +19,7 @@ use apis::Ec2NodeClass;
 use aws_sdk_ec2::operation::describe_instance_type_offerings::DescribeInstanceTypeOfferingsInput;
 use aws_sdk_ec2::operation::describe_instance_types::DescribeInstanceTypesInput;
 use aws_sdk_ec2::types::{InstanceTypeInfo, LocationType};
+use cloudprovider::sync::lock;
 use cloudprovider::{CloudProviderError, RegisteredNode};
 use jiff::{SignedDuration, Timestamp};
 use scheduling::instance_type::InstanceType;
@@ -29,7 +30,6 @@ use crate::options::AwsOptions;
 use crate::pages::all_pages;
 use crate::placement_group::PlacementGroup;
 use crate::seam::Ec2Api;
-use crate::sync::lock;
 use crate::tags::filter;
 
 use cached::{CachedTypes, Revision, build};

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use apis::{NodeClaim, labels};
 use async_trait::async_trait;
+use cloudprovider::sync::lock;
 use cloudprovider::{CloudProviderError, Interruption, InterruptionKind, InterruptionQueue};
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -21,7 +22,6 @@ use crate::interruption::queue_policy::strangers;
 use crate::interruption_history::Interrupted;
 use crate::provider::AwsProvider;
 use crate::seam::{QueueMessage, SqsApi};
-use crate::sync::lock;
 use crate::unavailable_offerings::OfferingName;
 
 const VERSION: &str = "0";

@@ -14,10 +14,9 @@ use aws_sdk_ec2::operation::delete_launch_template::DeleteLaunchTemplateInput;
 use aws_sdk_ec2::operation::describe_launch_templates::DescribeLaunchTemplatesInput;
 use aws_sdk_ec2::types::{Filter, ResourceType};
 use cloudprovider::CloudProviderError;
+use cloudprovider::sync::lock;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::{RwLock, Semaphore};
-
-use crate::sync::lock;
 
 pub(crate) use data::{NetworkPlan, ReservationPlan, TemplateParameters};
 

@@ -33,7 +33,6 @@ mod repair;
 mod security_group;
 mod seed;
 mod subnet;
-mod sync;
 mod tags;
 #[cfg(test)]
 mod tests;

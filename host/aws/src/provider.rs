@@ -13,6 +13,7 @@ use std::sync::{Arc, RwLock};
 
 use apis::{Ec2NodeClass, NodeClaim, NodePool, RepairPolicy, labels};
 use async_trait::async_trait;
+use cloudprovider::sync::{read, write};
 use cloudprovider::{
     Clock, CloudProvider, CloudProviderError, Impairment, LaunchRequest, Launched, NodeClassStatus,
     RebootError, RegisteredNode, Registrable,
@@ -45,7 +46,6 @@ use crate::repair::repair_policies;
 use crate::seam::{Ec2Api, IamApi, PricingApi, SsmApi, ZonalShiftApi};
 use crate::security_group::SecurityGroupProvider;
 use crate::subnet::SubnetProvider;
-use crate::sync::{read, write};
 use crate::unavailable_offerings::{OfferingName, UnavailableOfferings};
 
 /// The services behind the seam.

@@ -11,13 +11,13 @@ use apis::ec2nodeclass::{Subnet, SubnetSelectorTerm};
 use aws_sdk_ec2::operation::describe_subnets::DescribeSubnetsInput;
 use aws_sdk_ec2::types::Filter;
 use cloudprovider::CloudProviderError;
+use cloudprovider::sync::lock;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cache::TtlCache;
 use crate::node_class::revision::revision_key;
 use crate::pages::all_pages;
 use crate::seam::Ec2Api;
-use crate::sync::lock;
 use crate::tags::{filter, tag_filters};
 
 const PAGE: i32 = 500;

@@ -16,13 +16,13 @@ use std::sync::{Arc, Mutex};
 use apis::ec2nodeclass::{AmiSelectorTerm, SecurityGroupSelectorTerm, SubnetSelectorTerm};
 use apis::{Ec2NodeClass, NodePool};
 use aws_sdk_ec2::types::InstanceTypeInfo;
+use cloudprovider::sync::lock;
 use cloudprovider::{Clock, CloudProvider};
 use jiff::{SignedDuration, Timestamp};
 use scheduling::instance_type::InstanceType;
 
 use crate::cache::after;
 use crate::fake::FakeAws;
-use crate::sync::lock;
 use crate::{AwsApis, AwsOptions, AwsProvider};
 
 /// A clock that stands still until moved.

@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
+use cloudprovider::sync::lock;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cache::after;
-use crate::sync::lock;
 
 /// How long a mark lasts.
 const UNAVAILABLE_TTL: SignedDuration = SignedDuration::from_mins(3);

@@ -9,6 +9,7 @@ mod interruption;
 mod launch;
 mod provider;
 mod readiness;
+pub mod sync;
 
 pub use clock::Clock;
 pub use error::{CloudProviderError, RebootError};

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use apis::NodeClaim;
 use apis::labels::NOMINATION_MANAGER;
+use cloudprovider::sync::lock;
 use futures::stream::{self, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
@@ -37,7 +38,6 @@ use crate::node_claim::initialization;
 use crate::settings::Settings;
 use crate::shell::journal::Journal;
 use crate::shell::model::Model;
-use crate::shell::sync::lock;
 
 /// Writes under way at one time.
 const WRITES_AT_ONCE: usize = 16;

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use apis::ObjectKey;
+use cloudprovider::sync::lock;
 use hooks::binding::{
     BindingListener, BindingSource, BindingStatus, NodePoolLabels, OtherConfigMap, PolicyRegistry,
 };
@@ -31,7 +32,6 @@ use crate::policy_binding::status::{Decided, decide, until_counted};
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::runtime::{Action, Reconciler};
-use crate::shell::sync::lock;
 
 pub use hooks::binding::keys::POLICY_LABEL;
 pub(crate) use objects::{PolicyFact, PolicyObjects};

@@ -21,7 +21,6 @@ pub(crate) mod periodic;
 pub(crate) mod recorder;
 pub(crate) mod references;
 pub(crate) mod runtime;
-pub(crate) mod sync;
 pub(crate) mod turn;
 pub(crate) mod work_queue;
 pub(crate) mod writer;

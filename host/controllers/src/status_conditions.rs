@@ -11,11 +11,10 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
 use apis::ObjectKey;
+use cloudprovider::sync::lock;
 use jiff::Timestamp;
 use state::Snapshot;
 use state::cluster::Change;
-
-use crate::shell::sync::lock;
 
 pub(crate) use entries::StatusEntry;
 use seen::StatusNow;

@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use cloudprovider::CloudProvider;
+use cloudprovider::sync::lock;
 use disruption::candidate::TypesByPool;
 use disruption::consolidation::Gates;
 use disruption::history::History;
@@ -38,7 +39,6 @@ use crate::shell::error::ReconcileError;
 use crate::shell::log_values::loop_span;
 use crate::shell::metrics::Labels;
 use crate::shell::periodic::Periodic as _;
-use crate::shell::sync::lock;
 use crate::voluntary_disruption::orchestration::{CommandStart, Orchestration};
 use crate::voluntary_disruption::scan_entry::ScanEntry;
 use crate::voluntary_disruption::waiting::WaitingCommand;

@@ -6,9 +6,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use cloudprovider::sync::lock;
 use tokio::time::Instant;
-
-use crate::sync::lock;
 
 /// Clones share what is known.
 #[derive(Debug, Clone)]

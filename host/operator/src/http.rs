@@ -12,6 +12,7 @@ use axum::Router;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, put};
+use cloudprovider::sync::lock;
 use connections::{ConnectionLimits, serve_within};
 use controllers::SharedLedger;
 use flate2::Compression;
@@ -23,7 +24,6 @@ use crate::exposition::{ExpositionFormat, accepts_gzip};
 use crate::logging::LogLevel;
 use crate::policies::recorder::FileRecorder;
 use crate::policies::records::records_router;
-use crate::sync::lock;
 
 /// What the probes and the scrape ask.
 #[derive(Clone)]

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use cloudprovider::Clock;
+use cloudprovider::sync::lock;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
@@ -19,7 +20,6 @@ use prometheus_client::metrics::counter::Counter;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::fence::Fence;
-use crate::sync::lock;
 
 const LEASE_SECONDS: i32 = 15;
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-use crate::sync::lock;
+use cloudprovider::sync::lock;
 
 /// A writer of a log; clones write into the same.
 #[derive(Debug, Clone, Default)]

@@ -33,7 +33,6 @@ mod shadow;
 mod simulate;
 mod simulated_nodes;
 mod stack;
-mod sync;
 mod token;
 mod why;
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use aws::sdk::SdkClients;
 use aws::{AwsApis, AwsOptions, AwsProvider};
+use cloudprovider::sync::lock;
 use cloudprovider::{Clock, CloudProviderError, InterruptionQueue};
 use controllers::{Controllers, ControllersConfig, ControllersHooks, Metrics, Settings};
 use policy::{PolicyHost, ProviderFacts};
@@ -17,7 +18,6 @@ use crate::http::PolicyParts;
 use crate::policies::metrics::PolicyMetrics;
 use crate::policies::parts;
 use crate::policies::recorder::FileRecorder;
-use crate::sync::lock;
 
 /// How often prices and types are read anew, as Karpenter does.
 const CATALOGUE_REFRESH: Duration = Duration::from_hours(12);

@@ -30,13 +30,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use cloudprovider::sync::lock;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
 
 use crate::catalogue::{Catalogue, CatalogueEntry};
 use crate::clock::SimulatedClock;
 use crate::random::{SplitMix64, hash};
-use crate::sync::lock;
 
 pub use bootstrap::KubeletSettings;
 pub use capacity::{CapacityReservationSpec, PlacementGroupSpec};

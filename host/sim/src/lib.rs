@@ -15,7 +15,6 @@ pub mod random;
 mod scheduler;
 pub mod statistics;
 mod status;
-mod sync;
 mod volumes;
 mod workload;
 pub mod world;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use cloudprovider::sync::lock;
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -21,7 +22,6 @@ use crate::cluster::{SimulatedCluster, WATCHED};
 use crate::ec2::{Ec2Config, InstanceEvent, SimulatedEc2};
 use crate::machine::{HEARTBEAT, later};
 use crate::statistics::{Pulse, Statistics};
-use crate::sync::lock;
 use crate::volumes::gp3;
 use crate::workload::pace::Pace;
 

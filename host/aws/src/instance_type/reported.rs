@@ -8,10 +8,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use apis::Ec2NodeClass;
+use cloudprovider::sync::lock;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cache::fingerprint;
-use crate::sync::lock;
 
 /// How long a report counts after the last node that bore it out.
 const REPORT_TTL: SignedDuration = SignedDuration::from_hours(60 * 24);

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use apis::NodeClaim;
 use apis::conditions::{self, Conditioned};
+use cloudprovider::sync::lock;
 use disruption::drain::{DrainInput, PodRef, drain_step};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
@@ -24,7 +25,6 @@ use crate::shell::error::{ReconcileError, api_code};
 use crate::shell::log_values::{ControllerName, LoggedKey};
 use crate::shell::references;
 use crate::shell::runtime::{Action, Reconciler};
-use crate::shell::sync::lock;
 use crate::shell::work_queue::{BackOff, WorkQueue};
 
 /// A pod on its way out, and the node it leaves.

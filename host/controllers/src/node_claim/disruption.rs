@@ -11,6 +11,7 @@ use apis::ObjectKey;
 use apis::conditions::{self, Conditioned, Status};
 use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
 use cloudprovider::CloudProvider;
+use cloudprovider::sync::lock;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use state::facts::ClaimFacts;
@@ -21,7 +22,6 @@ use crate::node_claim::{ConditionUpdate, NodeClaimExt, remaining};
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::{Action, Reconciler};
-use crate::shell::sync::lock;
 
 const DRIFT_PERIOD: Duration = Duration::from_mins(5);
 /// A young claim's type cannot have gone yet; the cloud's lists may only be behind.

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use apis::conditions::{self, Status, reason};
 use apis::{NodeClaim, NodePool};
+use cloudprovider::sync::lock;
 use cloudprovider::{
     CloudProvider, CloudProviderError, LISTED_AFTER, LaunchAttempt, LaunchRequest, Launched,
     check_ready,
@@ -36,7 +37,6 @@ use crate::shell::error::{ErrorClass, ReconcileError, ignore_not_found};
 use crate::shell::recorder::shorten;
 use crate::shell::references;
 use crate::shell::runtime::Action;
-use crate::shell::sync::lock;
 
 /// A condition message of a failed launch is cut here.
 const MESSAGE_BYTES_MAX: usize = 300;

@@ -16,6 +16,7 @@ use apis::ObjectKey;
 use apis::conditions::{self, Conditioned, Status};
 use apis::duration::GoDuration;
 use apis::{NodeClaim, labels};
+use cloudprovider::sync::lock;
 use cloudprovider::{CloudProvider, RebootError};
 use disruption::drain::DrainStep;
 use jiff::{SignedDuration, Timestamp};
@@ -33,7 +34,6 @@ use crate::node_claim::{ConditionUpdate, NodeClaimExt, uid, with_deadline};
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::runtime::{Action, Reconciler};
-use crate::shell::sync::lock;
 use crate::shell::work_queue::WorkQueue;
 
 const SUCCEEDED: &str = "RebootSucceeded";

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use apis::{NodeClaim, ObjectKey, labels};
+use cloudprovider::sync::lock;
 use cloudprovider::{CloudProvider, CloudProviderError};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
@@ -17,7 +18,6 @@ use crate::node_claim::NodeClaimExt;
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::{Action, Reconciler};
-use crate::shell::sync::lock;
 
 /// Between two instances.
 const PAUSE: SignedDuration = SignedDuration::from_secs(1);

@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use apis::conditions::{self, Conditioned, Status};
 use apis::{NodeClaim, NodePool};
+use cloudprovider::sync::lock;
 use kube::ResourceExt;
 
 use crate::node_claim::NodeClaimExt;
 use crate::shell::error::ReconcileError;
 use crate::shell::model::Model;
-use crate::shell::sync::lock;
 use crate::shell::writer::Writer;
 
 /// Results that are remembered.

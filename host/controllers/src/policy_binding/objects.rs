@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use apis::ObjectKey;
+use cloudprovider::sync::lock;
 use k8s_openapi::api::core::v1::ConfigMap;
 
-use crate::shell::sync::lock;
 use crate::shell::work_queue::{BackOff, WorkQueue};
 
 /// What a watch tells of ConfigMaps in the policy namespace.

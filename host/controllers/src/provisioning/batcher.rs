@@ -7,10 +7,9 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
+use cloudprovider::sync::lock;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-
-use crate::shell::sync::lock;
 
 /// Why the wait for a batch is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,13 +7,13 @@
 use std::sync::{Arc, Mutex};
 
 use cloudprovider::Clock;
+use cloudprovider::sync::lock;
 use jiff::Timestamp;
 use state::ledger::{Ledger, Record};
 
 use crate::shell::feed::DecisionFeed;
 use crate::shell::metrics::Metrics;
 use crate::shell::recorder::{EventRecorder, Notice};
-use crate::shell::sync::lock;
 
 /// The ledger, shared with whoever wants to read it.
 pub type SharedLedger = Arc<Mutex<Ledger>>;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use apis::{Ec2NodeClass, NodeClaim, NodePool};
 use cloudprovider::Clock;
+use cloudprovider::sync::{lock, read, write};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::Client;
@@ -22,7 +23,6 @@ use crate::settings::Settings;
 use crate::shell::error::ReconcileError;
 use crate::shell::managed::Managed as _;
 use crate::shell::paging::for_each_listed;
-use crate::shell::sync::{lock, read, write};
 use crate::watches::progress::FirstLists;
 
 /// Shared by all that read, by the watches and by the writer.

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cloudprovider::Clock;
+use cloudprovider::sync::lock;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::{Api, Patch, PatchParams, PostParams};
@@ -18,7 +19,6 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::shell::error::is_not_found;
-use crate::shell::sync::lock;
 use crate::shell::turn::{Turn, TurnStage};
 
 /// Repeats of one event within this time are dropped, unless the event says otherwise.

@@ -8,12 +8,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
+use cloudprovider::sync::lock;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-
-use crate::shell::sync::lock;
 
 /// First and longest delay of a key that keeps failing.
 #[derive(Debug, Clone, Copy)]

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use cloudprovider::sync::lock;
 use disruption::history::History;
 use disruption::queue::{CommandProgress, RunningCommand, progress};
 use disruption::{Command, Execution};
@@ -24,7 +25,6 @@ use crate::node_claim::entries::ClaimEntry;
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::periodic::{self, PastRound, Periodic};
-use crate::shell::sync::lock;
 use crate::voluntary_disruption::command_entry::{CommandEntry, InFlightCommand};
 
 const POLL: Duration = Duration::from_secs(1);

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
+use cloudprovider::sync::lock;
 use disruption::Command;
 use disruption::validation::{
     ValidatedCommand, WAITING_MAX, may_be_supposed_begun, supposing_begun, validate,
@@ -15,7 +16,6 @@ use tokio::time::Instant;
 
 use super::command_entry::{CommandEntry, InFlightCommand};
 use super::{Observed, VoluntaryDisruption};
-use crate::shell::sync::lock;
 
 /// A command that is looked at a second time before it begins.
 #[derive(Clone)]

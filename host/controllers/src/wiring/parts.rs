@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use cloudprovider::sync::lock;
 use cloudprovider::{CloudProvider, InterruptionQueue};
 use futures::future::FutureExt;
 use hooks::binding::PolicyRegistry;
@@ -33,7 +34,6 @@ use crate::shell::measured_provider::MeasuredProvider;
 use crate::shell::notes::overlays::Overlays;
 use crate::shell::periodic::{self, Periodic};
 use crate::shell::recorder::{EventRecorder, Publisher};
-use crate::shell::sync::lock;
 use crate::shell::work_queue::{QueueState, WorkQueue};
 use crate::voluntary_disruption::{CommandRounds, PodRanking, VoluntaryDisruption};
 use crate::watches::{QueueName, Queues, Router};

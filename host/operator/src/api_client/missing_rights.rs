@@ -7,12 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use cloudprovider::sync::lock;
 use controllers::rbac::{DeniedRequest, RULES};
 use http::StatusCode;
 use kube::core::Status;
 use tokio::time::Instant;
-
-use crate::sync::lock;
 
 /// Whoever tries again every second does not say it every second.
 const AT_MOST_EVERY: Duration = Duration::from_mins(1);

@@ -6,9 +6,8 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use cloudprovider::sync::lock;
 use tokio::time::Instant;
-
-use crate::sync::lock;
 
 /// What client-go takes for a rate that is not set.
 const QPS_DEFAULT: u32 = 5;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apis::labels;
+use cloudprovider::sync::lock;
 use controllers::ControllerActivity;
 use serde_json::Value;
 use sim::SimulatedWorld;
@@ -27,7 +28,6 @@ use super::summary::{AllRunning, PodTotals, StageLine, Summary};
 use super::waits;
 use crate::cli::Until;
 use crate::stack::Stack;
-use crate::sync::lock;
 pub(crate) use view::DemoView;
 
 /// A world that is still busy after this long never settles.

@@ -10,12 +10,11 @@ use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use cloudprovider::sync::lock;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
-
-use crate::sync::lock;
 
 /// Time for which is counted.
 const TICK: Duration = Duration::from_secs(1);

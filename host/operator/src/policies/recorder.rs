@@ -10,9 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anyhow::Context as _;
+use cloudprovider::sync::lock;
 use policy::{CallRecorder, RecordedCall, RecordedLine, RecordedPolicy, recording_files};
-
-use crate::sync::lock;
 
 /// Sixteenths of the room that each of the two files takes: a volume of that size is never full.
 const SIXTEENTHS: u64 = 7;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use aws::seam::{ApiError, ApiResult, QueueMessage, SqsApi};
+use cloudprovider::sync::lock;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -17,7 +18,6 @@ use super::SimulatedEc2;
 use super::instance::InstanceEvent;
 use super::network::ACCOUNT;
 use crate::clock::SimulatedClock;
-use crate::sync::lock;
 
 const BATCH: usize = 10;
 const WAIT: Duration = Duration::from_secs(20);

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use apis::{NodeClaim, labels};
+use cloudprovider::sync::lock;
 use cloudprovider::{AttemptRecord, CloudProviderError, LaunchAttempt};
 use kube::ResourceExt;
 
@@ -13,7 +14,6 @@ use super::WriteTries;
 use crate::node_claim::NodeClaimExt;
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
-use crate::shell::sync::lock;
 
 /// The claim, written on under its own lock.
 pub(super) struct ClaimRecord {

@@ -8,12 +8,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use cloudprovider::sync::lock;
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use tokio::time::Instant;
 
 use super::labels::Labels;
-use crate::shell::sync::lock;
 
 /// How long a sample counts for the quantiles.
 const AGE_MAX: Duration = Duration::from_mins(10);

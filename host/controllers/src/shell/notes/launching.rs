@@ -6,10 +6,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
+use cloudprovider::sync::lock;
 use scheduling::problem::OfferingKey;
 use scheduling::ranking::{RankedOffering, Usage, UsageKey};
-
-use crate::shell::sync::lock;
 
 /// Choices by name of the claim, and the prices of what there is.
 #[derive(Debug, Default)]

@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, RwLock};
 
 use apis::{NodeClaim, NodeOverlay, NodePool};
+use cloudprovider::sync::{lock, read, write};
 use kube::ResourceExt;
 use scheduling::instance_type::InstanceType;
 use scheduling::node_overlay::{self, Overlaid};
-
-use crate::shell::sync::{lock, read, write};
 
 /// Overlays in force, once they were judged, and what they make of the types told last.
 #[derive(Debug, Default)]

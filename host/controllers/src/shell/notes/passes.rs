@@ -6,9 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
+use cloudprovider::sync::lock;
 use tokio::time::Instant;
-
-use crate::shell::sync::lock;
 
 /// The last pass of a controller.
 #[derive(Debug)]

@@ -6,10 +6,9 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+use cloudprovider::sync::lock;
 use jiff::Timestamp;
 use scheduling::pod::PodKey;
-
-use crate::shell::sync::lock;
 
 /// Facts about pods between their first sight and their node.
 #[derive(Debug, Default)]

@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
+use cloudprovider::sync::lock;
 use jiff::Timestamp;
 use scheduling::pod::{Pod, PodKey, PodPhase};
 
 use crate::shell::journal::JournalEntry;
 use crate::shell::metrics::{Labels, Metrics};
-use crate::shell::sync::lock;
 
 /// A pod that has not been ready yet.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use crate::shell::sync::lock;
+use cloudprovider::sync::lock;
+
 use crate::shell::work_queue::{Load, WorkQueue};
 
 type Ask = Box<dyn Fn() -> Load + Send + Sync>;

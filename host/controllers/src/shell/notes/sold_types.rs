@@ -7,10 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use apis::labels;
+use cloudprovider::sync::lock;
 use scheduling::instance_type::InstanceType;
 use state::{Snapshot, StateNode};
-
-use crate::shell::sync::lock;
 
 /// Instance types by the name of the NodePool that may buy them.
 pub(crate) type TypesOfPools = BTreeMap<String, Arc<[Arc<InstanceType>]>>;

@@ -5,9 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
 
+use cloudprovider::sync::lock;
 use scheduling::pod::PodKey;
-
-use crate::shell::sync::lock;
 
 /// Values of `controller.kubernetes.io/pod-deletion-cost`, by pod.
 #[derive(Debug, Default)]
