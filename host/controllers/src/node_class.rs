@@ -17,6 +17,7 @@ use kube::{Resource, ResourceExt};
 use crate::node_claim::hashes::carry_over;
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
+use crate::shell::finalizers::{add_finalizer, has_finalizer, remove_finalizer};
 use crate::shell::journal::JournalEntry;
 use crate::shell::patching::{PatchTarget, patch};
 use crate::shell::recorder::{EventType, Notice};
@@ -85,9 +86,7 @@ impl NodeClassController {
             Step::Leave => Ok(Action::Await),
             Step::AddFinalizer => {
                 let mut after = class.clone();
-                after
-                    .finalizers_mut()
-                    .push(labels::EC2_NODE_CLASS_TERMINATION_FINALIZER.to_owned());
+                add_finalizer(&mut after, labels::EC2_NODE_CLASS_TERMINATION_FINALIZER);
                 self.write(class, &after, PatchTarget::Main).await?;
                 Ok(Action::NOW)
             }
@@ -100,9 +99,7 @@ impl NodeClassController {
             Step::Release => {
                 self.provider.release_node_class(class).await?;
                 let mut after = class.clone();
-                after
-                    .finalizers_mut()
-                    .retain(|name| name != labels::EC2_NODE_CLASS_TERMINATION_FINALIZER);
+                remove_finalizer(&mut after, labels::EC2_NODE_CLASS_TERMINATION_FINALIZER);
                 self.write(class, &after, PatchTarget::Main).await?;
                 Ok(Action::Await)
             }
@@ -232,10 +229,7 @@ fn hash_version(annotations: &BTreeMap<String, String>) -> Option<&String> {
 }
 
 fn decide(class: &Ec2NodeClass, users: Vec<String>) -> Step {
-    let is_held = class
-        .finalizers()
-        .iter()
-        .any(|name| name == labels::EC2_NODE_CLASS_TERMINATION_FINALIZER);
+    let is_held = has_finalizer(class, labels::EC2_NODE_CLASS_TERMINATION_FINALIZER);
     match (class.metadata.deletion_timestamp.is_some(), is_held) {
         (false, false) => Step::AddFinalizer,
         (false, true) => Step::Resolve,

@@ -8,6 +8,7 @@ pub(crate) mod action;
 pub(crate) mod claim_names;
 pub(crate) mod error;
 pub(crate) mod feed;
+pub(crate) mod finalizers;
 pub(crate) mod journal;
 pub(crate) mod log_values;
 pub(crate) mod managed;

@@ -17,7 +17,6 @@ use apis::labels;
 use cloudprovider::{CloudProvider, CloudProviderError};
 use disruption::drain::DrainStep;
 use k8s_openapi::api::core::v1::Node;
-use kube::ResourceExt;
 use scheduling::pod::Pod;
 use state::facts::NodeFacts;
 use state::pod::PodLife;
@@ -28,6 +27,7 @@ use crate::node::eviction::EvictionKey;
 use crate::node_claim::{ConditionUpdate, NodeClaimExt};
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::finalizers::remove_finalizer;
 use crate::shell::runtime::{Action, Reconciler};
 use crate::shell::work_queue::WorkQueue;
 
@@ -199,9 +199,7 @@ impl Termination {
             return Ok(Action::Await);
         };
         let mut after = node.as_ref().clone();
-        after
-            .finalizers_mut()
-            .retain(|name| name != labels::TERMINATION_FINALIZER);
+        remove_finalizer(&mut after, labels::TERMINATION_FINALIZER);
         self.shell.writer.write_node(&node, &after).await?;
         let now = self.shell.now();
         self.write_entry(observed, &NodeEntry::Gone { now });

@@ -11,13 +11,13 @@ use apis::{NodeClaim, labels};
 use cloudprovider::{CloudProvider, CloudProviderError};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
-use kube::ResourceExt;
 
 use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::launch::is_listed_by_now;
 use crate::node_claim::{NodeClaimExt, deadline_text, with_deadline};
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::finalizers::{has_finalizer, remove_finalizer};
 use crate::shell::runtime::Action;
 
 const INSTANCE_POLL: Duration = Duration::from_secs(5);
@@ -116,9 +116,7 @@ impl Finalizer {
 
     async fn release(&self, claim: &NodeClaim) -> Result<Action, ReconcileError> {
         let mut after = claim.clone();
-        after
-            .finalizers_mut()
-            .retain(|name| name != labels::TERMINATION_FINALIZER);
+        remove_finalizer(&mut after, labels::TERMINATION_FINALIZER);
         self.shell.writer.write_claim(claim, &after).await?;
         let deleted_at = claim.metadata.deletion_timestamp.as_ref();
         let took = deleted_at.map(|at| self.shell.now().duration_since(at.0));
@@ -130,11 +128,7 @@ impl Finalizer {
 }
 
 fn decide(claim: &NodeClaim, nodes: Vec<Arc<Node>>) -> Step {
-    if !claim
-        .finalizers()
-        .iter()
-        .any(|name| name == labels::TERMINATION_FINALIZER)
-    {
+    if !has_finalizer(claim, labels::TERMINATION_FINALIZER) {
         return Step::Leave;
     }
     let deleted_at = claim

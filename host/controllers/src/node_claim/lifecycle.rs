@@ -29,6 +29,7 @@ use crate::node_pool::registration_health::Registration;
 use crate::nomination::until_next_look;
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::finalizers::{add_finalizer, has_finalizer};
 use crate::shell::runtime::{Action, Reconciler};
 
 /// A node that is held closed for less than this opens without a word: most do, and each word is a write.
@@ -135,9 +136,7 @@ impl Lifecycle {
 
     async fn add_finalizer(&self, claim: &NodeClaim) -> Result<Action, ReconcileError> {
         let mut after = claim.clone();
-        after
-            .finalizers_mut()
-            .push(labels::TERMINATION_FINALIZER.to_owned());
+        add_finalizer(&mut after, labels::TERMINATION_FINALIZER);
         self.shell.writer.write_claim(claim, &after).await?;
         Ok(Action::NOW)
     }
@@ -331,11 +330,7 @@ fn decide(observed: &Observed, now: Timestamp) -> Step {
     if claim.metadata.deletion_timestamp.is_some() {
         return Step::Finalize;
     }
-    if !claim
-        .finalizers()
-        .iter()
-        .any(|name| name == labels::TERMINATION_FINALIZER)
-    {
+    if !has_finalizer(claim.as_ref(), labels::TERMINATION_FINALIZER) {
         return Step::AddFinalizer;
     }
     if !claim.is_condition_true(conditions::LAUNCHED) {

@@ -14,6 +14,7 @@ use state::facts::{NodeFacts, own_annotations};
 
 use super::ConditionUpdate;
 use crate::node::taints::{has_taint, is_same_taint};
+use crate::shell::finalizers::add_finalizer;
 
 /// What a launched claim says until its node is there.
 pub(crate) const NODE_AWAITED: ConditionUpdate<'static> = ConditionUpdate {
@@ -80,14 +81,8 @@ pub(crate) fn lacks_unregistered_taint(node: &NodeFacts) -> bool {
 }
 
 fn sync_metadata(claim: &NodeClaim, node: &mut Node) {
+    add_finalizer(node, labels::TERMINATION_FINALIZER);
     let meta = &mut node.metadata;
-    let finalizers = meta.finalizers.get_or_insert_default();
-    if !finalizers
-        .iter()
-        .any(|name| name == labels::TERMINATION_FINALIZER)
-    {
-        finalizers.push(labels::TERMINATION_FINALIZER.to_owned());
-    }
     let owners = meta.owner_references.get_or_insert_default();
     let uid = claim.metadata.uid.clone().unwrap_or_default();
     if !owners.iter().any(|owner| owner.uid == uid) {

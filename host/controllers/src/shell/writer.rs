@@ -16,6 +16,7 @@ use state::Event;
 
 use crate::shell::claim_names::ClaimNames;
 use crate::shell::error::{ReconcileError, api_code};
+use crate::shell::finalizers::add_finalizer;
 use crate::shell::model::Model;
 use crate::shell::patching::{PatchTarget, patch};
 
@@ -48,14 +49,9 @@ impl Writer {
     /// Creates a claim, with the finalizer by which its instance is not forgotten; the model learns of it at once, as
     /// the watch may tell only after the next pass.
     pub(crate) async fn create_claim(&self, claim: &NodeClaim) -> Result<NodeClaim, kube::Error> {
-        let mut claim = claim.clone();
-        let finalizers = claim.finalizers_mut();
-        if finalizers.is_empty() {
-            finalizers.push(labels::TERMINATION_FINALIZER.to_owned());
-        }
-        let created = match self.create_named(&claim).await {
+        let created = match self.create_named(claim).await {
             // The name is taken by another, so that nothing came of it.
-            Err(error) if api_code(&error) == Some(409) => self.create_named(&claim).await,
+            Err(error) if api_code(&error) == Some(409) => self.create_named(claim).await,
             tried => tried,
         }?;
         self.claim_written(&created);
@@ -66,6 +62,7 @@ impl Writer {
     /// asked, and nothing is created a second time.
     async fn create_named(&self, claim: &NodeClaim) -> Result<NodeClaim, kube::Error> {
         let mut claim = claim.clone();
+        add_finalizer(&mut claim, labels::TERMINATION_FINALIZER);
         let prefix = claim.metadata.generate_name.take().unwrap_or_default();
         let name = self.names.next(&prefix, self.clock.now());
         claim.metadata.name = Some(name.clone());

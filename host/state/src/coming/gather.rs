@@ -2,9 +2,9 @@
 //!
 //! A plan for what is there and what is about to be may hold one real pod and twenty to come on every node. Pods of a
 //! kind can change places, so the real ones are gathered on as few nodes as they fill, and the others are not bought
-//! yet: the next pass, with the pods that came meanwhile, plans them again. A batch that goes on is looked into every
-//! two seconds for nodes that are full. A node that opens finds its pods waiting, and nothing is ever bought for pods
-//! of which none is there.
+//! yet: the next pass, with the pods that came meanwhile, plans them again. A batch that goes on is looked into for
+//! nodes that are full each time that it could have ended. A node that opens finds its pods waiting, and nothing is
+//! ever bought for pods of which none is there.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -37,7 +37,7 @@ impl<'a> PlacedPods<'a> {
     }
 }
 
-fn is_open(node: &StateNode) -> bool {
+fn claim_is_initialized(node: &StateNode) -> bool {
     let claim = node.claim.as_ref();
     claim.is_some_and(|it| it.conditions.initialized_at.is_some())
 }
@@ -69,7 +69,7 @@ impl Snapshot {
         };
         let is_fresh = now.duration_since(opened_at) < SCHEDULER_LATE
             && now.duration_since(last_pod_at) < SCHEDULER_BACKOFF;
-        let is_open = node.is_initialized() || conditions.initialized_at.is_some();
+        let is_open = node.is_initialized() || claim_is_initialized(node);
         (is_open && is_fresh && !node.is_marked_for_deletion()).then_some(node)
     }
 
@@ -82,7 +82,7 @@ impl Snapshot {
             .is_some_and(|at| now.duration_since(at) < SCHEDULER_BACKOFF);
         let mut free = BTreeMap::new();
         let mut has_room = |pod: &&Arc<Pod>| {
-            let Some(node) = self.place(&pod.key).filter(|it| is_open(it)) else {
+            let Some(node) = self.place(&pod.key).filter(|it| claim_is_initialized(it)) else {
                 return false;
             };
             let free = free
