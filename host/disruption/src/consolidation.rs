@@ -13,6 +13,7 @@ pub(crate) mod moves;
 pub(crate) mod price;
 mod removal;
 pub(crate) mod savings;
+pub(crate) mod settling;
 mod several;
 
 use std::collections::BTreeSet;
@@ -27,13 +28,16 @@ use eligibility::eligibility;
 pub use crate::input::Gates;
 
 /// What a method of consolidation may try, in the policy's order and within the budgets. `None` when nothing changed
-/// since it last found nothing.
+/// since it last found nothing, and while nodes come to rest.
 pub(crate) fn candidates<'s>(
     scan: &mut Scan<'s, '_>,
     method: Method,
 ) -> Option<Vec<&'s Candidate>> {
     let scene = scan.scene;
     let eligible = eligible(scan);
+    if settling::awaits_others(scan, &eligible) {
+        return None;
+    }
     let eligible = scan.unblocked(eligible, method);
     scan.count(method, eligible.len());
     if eligible.is_empty() {

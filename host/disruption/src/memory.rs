@@ -28,6 +28,8 @@ pub struct Memory {
     pub preferred: Preferred,
     /// What nodes of each pool would be made of, and since when.
     pub targets: Targets,
+    /// Since when consolidation has met many nodes whose pods came or left just now.
+    pub unsettled_since: Option<Timestamp>,
     /// Claims that the last single-node run did not reach: the next one starts with them.
     pub unseen: BTreeSet<String>,
 }

@@ -9,8 +9,10 @@ use std::num::NonZero;
 use hooks::columns::saturated;
 use state::ledger::{NodeOutcome, OutcomeId};
 
+use crate::budgets::Budgets;
 use crate::candidate::{Blocked, Candidate};
 use crate::command::{Approved, Command, Proposal};
+use crate::consolidation::settling;
 use crate::decision::Decision;
 use crate::findings::{self, Findings};
 use crate::hooks::{BudgetReason, Verdict, VerdictDecision};
@@ -34,6 +36,7 @@ pub(crate) struct Scan<'s, 'a> {
     findings: Findings<'s>,
     scored: Vec<ScoredMove>,
     eligible: BTreeMap<Method, u32>,
+    settles_soon: bool,
 }
 
 impl<'s, 'a> Scan<'s, 'a> {
@@ -55,7 +58,13 @@ impl<'s, 'a> Scan<'s, 'a> {
             findings: Findings::default(),
             scored: Vec::new(),
             eligible: BTreeMap::new(),
+            settles_soon: false,
         }
+    }
+
+    /// Nodes come to rest within seconds: the next loop comes soon.
+    pub(crate) const fn settles_soon(&mut self) {
+        self.settles_soon = true;
     }
 
     /// Says why a node stays.
@@ -271,7 +280,7 @@ impl<'s, 'a> Scan<'s, 'a> {
             commands,
             outcomes,
             blocked,
-            next_look_seconds: NonZero::new(scene.budgets.valid_for_seconds),
+            next_look_seconds: next_look(&scene.budgets, self.settles_soon),
             budgets: scene.budgets.clone(),
             uses: scene.uses(),
             memory: self.memory,
@@ -280,6 +289,13 @@ impl<'s, 'a> Scan<'s, 'a> {
             decision_id: scene.context.decision_id.clone(),
         }
     }
+}
+
+/// When what was found may change although nothing happens.
+fn next_look(budgets: &Budgets, settles_soon: bool) -> Option<NonZero<u32>> {
+    let soon = NonZero::new(settling::LOOK_AGAIN_SECONDS).filter(|_| settles_soon);
+    let closes = NonZero::new(budgets.valid_for_seconds);
+    soon.into_iter().chain(closes).min()
 }
 
 /// A verdict in words.

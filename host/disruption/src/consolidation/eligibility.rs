@@ -1,6 +1,6 @@
 //! Which candidates consolidation may look at, by what their NodePool and they themselves say.
 
-use apis::ConsolidationPolicy;
+use apis::{ConsolidationPolicy, GoDuration};
 use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
@@ -28,6 +28,16 @@ pub(crate) fn eligibility_when_empty(
 ) -> Result<(), Obstacle> {
     let mut rules = RULES_WHEN_EMPTY.iter();
     rules.try_for_each(|rule| rule(scene, candidate))
+}
+
+/// Whether nothing but the last pod event keeps the candidate, and that for no longer than `within`.
+pub(crate) fn comes_to_rest(scene: &Scene<'_>, candidate: &Candidate, within: GoDuration) -> bool {
+    let after = &candidate.node_pool.spec.disruption.consolidate_after;
+    let is_soon = after.duration().is_some_and(|after| after <= within);
+    let is_kept = |it: Result<(), Obstacle>| {
+        it.is_err_and(|it| it.outcome == OutcomeId::NodeNotConsolidatable)
+    };
+    is_soon && is_kept(eligibility(scene, candidate))
 }
 
 fn keeps_no_room(scene: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {

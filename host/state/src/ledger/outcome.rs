@@ -179,6 +179,8 @@ outcomes! {
         "It keeps room for a CapacityBuffer.";
     NodeGainTooSmall = 4028 at Gain, "node-gain-too-small", "The move saves little of the bill, and not for long enough to pay for it.",
         "It saves less than 3 % of the bill, and waits until that has paid for the move.";
+    NodeAwaitsOthers = 4029 at Eligible, "node-awaits-others", "Pods of many other nodes came or left just now; one plan is made for all.",
+        "Nothing: it is over once they are at rest, or after a minute.";
     NodeBudgetExhausted = 4030 at Budgets, "node-budget-exhausted", "The disruption budgets of the NodePool leave no room.",
         "`spec.disruption.budgets` of the pool: how many, when, and for which reason.";
     NodePolicySkipped = 4031 at Order, "node-policy-skipped", "The consolidation policy told to skip the node.",

@@ -258,3 +258,54 @@ fn what_saves_next_to_nothing_of_the_bill_waits_until_it_has_paid() {
         assert_eq!(decision.commands.len(), expected, "{minutes} {waits}");
     }
 }
+
+/// Nodes with a small pod each, of which the first have pods that came or left just now.
+fn thin(nodes: u32, young: u32) -> String {
+    let mut text = String::new();
+    for number in 0..nodes {
+        let flag = if number < young { "young" } else { "" };
+        writeln!(text, "node n{number} small on-demand a {flag}").unwrap();
+        writeln!(text, "pod p{number} n{number} 100").unwrap();
+    }
+    text
+}
+
+#[test]
+fn nodes_that_just_fell_empty_go_before_pods_are_moved() {
+    let emptied = "node e1 small on-demand a young\nnode e2 small on-demand a young\n";
+    let decision = World::new(&format!("{}{emptied}", thin(4, 0))).decide();
+    assert!(decision.commands.is_empty());
+    assert_eq!(outcome(&decision, "n0"), "node-awaits-others");
+    assert_eq!(outcome(&decision, "e1"), "node-not-consolidatable");
+}
+
+#[test]
+fn one_plan_is_made_for_all_nodes_of_a_burst_that_ends() {
+    let in_a_minute = now() + jiff::SignedDuration::from_secs(60);
+    // Nodes, how many of them are restless, since when that is known, and whether it is waited for.
+    let cases = [
+        (4, 0, None, false),
+        (4, 1, None, false),
+        (4, 2, None, true),
+        (12, 3, None, false),
+        (12, 4, None, true),
+        (12, 11, None, true),
+        (12, 4, Some(now()), false),
+    ];
+    for (nodes, young, since, is_awaited) in cases {
+        let mut world = World::new(&thin(nodes, young));
+        world.memory.unsettled_since = since;
+        if since.is_some() {
+            world.now = in_a_minute;
+        }
+        let decision = world.decide();
+        let case = format!("{young} of {nodes} are restless, known since {since:?}");
+        assert_eq!(decision.commands.is_empty(), is_awaited, "{case}");
+        let last = outcome(&decision, &format!("n{}", nodes - 1));
+        assert_eq!(last == "node-awaits-others", is_awaited, "{case}: {last}");
+        if is_awaited {
+            assert_eq!(decision.next_look_seconds.unwrap().get(), 3, "{case}");
+            assert_eq!(decision.memory.unsettled_since, Some(now()), "{case}");
+        }
+    }
+}
