@@ -117,7 +117,7 @@ async fn simulated_nodes_come_and_go_with_the_rights_of_practice() {
     ];
     nodes.resume().await.unwrap();
     for step in steps {
-        nodes.apply(vec![step]).await.unwrap();
+        nodes.take(step).await.unwrap();
     }
     for resource in ["nodes", "nodes/status"] {
         check(Role::Practice, resource, &asked);
@@ -133,17 +133,14 @@ async fn a_node_that_becomes_ready_does_not_bring_back_a_taint_that_went_meanwhi
     let taint = json!({"key": "karpenter.sh/unregistered", "effect": "NoExecute"});
     let node = json!({"metadata": {"name": "a"}, "spec": {"taints": [taint]}});
     let node: Node = serde_json::from_value(node).unwrap();
-    nodes
-        .apply(vec![Step::Register(Box::new(node))])
-        .await
-        .unwrap();
+    nodes.take(Step::Register(Box::new(node))).await.unwrap();
     let seen = api.get("a").await.unwrap();
     let opened = Patch::Merge(json!({"spec": {"taints": null}}));
     api.patch("a", &PatchParams::default(), &opened)
         .await
         .unwrap();
-    let late = vec![Step::BecomeReady(Box::new(seen))];
-    nodes.apply(late).await.unwrap();
+    let late = Step::BecomeReady(Box::new(seen));
+    assert!(!nodes.take(late).await.unwrap());
     let taints = api.get("a").await.unwrap().spec.unwrap().taints;
     assert_eq!(taints.unwrap_or_default(), []);
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use apis::conditions::is_node_ready;
 use apis::{Ec2NodeClass, NodeClaim};
 use controllers::for_each_listed;
-use futures::stream::{self, TryStreamExt as _};
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
@@ -32,7 +32,7 @@ const KWOK_ANNOTATION: (&str, &str) = ("kwok.x-k8s.io/node", "fake");
 const STEP_EVERY: Duration = Duration::from_secs(1);
 /// Kubelets that speak at one time.
 const WRITES_AT_ONCE: usize = 16;
-/// Nodes are read this often even while no instance changes, for those that somebody else removed or changed.
+/// All Nodes are read this often even while no instance changes, for those that somebody else removed or changed.
 const LOOK_AT_LEAST_EVERY: SignedDuration = SignedDuration::from_secs(30);
 
 /// How an account to practise with behaves; times that are not given are left to chance.
@@ -57,7 +57,7 @@ pub(crate) struct SimulatedNodes {
     cluster_name: String,
 }
 
-/// What the cluster and the account look like.
+/// Instances whose Nodes may be behind, and those Nodes.
 struct Observed {
     instances: Vec<SimulatedInstance>,
     nodes: BTreeMap<String, Node>,
@@ -75,10 +75,19 @@ enum InstancePhase {
     Gone,
 }
 
-/// What was in step when last looked at.
-struct InStep {
-    at: Timestamp,
-    phases: Vec<(String, InstancePhase)>,
+/// The phases that Nodes were seen or brought to show, by instance id, and when all Nodes were last looked at.
+#[derive(Default)]
+struct Shown {
+    phases: BTreeMap<String, InstancePhase>,
+    all_seen_at: Option<Timestamp>,
+}
+
+/// What has to be written that a Node shows how far its instance has come.
+struct Due {
+    instance_id: String,
+    /// What the Node shows afterwards.
+    phase: InstancePhase,
+    step: Option<Step>,
 }
 
 /// One write.
@@ -170,13 +179,9 @@ impl SimulatedNodes {
 
     /// Nodes that nobody but kwok keeps alive, by provider id.
     async fn listed_nodes(&self) -> kube::Result<BTreeMap<String, Node>> {
-        let (key, value) = KWOK_ANNOTATION;
         let mut nodes = BTreeMap::new();
-        for_each_listed(&self.nodes, "", |mut node: Node| {
-            node.metadata.managed_fields = None;
-            let is_ours = node.annotations().get(key).is_some_and(|it| it == value);
-            let id = node.spec.as_ref().and_then(|spec| spec.provider_id.clone());
-            nodes.extend(id.filter(|_| is_ours).map(|id| (id, node)));
+        for_each_listed(&self.nodes, "", |node: Node| {
+            add_if_ours(&mut nodes, node);
         })
         .await?;
         Ok(nodes)
@@ -188,50 +193,107 @@ impl SimulatedNodes {
 
     /// Keeps the Nodes in step with the instances until it is dropped. A failed step is tried again.
     pub(crate) async fn run(&self) -> anyhow::Result<()> {
-        let mut last: Option<InStep> = None;
+        let mut shown = Shown::default();
         loop {
             tokio::time::sleep(STEP_EVERY).await;
             self.ec2.advance();
-            let now = self.clock.now();
-            let phases = self.ec2.each_instance(|it| (it.id.clone(), phase(it, now)));
-            let is_in_step = last.as_ref().is_some_and(|last| {
-                last.phases == phases && now.duration_since(last.at) < LOOK_AT_LEAST_EVERY
-            });
-            if is_in_step {
-                continue;
+            if let Err(error) = self.step(&mut shown).await {
+                tracing::warn!(%error, "simulated nodes were not written; trying again");
             }
-            let outcome = async {
-                let steps = decide(&self.observe(now).await?);
-                let is_in_step = steps.is_empty();
-                self.apply(steps).await.map(|()| is_in_step)
-            };
-            last = match outcome.await {
-                Ok(is_in_step) => is_in_step.then_some(InStep { at: now, phases }),
-                Err(error) => {
-                    tracing::warn!(%error, "simulated nodes were not written; trying again");
-                    None
-                }
-            };
         }
     }
 
-    async fn observe(&self, now: Timestamp) -> kube::Result<Observed> {
+    async fn step(&self, shown: &mut Shown) -> kube::Result<()> {
+        let now = self.clock.now();
+        let is_late = |at| now.duration_since(at) >= LOOK_AT_LEAST_EVERY;
+        let must_see_all = shown.all_seen_at.is_none_or(is_late);
+        let behind = self.ec2.each_instance(|it| {
+            let is_behind = shown.phases.get(&it.id) != Some(&phase(it, now));
+            (must_see_all || is_behind).then(|| it.clone())
+        });
+        let behind: Vec<SimulatedInstance> = behind.into_iter().flatten().collect();
+        if behind.is_empty() {
+            return Ok(());
+        }
+        let observed = self.observe(behind, must_see_all, now).await?;
+        if must_see_all {
+            *shown = Shown {
+                all_seen_at: Some(now),
+                ..Shown::default()
+            };
+        }
+        let mut first_error = None;
+        for (due, written) in self.apply(decide(&observed)).await {
+            match written {
+                Ok(true) => drop(shown.phases.insert(due.instance_id, due.phase)),
+                // Somebody else was faster: looked at again.
+                Ok(false) => {}
+                Err(error) => drop(first_error.get_or_insert(error)),
+            }
+        }
+        first_error.map_or(Ok(()), Err)
+    }
+
+    /// The Nodes of these instances: each asked for by its name, but for what never had one.
+    async fn observe(
+        &self,
+        instances: Vec<SimulatedInstance>,
+        must_see_all: bool,
+        now: Timestamp,
+    ) -> kube::Result<Observed> {
+        let region = self.ec2.region();
+        let nodes = if must_see_all {
+            self.listed_nodes().await?
+        } else {
+            self.nodes_of(&instances, &region, now).await?
+        };
         Ok(Observed {
-            nodes: self.listed_nodes().await?,
-            instances: self.ec2.instances(),
-            region: self.ec2.region(),
+            instances,
+            nodes,
+            region,
             now,
         })
     }
 
-    /// Each Node is written for itself, as kubelets do.
-    pub(crate) async fn apply(&self, steps: Vec<Step>) -> kube::Result<()> {
-        stream::iter(steps.into_iter().map(Ok))
-            .try_for_each_concurrent(WRITES_AT_ONCE, |step| self.take(step))
+    async fn nodes_of(
+        &self,
+        instances: &[SimulatedInstance],
+        region: &str,
+        now: Timestamp,
+    ) -> kube::Result<BTreeMap<String, Node>> {
+        let names = instances.iter().filter_map(|it| match phase(it, now) {
+            InstancePhase::Ready | InstancePhase::Gone => Some(node_object(it, region, None)),
+            // One that is there already refuses to be created again.
+            InstancePhase::Registered | InstancePhase::Booting | InstancePhase::Ending => None,
+        });
+        let asked = stream::iter(names.map(|it| it.name_any()))
+            .map(|name| async move { self.nodes.get_opt(&name).await })
+            .buffer_unordered(WRITES_AT_ONCE);
+        let found: Vec<Option<Node>> = asked.try_collect().await?;
+        let mut nodes = BTreeMap::new();
+        for node in found.into_iter().flatten() {
+            add_if_ours(&mut nodes, node);
+        }
+        Ok(nodes)
+    }
+
+    /// Each Node is written for itself, as kubelets do. Answers for each whether it shows the phase now.
+    async fn apply(&self, due: Vec<Due>) -> Vec<(Due, kube::Result<bool>)> {
+        stream::iter(due)
+            .map(|mut due| async move {
+                let written = match due.step.take() {
+                    Some(step) => self.take(step).await,
+                    None => Ok(true),
+                };
+                (due, written)
+            })
+            .buffer_unordered(WRITES_AT_ONCE)
+            .collect()
             .await
     }
 
-    async fn take(&self, step: Step) -> kube::Result<()> {
+    /// Answers whether the Node is as it should be: somebody else may have been faster.
+    pub(crate) async fn take(&self, step: Step) -> kube::Result<bool> {
         match step {
             Step::Register(node) => {
                 let status = node.status.clone();
@@ -240,7 +302,7 @@ impl SimulatedNodes {
                     created?;
                 }
                 self.write_status(&node.name_any(), &json!({"status": status}))
-                    .await
+                    .await?;
             }
             Step::BecomeReady(node) => {
                 let name = node.name_any();
@@ -254,20 +316,20 @@ impl SimulatedNodes {
                     .patch(&name, &PatchParams::default(), &Patch::Merge(&patch))
                     .await;
                 if is_status(&written, 409) {
-                    return Ok(());
+                    return Ok(false);
                 }
                 written?;
                 self.write_status(&name, &json!({"status": node.status}))
-                    .await
+                    .await?;
             }
             Step::Remove(name) => {
                 let deleted = self.nodes.delete(&name, &DeleteParams::default()).await;
                 if !is_status(&deleted, 404) {
                     deleted?;
                 }
-                Ok(())
             }
         }
+        Ok(true)
     }
 
     async fn write_status(&self, name: &str, status: &serde_json::Value) -> kube::Result<()> {
@@ -298,34 +360,48 @@ fn phase(instance: &SimulatedInstance, now: Timestamp) -> InstancePhase {
     }
 }
 
-/// What is missing between the instances and the nodes.
-fn decide(observed: &Observed) -> Vec<Step> {
+/// What is missing between the instances and their nodes.
+fn decide(observed: &Observed) -> Vec<Due> {
     let Observed {
         instances,
         nodes,
         region,
         now,
     } = observed;
-    instances
-        .iter()
-        .filter_map(|instance| {
-            let node = nodes.get(&instance.provider_id());
-            match (phase(instance, *now), node) {
-                (InstancePhase::Gone, Some(node)) => Some(Step::Remove(node.name_any())),
-                (InstancePhase::Registered | InstancePhase::Ready, None) => {
-                    Some(Step::Register(Box::new(fake_node(instance, region, None))))
-                }
-                (InstancePhase::Ready, Some(node)) if !is_node_ready(node) => {
-                    let mut ready = fake_node(instance, region, Some(*now));
-                    keep_foreign_taints(node, &mut ready);
-                    Some(Step::BecomeReady(Box::new(ready)))
-                }
-                (InstancePhase::Booting | InstancePhase::Ending, _)
-                | (InstancePhase::Gone, None)
-                | (InstancePhase::Registered | InstancePhase::Ready, Some(_)) => None,
+    let due = instances.iter().map(|instance| {
+        let phase = phase(instance, *now);
+        let (phase, step) = match (phase, nodes.get(&instance.provider_id())) {
+            (InstancePhase::Gone, Some(node)) if node.metadata.deletion_timestamp.is_none() => {
+                (phase, Some(Step::Remove(node.name_any())))
             }
-        })
-        .collect()
+            (InstancePhase::Registered | InstancePhase::Ready, None) => {
+                let node = Box::new(fake_node(instance, region, None));
+                (InstancePhase::Registered, Some(Step::Register(node)))
+            }
+            (InstancePhase::Ready, Some(node)) if !is_node_ready(node) => {
+                let mut ready = fake_node(instance, region, Some(*now));
+                keep_foreign_taints(node, &mut ready);
+                (phase, Some(Step::BecomeReady(Box::new(ready))))
+            }
+            (InstancePhase::Booting | InstancePhase::Ending | InstancePhase::Gone, _)
+            | (InstancePhase::Registered | InstancePhase::Ready, Some(_)) => (phase, None),
+        };
+        Due {
+            instance_id: instance.id.clone(),
+            phase,
+            step,
+        }
+    });
+    due.collect()
+}
+
+/// Keeps a Node that nobody but kwok keeps alive, by its provider id.
+fn add_if_ours(nodes: &mut BTreeMap<String, Node>, mut node: Node) {
+    node.metadata.managed_fields = None;
+    let (key, value) = KWOK_ANNOTATION;
+    let is_ours = node.annotations().get(key).is_some_and(|it| it == value);
+    let id = node.spec.as_ref().and_then(|spec| spec.provider_id.clone());
+    nodes.extend(id.filter(|_| is_ours).map(|id| (id, node)));
 }
 
 fn fake_node(instance: &SimulatedInstance, region: &str, ready: Option<Timestamp>) -> Node {

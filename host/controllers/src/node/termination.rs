@@ -102,13 +102,7 @@ impl Termination {
             }
             Step::Taint => self.taint(observed).await,
             Step::Drain(drain) => self.drain(observed, drain).await,
-            Step::Drained => {
-                self.write_entry(observed, &NodeEntry::Drained);
-                let condition_type = conditions::DRAINED;
-                self.write_condition(observed, condition_type, Status::True, condition_type)
-                    .await?;
-                Ok(Action::NOW)
-            }
+            Step::Drained { are_volumes_done } => self.drained(observed, are_volumes_done).await,
             Step::AwaitVolumes => {
                 let entry = NodeEntry::AwaitsVolumes { attachments };
                 self.write_entry(observed, &entry);
@@ -176,6 +170,23 @@ impl Termination {
             self.write_entry(observed, &NodeEntry::DrainWaits { why });
         }
         Ok(Action::RequeueAfter(DRAIN_POLL))
+    }
+
+    async fn drained(
+        &self,
+        observed: &Observed,
+        are_volumes_done: bool,
+    ) -> Result<Action, ReconcileError> {
+        self.write_entry(observed, &NodeEntry::Drained);
+        if let Some(claim) = &observed.claim {
+            let now = self.shell.now();
+            let mut after = claim.with_true(conditions::DRAINED, now);
+            if are_volumes_done {
+                after = after.with_true(conditions::VOLUMES_DETACHED, now);
+            }
+            ignore_not_found(self.shell.writer.write_claim_status(claim, &after).await)?;
+        }
+        Ok(Action::NOW)
     }
 
     async fn terminate_instance(&self, observed: &Observed) -> Result<Action, ReconcileError> {

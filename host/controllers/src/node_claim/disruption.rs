@@ -327,7 +327,12 @@ fn mark_drift(observed: &Observed, now: Timestamp) -> NodeClaim {
     }
 }
 
-fn mark_consolidatable(claim: &NodeClaim, pool: &NodePool, now: Timestamp) -> (NodeClaim, Action) {
+/// The claim with the mark that it was quiet for long enough, or without it, and when to look again.
+pub(super) fn mark_consolidatable(
+    claim: &NodeClaim,
+    pool: &NodePool,
+    now: Timestamp,
+) -> (NodeClaim, Action) {
     let is_initialized = claim.is_condition_true(conditions::INITIALIZED);
     let initialized_at = is_initialized.then(|| claim.condition_since(conditions::INITIALIZED));
     let status = claim.status.as_ref();

@@ -10,7 +10,7 @@ use apis::conditions::{self, Conditioned};
 use apis::{NodeClaim, labels};
 use cloudprovider::{CloudProvider, CloudProviderError};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Node;
+use state::facts::NodeFacts;
 
 use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::launch::is_listed_by_now;
@@ -36,7 +36,7 @@ enum Step {
     /// State by when the node must be gone.
     SetDeadline(Timestamp),
     /// Delete these nodes, and wait until they are gone.
-    DeleteNodes(Vec<Arc<Node>>),
+    DeleteNodes(Vec<Arc<NodeFacts>>),
     /// Ask the cloud to take the instance away, until it says that it is gone.
     Terminate(String),
     /// The instance is gone, or there never was one.
@@ -50,7 +50,7 @@ impl Finalizer {
 
     pub(crate) async fn finalize(&self, claim: Arc<NodeClaim>) -> Result<Action, ReconcileError> {
         let nodes = match claim.provider_id() {
-            Some(id) => self.shell.model.nodes_of(id).await?,
+            Some(id) => self.shell.model.node_facts_of(id).await?,
             None => Vec::new(),
         };
         let step = decide(&claim, nodes);
@@ -69,11 +69,8 @@ impl Finalizer {
                 Ok(Action::NOW)
             }
             Step::DeleteNodes(nodes) => {
-                for node in nodes
-                    .iter()
-                    .filter(|node| node.metadata.deletion_timestamp.is_none())
-                {
-                    ignore_not_found(self.shell.writer.delete(node.as_ref()).await)?;
+                for node in nodes.iter().filter(|node| node.deleted_at.is_none()) {
+                    ignore_not_found(self.shell.writer.delete_node(node).await)?;
                 }
                 Ok(Action::RequeueAfter(NODE_POLL))
             }
@@ -127,7 +124,7 @@ impl Finalizer {
     }
 }
 
-fn decide(claim: &NodeClaim, nodes: Vec<Arc<Node>>) -> Step {
+fn decide(claim: &NodeClaim, nodes: Vec<Arc<NodeFacts>>) -> Step {
     if !has_finalizer(claim, labels::TERMINATION_FINALIZER) {
         return Step::Leave;
     }
@@ -154,6 +151,7 @@ fn decide(claim: &NodeClaim, nodes: Vec<Arc<Node>>) -> Step {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::Node;
     use serde_json::json;
 
     use super::*;
@@ -161,8 +159,8 @@ mod tests {
 
     #[test]
     fn deadline_then_nodes_then_instance_then_finalizer() {
-        let node: Arc<Node> =
-            Arc::new(serde_json::from_value(json!({"metadata": {"name": "n"}})).unwrap());
+        let node: Node = serde_json::from_value(json!({"metadata": {"name": "n"}})).unwrap();
+        let node = Arc::new(NodeFacts::parse(&node));
         let registered = json!([{"type": "Registered", "status": "True", "reason": "Registered", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
         let deadline = "2026-01-01T00:30:00Z".parse().unwrap();
         let terminate = Step::Terminate("aws:///a/i-1".to_owned());

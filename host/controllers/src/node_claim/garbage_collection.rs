@@ -165,13 +165,12 @@ impl GarbageCollection {
             }
         }
         self.shell.journal.write(instance, &LeakedInstance);
-        match self.shell.model.nodes_of(id).await {
+        match self.shell.model.node_facts_of(id).await {
             Ok(nodes) => {
                 for node in nodes {
-                    if let Err(error) =
-                        ignore_not_found(self.shell.writer.delete(node.as_ref()).await)
+                    if let Err(error) = ignore_not_found(self.shell.writer.delete_node(&node).await)
                     {
-                        error!(Node = %node.name_any(), %error, "garbage collecting node");
+                        error!(Node = %node.name, %error, "garbage collecting node");
                     }
                 }
             }

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use apis::NodeClaim;
-use apis::ObjectKey;
+use apis::{NodeClaim, NodePool, ObjectKey};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::node_claim::remaining;
+use crate::node_claim::disruption::mark_consolidatable;
+use crate::node_claim::{NodeClaimExt, remaining};
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::{Action, Reconciler};
@@ -28,8 +28,8 @@ fn is_recent(last: Option<Timestamp>, now: Timestamp) -> bool {
     last.is_some_and(|last| !remaining(last, DEDUPE, now).is_zero())
 }
 
-/// The claim with the time noted, unless that was done lately.
-fn decide(claim: &NodeClaim, now: Timestamp) -> Option<NodeClaim> {
+/// The claim with the time noted, unless that was done lately, and without a mark that the event takes away.
+fn decide(claim: &NodeClaim, pool: Option<&NodePool>, now: Timestamp) -> Option<NodeClaim> {
     let status = claim.status.as_ref();
     let last = status.and_then(|status| status.last_pod_event_time.as_ref());
     if is_recent(last.map(|time| time.0), now) {
@@ -37,8 +37,13 @@ fn decide(claim: &NodeClaim, now: Timestamp) -> Option<NodeClaim> {
     }
     let mut after = claim.clone();
     // The wire keeps whole seconds.
-    let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
-    after.status.get_or_insert_default().last_pod_event_time = Some(Time(now));
+    let event_at = Timestamp::from_second(now.as_second()).unwrap_or(now);
+    after.status.get_or_insert_default().last_pod_event_time = Some(Time(event_at));
+    // Told by this write, it needs none of its own.
+    let after = match pool {
+        Some(pool) if !pool.is_static() => mark_consolidatable(&after, pool, now).0,
+        _ => after,
+    };
     Some(after)
 }
 
@@ -56,7 +61,8 @@ impl Reconciler for PodEvents {
         let Some(claim) = observed else {
             return Ok(Action::Await);
         };
-        if let Some(after) = decide(&claim, self.shell.now()) {
+        let pool = self.shell.model.node_pool(claim.pool_name());
+        if let Some(after) = decide(&claim, pool.as_deref(), self.shell.now()) {
             self.shell.writer.write_claim_status(&claim, &after).await?;
         }
         Ok(Action::Await)
@@ -65,10 +71,11 @@ impl Reconciler for PodEvents {
 
 #[cfg(test)]
 mod tests {
+    use apis::conditions::{self, Conditioned as _};
     use serde_json::json;
 
     use super::*;
-    use crate::node_claim::tests::claim_with;
+    use crate::node_claim::tests::{claim_with, condition};
 
     #[test]
     fn the_time_is_noted_in_whole_seconds_and_not_again_for_ten_of_them() {
@@ -83,9 +90,33 @@ mod tests {
         ];
         for (last, expected) in cases {
             let claim = claim_with(&json!({"/status/lastPodEventTime": last}));
-            let after = decide(&claim, now);
+            let after = decide(&claim, None, now);
             let written = after.map(|it| it.status.unwrap().last_pod_event_time.unwrap().0);
             assert_eq!(written, expected, "{last}");
+        }
+    }
+
+    #[test]
+    fn an_event_takes_the_mark_of_quiet_away_unless_none_is_waited_for() {
+        let now = "2026-01-01T01:00:00Z".parse().unwrap();
+        let claim = claim_with(&json!({"/status/conditions": [
+            condition("Initialized", "True", "00:10"),
+            condition("Consolidatable", "True", "00:20"),
+        ]}));
+        let class =
+            json!({"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"});
+        let cases = [("30s", false), ("0s", true), ("Never", false)];
+        for (consolidate_after, expected) in cases {
+            let pool = serde_json::from_value(json!({
+                "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "default"},
+                "spec": {
+                    "template": {"spec": {"requirements": [], "nodeClassRef": class}},
+                    "disruption": {"consolidateAfter": consolidate_after},
+                },
+            }));
+            let after = decide(&claim, Some(&pool.unwrap()), now).unwrap();
+            let is_marked = after.is_condition_true(conditions::CONSOLIDATABLE);
+            assert_eq!(is_marked, expected, "{consolidate_after}");
         }
     }
 }

@@ -13,6 +13,7 @@ use kube::api::{Api, DeleteParams, PostParams, Preconditions};
 use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use state::Event;
+use state::facts::NodeFacts;
 
 use crate::shell::claim_names::ClaimNames;
 use crate::shell::error::{ReconcileError, api_code};
@@ -176,11 +177,15 @@ impl Writer {
     where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
-        let preconditions = Preconditions {
-            uid: object.uid(),
-            resource_version: None,
-        };
-        self.delete_if(object, preconditions).await
+        let uid = object.uid();
+        self.delete_if::<K>(&object.name_any(), this_very(uid))
+            .await
+    }
+
+    /// Deletes this very node, not a later one of the same name.
+    pub(crate) async fn delete_node(&self, node: &NodeFacts) -> Result<(), kube::Error> {
+        let uid = Some(node.uid.clone());
+        self.delete_if::<Node>(&node.name, this_very(uid)).await
     }
 
     /// Deletes the object unless it has changed since; what was seen of a claim is then asked for anew.
@@ -189,7 +194,9 @@ impl Writer {
             uid: claim.uid(),
             resource_version: claim.resource_version(),
         };
-        let result = self.delete_if(claim, preconditions).await;
+        let result = self
+            .delete_if::<NodeClaim>(&claim.name_any(), preconditions)
+            .await;
         if result.is_err() {
             self.model.forget_recent_claim(&claim.name_any());
         }
@@ -198,7 +205,7 @@ impl Writer {
 
     async fn delete_if<K>(
         &self,
-        object: &K,
+        name: &str,
         preconditions: Preconditions,
     ) -> Result<(), kube::Error>
     where
@@ -208,8 +215,15 @@ impl Writer {
             preconditions: Some(preconditions),
             ..DeleteParams::default()
         };
-        let deleted = self.api::<K>().delete(&object.name_any(), &params).await;
+        let deleted = self.api::<K>().delete(name, &params).await;
         deleted.map(drop)
+    }
+}
+
+fn this_very(uid: Option<String>) -> Preconditions {
+    Preconditions {
+        uid,
+        resource_version: None,
     }
 }
 

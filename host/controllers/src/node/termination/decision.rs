@@ -37,8 +37,8 @@ pub(super) enum Step {
     Taint,
     /// Pods are still there, or the drain is too young to be trusted.
     Drain(DrainStep),
-    /// Tell that the drain is over.
-    Drained,
+    /// Tell that the drain is over, and that no volume is waited for where that is so, too.
+    Drained { are_volumes_done: bool },
     /// Volumes are still attached.
     AwaitVolumes,
     /// Tell how the wait for volumes ended.
@@ -94,7 +94,9 @@ pub(super) fn decide(observed: &Observed, now: Timestamp) -> Step {
             .is_none_or(|claim| claim.is_condition_true(condition))
     };
     if !is_told(conditions::DRAINED) {
-        return Step::Drained;
+        return Step::Drained {
+            are_volumes_done: attachments.is_empty(),
+        };
     }
     let is_late = deadline.is_some_and(|deadline| now > deadline);
     if !attachments.is_empty() && !is_late {
