@@ -139,18 +139,72 @@ fn a_release_of_karpenter_is_taken_over_and_given_back() {
     let Some(cluster) = Cluster::for_tests("a takeover") else {
         return;
     };
-    let (name, namespace) = ("karpenter", "mortise-takeover");
-    let release = Release::install(&cluster, "tests/chart/karpenter", (name, namespace), &[]);
+    // The values of its documentation's first installation.
+    let values = [
+        "--set",
+        "settings.clusterName=blue",
+        "--set",
+        "settings.interruptionQueue=blue",
+        "--set",
+        "controller.resources.requests.cpu=1",
+    ];
+    taken_over_and_given_back(&cluster, "tests/chart/karpenter", &[]);
+    for chart in karpenter_charts() {
+        taken_over_and_given_back(&cluster, &chart, &values);
+    }
+}
+
+/// Karpenter's own charts, by version, in the folder that `MORTISE_TEST_KARPENTER_CHARTS` names.
+fn karpenter_charts() -> Vec<String> {
+    let Ok(folder) = std::env::var("MORTISE_TEST_KARPENTER_CHARTS") else {
+        eprintln!("skipped: charts of Karpenter; MORTISE_TEST_KARPENTER_CHARTS names no folder");
+        return Vec::new();
+    };
+    let versions = fs::read_dir(&folder).unwrap();
+    let mut charts: Vec<String> = versions
+        .map(|it| it.unwrap().path().join("karpenter"))
+        .map(|it| it.to_str().unwrap().to_owned())
+        .collect();
+    charts.sort();
+    assert!(!charts.is_empty(), "{folder} is empty");
+    charts
+}
+
+/// The release keeps its Deployment, selector, account and values, on the way there and back.
+fn taken_over_and_given_back(cluster: &Cluster, chart: &str, values: &[&str]) {
+    // Each its own, as a namespace goes slowly.
+    let version = chart.trim_end_matches("/karpenter").rsplit('/').next();
+    let namespace = format!("takeover-{}", version.unwrap_or_default().replace('.', "-"));
+    let (name, namespace) = ("karpenter", namespace.as_str());
+    let release = Release::install(cluster, chart, (name, namespace), values);
     let before = release.deployment();
     let account = cluster.get(namespace, "serviceaccount/karpenter");
-    let image = |it: &Value| it["spec"]["template"]["spec"]["containers"][0]["image"].to_string();
+    let container = |it: &Value| it["spec"]["template"]["spec"]["containers"][0].clone();
+    let image = |it: &Value| container(it)["image"].to_string();
 
+    // With `--reuse-values` Helm takes the defaults of the old chart along, which are not ours.
     let upgrade = ["upgrade", name, "charts/mortise", "--namespace", namespace];
-    cluster.helm(&[&upgrade[..], &["--set", "settings.clusterName=blue"]].concat());
+    let kept = [
+        "--reset-then-reuse-values",
+        "--set",
+        "settings.clusterName=blue",
+    ];
+    cluster.helm(&[&upgrade[..], &kept].concat());
     let taken = release.deployment();
-    assert!(image(&taken).contains("mortise"), "{taken}");
+    assert!(image(&taken).contains("mortise"), "{chart}: {taken}");
     for field in ["/metadata/uid", "/spec/selector"] {
-        assert_eq!(taken.pointer(field), before.pointer(field), "{field}");
+        assert_eq!(
+            taken.pointer(field),
+            before.pointer(field),
+            "{chart}: {field}"
+        );
+    }
+    if !values.is_empty() {
+        let asked = &container(&taken)["resources"]["requests"]["cpu"];
+        assert_eq!(asked, "1", "{chart}: {taken}");
+        let queue = json!({"name": "INTERRUPTION_QUEUE", "value": "blue"});
+        let env = container(&taken)["env"].clone();
+        assert!(env.as_array().unwrap().contains(&queue), "{chart}: {env}");
     }
     let kept = cluster.get(namespace, "serviceaccount/karpenter");
     assert_eq!(kept["metadata"]["uid"], account["metadata"]["uid"]);
@@ -162,7 +216,7 @@ fn a_release_of_karpenter_is_taken_over_and_given_back() {
     cluster.helm(&["rollback", name, "1", "--namespace", namespace]);
     let back = release.deployment();
     assert_eq!(back["metadata"]["uid"], before["metadata"]["uid"]);
-    assert_eq!(image(&back), image(&before));
+    assert_eq!(image(&back), image(&before), "{chart}");
 }
 
 #[test]
