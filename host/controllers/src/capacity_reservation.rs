@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apis::labels;
+use apis::{CapacityType, labels};
 use cloudprovider::CloudProvider;
 use tracing::error;
 
@@ -76,7 +76,7 @@ impl CapacityReservations {
         let living = claims.filter(|claim| claim.deleted_at.is_none());
         let reserved = living.filter_map(|claim| {
             let label = |key: &str| claim.labels.get(key).map(String::as_str);
-            let is_reserved = label(labels::CAPACITY_TYPE) == Some(labels::CAPACITY_TYPE_RESERVED);
+            let is_reserved = label(labels::CAPACITY_TYPE) == Some(CapacityType::Reserved.as_str());
             is_reserved.then(|| Reserved {
                 claim: claim.name.clone(),
                 provider_id: claim.provider_id.clone(),
@@ -106,7 +106,7 @@ impl CapacityReservations {
         let listed = self.provider.list().await?;
         let on_demand = listed.iter().filter(|it| {
             let capacity_type = it.labels.get(labels::CAPACITY_TYPE);
-            capacity_type.is_some_and(|it| it == labels::CAPACITY_TYPE_ON_DEMAND)
+            capacity_type.is_some_and(|it| it == CapacityType::OnDemand.as_str())
         });
         let on_demand: BTreeSet<&str> = on_demand.map(|it| it.provider_id.as_str()).collect();
         for claim in reserved {

@@ -2,6 +2,7 @@
 //!
 //! Values only. Answers to Karpenter's `disruption/types.go` (`Command`).
 
+use apis::CapacityType;
 use apis::duration::GoDuration;
 use apis::nodepool::DisruptionReason;
 use hooks::columns::saturated;
@@ -179,7 +180,8 @@ pub struct CommandCandidate {
     pub pool: String,
     pub instance_type: String,
     pub zone: String,
-    pub capacity_type: String,
+    /// None where nobody knows it.
+    pub capacity_type: Option<CapacityType>,
     /// What it costs.
     pub cost: Cost,
     /// Pods that must find another node.
@@ -246,7 +248,7 @@ impl CommandCandidate {
             pool: candidate.pool().to_owned(),
             instance_type: candidate.instance_type_name().to_owned(),
             zone: candidate.zone().to_owned(),
-            capacity_type: candidate.capacity_type().to_owned(),
+            capacity_type: candidate.capacity_type(),
             cost,
             pods: saturated(candidate.reschedulable.len()),
         }

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use apis::labels;
 use apis::resources::Resources;
+use apis::{CapacityType, labels};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Taint;
 use scheduling::pod::{Pod, PodKey};
@@ -47,6 +47,11 @@ impl StateNode {
         } else {
             claim
         }
+    }
+
+    /// How it was bought, where it says so in a word that is known.
+    pub fn capacity_type(&self) -> Option<CapacityType> {
+        CapacityType::parse(self.label(labels::CAPACITY_TYPE))
     }
 
     /// Made by us.
