@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use apis::{CapacityType, labels};
 use cloudprovider::CloudProvider;
+use state::ProviderId;
 use tracing::error;
 
 use self::decision::{End, Observed, Step, decide};
@@ -33,7 +34,7 @@ pub(crate) struct CapacityReservations {
 #[derive(Debug, PartialEq, Eq)]
 struct Reserved {
     claim: String,
-    provider_id: String,
+    provider_id: ProviderId,
     reservation: String,
 }
 
@@ -77,9 +78,10 @@ impl CapacityReservations {
         let reserved = living.filter_map(|claim| {
             let label = |key: &str| claim.labels.get(key).map(String::as_str);
             let is_reserved = label(labels::CAPACITY_TYPE) == Some(CapacityType::Reserved.as_str());
-            is_reserved.then(|| Reserved {
+            let provider_id = claim.provider_id.clone().filter(|_| is_reserved)?;
+            Some(Reserved {
                 claim: claim.name.clone(),
-                provider_id: claim.provider_id.clone(),
+                provider_id,
                 reservation: label(labels::CAPACITY_RESERVATION_ID)
                     .unwrap_or_default()
                     .to_owned(),
@@ -138,7 +140,10 @@ impl CapacityReservations {
         };
         let nodes = match end {
             End::OfReservation if claim.metadata.deletion_timestamp.is_none() => {
-                self.shell.model.nodes_of(&reserved.provider_id).await?
+                self.shell
+                    .model
+                    .nodes_of(reserved.provider_id.as_str())
+                    .await?
             }
             End::OfReservation | End::OfBlock => Vec::new(),
         };

@@ -174,8 +174,6 @@ pub struct CommandCandidate {
     pub node: String,
     /// Name of the claim.
     pub claim: String,
-    /// Of the instance.
-    pub provider_id: String,
     /// NodePool.
     pub pool: String,
     pub instance_type: String,
@@ -244,7 +242,6 @@ impl CommandCandidate {
         Self {
             node: candidate.name().to_owned(),
             claim: candidate.claim().to_owned(),
-            provider_id: candidate.node.provider_id().to_owned(),
             pool: candidate.pool().to_owned(),
             instance_type: candidate.instance_type_name().to_owned(),
             zone: candidate.zone().to_owned(),

@@ -209,8 +209,10 @@ fn push_row(
         .push(pods_since.map_or(NEVER_SECONDS, |at| {
             saturated(now.duration_since(at).as_secs())
         }));
-    let drift_reason = claim.map_or("", |it| it.drift_reason.as_str());
-    nodes.drift_reason.push(symbols.intern(drift_reason));
+    let drift_reason = claim.and_then(|it| it.drift_reason.as_deref());
+    nodes
+        .drift_reason
+        .push(symbols.intern(drift_reason.unwrap_or_default()));
     nodes.age.push(saturated(age));
     nodes.time_to_expiry.push(left);
     nodes.pods.push(candidate.pods);

@@ -13,6 +13,7 @@ use scheduling::pod::{Pod, PodKey};
 
 use crate::facts::{ClaimFacts, NodeFacts};
 use crate::pod::PodLife;
+use crate::provider_id::ProviderId;
 
 /// Labels and annotations of what is neither.
 static NOTHING: BTreeMap<String, String> = BTreeMap::new();
@@ -40,13 +41,9 @@ pub struct BoundPods {
 
 impl StateNode {
     /// `spec.providerID`, from whichever object has it.
-    pub fn provider_id(&self) -> &str {
-        let claim = self.claim.as_ref().map_or("", |it| it.provider_id.as_str());
-        if claim.is_empty() {
-            self.node.as_ref().map_or("", |it| it.provider_id.as_str())
-        } else {
-            claim
-        }
+    pub fn provider_id(&self) -> Option<&ProviderId> {
+        let claim = self.claim.as_ref().and_then(|it| it.provider_id.as_ref());
+        claim.or_else(|| self.node.as_ref()?.provider_id.as_ref())
     }
 
     /// How it was bought, where it says so in a word that is known.

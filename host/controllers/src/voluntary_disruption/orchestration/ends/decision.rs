@@ -114,7 +114,6 @@ mod tests {
         CommandCandidate {
             node: node.to_owned(),
             claim: format!("claim-{node}"),
-            provider_id: String::new(),
             pool: "web".to_owned(),
             instance_type: "m7i.large".to_owned(),
             zone: "a".to_owned(),
