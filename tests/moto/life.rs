@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
+use apis::{CapacityType, Ec2NodeClass, NodeClaim, NodePool};
 use aws::SqsInterruptionQueue;
 use aws::seam::Ec2Api as _;
 use aws_sdk_ec2::operation::run_instances::RunInstancesInput;
@@ -106,7 +106,7 @@ async fn launched(rig: &Rig, moto: &mut Moto, class: &Ec2NodeClass) -> Launched 
         .unwrap();
     let found = types.iter().find(|it| it.name == "m5.large").unwrap();
     let offering = found
-        .offering("us-east-1a", labels::CAPACITY_TYPE_ON_DEMAND)
+        .offering("us-east-1a", CapacityType::OnDemand)
         .unwrap();
     assert!(offering.available, "{offering:?}");
     let request = LaunchRequest {
@@ -116,7 +116,7 @@ async fn launched(rig: &Rig, moto: &mut Moto, class: &Ec2NodeClass) -> Launched 
         offerings: vec![RankedOffering {
             instance_type: "m5.large".to_owned(),
             zone: "us-east-1a".to_owned(),
-            capacity_type: labels::CAPACITY_TYPE_ON_DEMAND.to_owned(),
+            capacity_type: CapacityType::OnDemand,
             price_per_hour: 0.096,
             effective_cost_per_hour: 0.096,
         }],

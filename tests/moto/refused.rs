@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use apis::ec2nodeclass::{CapacityReservationSelectorTerm, PlacementGroupSelector};
-use apis::{Ec2NodeClass, NodePool, labels};
+use apis::{CapacityType, Ec2NodeClass, NodePool};
 use aws::sdk::SdkClients;
 use aws_runtime::env_config::file::{EnvConfigFileKind, EnvConfigFiles};
 use aws_sdk_ec2::config::Region;
@@ -143,9 +143,11 @@ async fn seen(rig: &Rig) -> Seen {
     // Of spot moto tells nothing once it asks for signatures: it takes none of a request with parentheses.
     let sold = types.iter().flat_map(|it| {
         let available = it.offerings.iter().filter(|it| it.available);
-        let available =
-            available.filter(|it| it.capacity_type() == labels::CAPACITY_TYPE_ON_DEMAND);
-        available.map(|sold| format!("{} {} {}", it.name, sold.zone(), sold.capacity_type()))
+        let available = available.filter(|it| it.capacity_type() == Some(CapacityType::OnDemand));
+        available.map(|sold| {
+            let capacity_type = CapacityType::word(sold.capacity_type());
+            format!("{} {} {capacity_type}", it.name, sold.zone())
+        })
     });
     let mut conditions = of(&rig.resolve(reserved).await);
     conditions.extend(of(&rig.resolve(grouped).await));

@@ -5,6 +5,7 @@
 //! no business with objects of the API. No client, no clock, no I/O. Answers to Karpenter's `pkg/apis` and the AWS
 //! provider's `pkg/apis`.
 
+mod capacity_type;
 #[cfg(feature = "objects")]
 pub mod capacitybuffer;
 #[cfg(feature = "objects")]
@@ -39,6 +40,7 @@ pub mod selector;
 #[cfg(feature = "objects")]
 pub mod validation;
 
+pub use capacity_type::CapacityType;
 #[cfg(feature = "objects")]
 pub use capacitybuffer::{CapacityBuffer, CapacityBufferSpec, CapacityBufferStatus};
 pub use duration::{GoDuration, NillableDuration};

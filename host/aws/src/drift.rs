@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use apis::conditions::reason;
-use apis::{Ec2NodeClass, Ec2NodeClassStatus, NodeClaim, labels};
+use apis::{CapacityType, Ec2NodeClass, Ec2NodeClassStatus, NodeClaim, labels};
 use cloudprovider::CloudProviderError;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use scheduling::instance_type::InstanceType;
@@ -85,7 +85,7 @@ pub(crate) fn instance_drift(
     {
         return Ok(Some(SUBNET_DRIFT));
     }
-    if instance.capacity_type == labels::CAPACITY_TYPE_RESERVED {
+    if instance.capacity_type == CapacityType::Reserved {
         let id = instance.capacity_reservation_id.as_deref();
         if !status
             .capacity_reservations

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use apis::{NodeClaim, labels};
+use apis::{CapacityType, NodeClaim, labels};
 use aws_sdk_ec2::operation::create_tags::CreateTagsInput;
 use aws_sdk_ec2::operation::describe_instances::DescribeInstancesInput;
 use aws_sdk_ec2::operation::reboot_instances::RebootInstancesInput;
@@ -56,8 +56,7 @@ pub struct Instance {
     pub zone_id: Option<String>,
     /// Image it booted.
     pub image_id: String,
-    /// `spot`, `on-demand` or `reserved`.
-    pub capacity_type: &'static str,
+    pub capacity_type: CapacityType,
     /// Reservation it runs in.
     pub capacity_reservation_id: Option<String>,
     /// Whether that is a capacity block.
@@ -97,12 +96,12 @@ impl Instance {
     /// The reservation that it was bought into.
     pub(crate) fn reservation(&self) -> Option<&str> {
         let id = self.capacity_reservation_id.as_deref();
-        id.filter(|_| self.capacity_type == labels::CAPACITY_TYPE_RESERVED)
+        id.filter(|_| self.capacity_type == CapacityType::Reserved)
     }
 
     /// As one that EC2 may take back, if it may.
     pub(crate) fn exposed(&self) -> Option<Exposed<'_>> {
-        let is_exposed = self.capacity_type == labels::CAPACITY_TYPE_SPOT && !self.is_terminating;
+        let is_exposed = self.capacity_type == CapacityType::Spot && !self.is_terminating;
         is_exposed.then_some(Exposed {
             instance_type: &self.instance_type,
             zone: &self.zone,
@@ -176,11 +175,11 @@ impl Instance {
     }
 }
 
-fn capacity_type(instance: &Ec2Instance, is_reserved_enabled: bool) -> &'static str {
+fn capacity_type(instance: &Ec2Instance, is_reserved_enabled: bool) -> CapacityType {
     if instance.spot_instance_request_id().is_some()
         || instance.instance_lifecycle() == Some(&InstanceLifecycleType::Spot)
     {
-        return labels::CAPACITY_TYPE_SPOT;
+        return CapacityType::Spot;
     }
     let specification = instance.capacity_reservation_specification();
     let preference =
@@ -188,9 +187,9 @@ fn capacity_type(instance: &Ec2Instance, is_reserved_enabled: bool) -> &'static 
     let is_reserved = instance.capacity_reservation_id().is_some()
         && preference == Some(&CapacityReservationPreference::CapacityReservationsOnly);
     if is_reserved_enabled && is_reserved {
-        labels::CAPACITY_TYPE_RESERVED
+        CapacityType::Reserved
     } else {
-        labels::CAPACITY_TYPE_ON_DEMAND
+        CapacityType::OnDemand
     }
 }
 

@@ -7,7 +7,7 @@ mod queue_policy;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use apis::{NodeClaim, labels};
+use apis::{CapacityType, NodeClaim, labels};
 use async_trait::async_trait;
 use cloudprovider::sync::lock;
 use cloudprovider::{CloudProviderError, Interruption, InterruptionKind, InterruptionQueue};
@@ -139,7 +139,7 @@ impl InterruptionQueue for SqsInterruptionQueue {
                 let offered = OfferingName {
                     instance_type: label(labels::INSTANCE_TYPE),
                     zone: label(labels::TOPOLOGY_ZONE),
-                    capacity_type: labels::CAPACITY_TYPE_SPOT,
+                    capacity_type: CapacityType::Spot,
                 };
                 self.provider.mark_unavailable(offered);
                 if let Ok(instance) = parse_provider_id(provider_id_of(node_claim)) {

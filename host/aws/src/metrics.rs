@@ -6,6 +6,7 @@
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use apis::CapacityType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -110,9 +111,14 @@ impl AwsMetrics {
         );
     }
 
-    pub(crate) fn launch_failed(&self, place: FailurePlace<'_>, capacity_type: &str, reason: &str) {
+    pub(crate) fn launch_failed(
+        &self,
+        place: FailurePlace<'_>,
+        capacity_type: CapacityType,
+        reason: &str,
+    ) {
         let mut labels = labels_of(place);
-        labels.push(("capacity_type", capacity_type.to_owned()));
+        labels.push(("capacity_type", capacity_type.to_string()));
         labels.push(("reason", reason.to_owned()));
         self.launch_failures.get_or_create(&labels).inc();
     }

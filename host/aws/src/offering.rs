@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use apis::ec2nodeclass::{CapacityReservation, CapacityReservationState};
-use apis::labels;
+use apis::{CapacityType, labels};
 use jiff::Timestamp;
 use scheduling::instance_type::Offering;
 use scheduling::requirements::{Operator, Requirement, Requirements};
@@ -31,7 +31,7 @@ pub(crate) struct OfferingSources<'a> {
 }
 
 /// What the market asks of every type alike.
-const MARKET: [&str; 2] = [labels::CAPACITY_TYPE_ON_DEMAND, labels::CAPACITY_TYPE_SPOT];
+const MARKET: [CapacityType; 2] = [CapacityType::OnDemand, CapacityType::Spot];
 
 /// A class with the requirements of its markets, which all types share.
 pub(crate) struct Places<'a> {
@@ -84,8 +84,8 @@ pub(crate) fn offerings(
         let Some(markets) = places.markets.get(zone.as_str()) else {
             continue;
         };
-        for (capacity_type, requirements) in MARKET.iter().zip(markets) {
-            if base.capacity_types.contains(capacity_type) {
+        for (capacity_type, requirements) in MARKET.into_iter().zip(markets) {
+            if base.capacity_types.contains(&capacity_type) {
                 let offered = OfferingName {
                     instance_type: &base.name,
                     zone,
@@ -116,7 +116,7 @@ fn market_offering(
         capacity_type,
     } = offered;
     let on_demand = sources.pricing.on_demand_price_per_hour(name);
-    let (price, interruption_rate) = if capacity_type == labels::CAPACITY_TYPE_SPOT {
+    let (price, interruption_rate) = if capacity_type == CapacityType::Spot {
         let price = sources.pricing.spot_price_per_hour(name, zone);
         (price, sources.interruptions.rate(name, zone))
     } else {
@@ -157,7 +157,7 @@ fn reserved_offering(
 ) -> Offering {
     let on_demand = sources.pricing.on_demand_price_per_hour(&base.name);
     let zone = &reservation.availability_zone;
-    let mut requirements = place(shape, zone, labels::CAPACITY_TYPE_RESERVED);
+    let mut requirements = place(shape, zone, CapacityType::Reserved);
     let interruptible = if reservation.interruptible {
         "true"
     } else {
@@ -189,7 +189,7 @@ fn reserved_offering(
     }
 }
 
-fn market(shape: &ClassShape, zone: &str, capacity_type: &str) -> Requirements {
+fn market(shape: &ClassShape, zone: &str, capacity_type: CapacityType) -> Requirements {
     let mut requirements = place(shape, zone, capacity_type);
     for key in [
         labels::CAPACITY_RESERVATION_ID,
@@ -201,7 +201,7 @@ fn market(shape: &ClassShape, zone: &str, capacity_type: &str) -> Requirements {
     requirements
 }
 
-fn place(shape: &ClassShape, zone: &str, capacity_type: &str) -> Requirements {
+fn place(shape: &ClassShape, zone: &str, capacity_type: CapacityType) -> Requirements {
     let mut requirements = Requirements::new();
     requirements.add(Requirement::new(
         labels::TOPOLOGY_ZONE,
@@ -211,7 +211,7 @@ fn place(shape: &ClassShape, zone: &str, capacity_type: &str) -> Requirements {
     requirements.add(Requirement::new(
         labels::CAPACITY_TYPE,
         Operator::In,
-        [capacity_type],
+        [capacity_type.as_str()],
     ));
     if let Some(zone_id) = shape
         .zones

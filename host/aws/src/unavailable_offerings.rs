@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
+use apis::CapacityType;
 use cloudprovider::sync::lock;
 use jiff::{SignedDuration, Timestamp};
 
@@ -24,7 +25,7 @@ const HISTORY_LEN: usize = 32;
 struct UnavailableKey {
     instance_type: String,
     zone: String,
-    capacity_type: String,
+    capacity_type: CapacityType,
     placement_group: String,
 }
 
@@ -48,11 +49,11 @@ pub(crate) struct UnavailableStamp {
 #[derive(Debug, Default)]
 struct Marks {
     offerings: BTreeMap<UnavailableKey, Timestamp>,
-    capacity_types: BTreeMap<String, Timestamp>,
+    capacity_types: BTreeMap<CapacityType, Timestamp>,
     subnets: BTreeMap<String, Timestamp>,
     /// By zone id.
     shifts: BTreeMap<String, Timestamp>,
-    refusals: BTreeMap<String, BTreeMap<(String, String), Vec<Timestamp>>>,
+    refusals: BTreeMap<String, BTreeMap<(String, CapacityType), Vec<Timestamp>>>,
     sequences: BTreeMap<String, u64>,
     shared_sequence: u64,
     revision: u64,
@@ -75,7 +76,7 @@ impl UnavailableOfferings {
             .entry(offering.instance_type.to_owned())
             .or_default();
         let times = zones
-            .entry((offering.zone.to_owned(), offering.capacity_type.to_owned()))
+            .entry((offering.zone.to_owned(), offering.capacity_type))
             .or_default();
         if times.len() == HISTORY_LEN {
             times.remove(0);
@@ -85,11 +86,11 @@ impl UnavailableOfferings {
     }
 
     /// Marks everything of a capacity type, such as spot in an account that may not use it.
-    pub fn mark_capacity_type(&self, capacity_type: &str, now: Timestamp) {
+    pub fn mark_capacity_type(&self, capacity_type: CapacityType, now: Timestamp) {
         let mut marks = lock(&self.marks);
         marks
             .capacity_types
-            .insert(capacity_type.to_owned(), after(now, UNAVAILABLE_TTL));
+            .insert(capacity_type, after(now, UNAVAILABLE_TTL));
         marks.touch_all();
     }
 
@@ -135,7 +136,7 @@ impl UnavailableOfferings {
         marks.offerings.contains_key(&offering.key(None))
             || (placement_group.is_some()
                 && marks.offerings.contains_key(&offering.key(placement_group)))
-            || marks.capacity_types.contains_key(offering.capacity_type)
+            || marks.capacity_types.contains_key(&offering.capacity_type)
             || (!zone_subnets.is_empty()
                 && zone_subnets.iter().all(|id| marks.subnets.contains_key(id)))
     }
@@ -146,7 +147,7 @@ impl UnavailableOfferings {
         let Some(zones) = marks.refusals.get(offering.instance_type) else {
             return IceHistory::default();
         };
-        let key = (offering.zone.to_owned(), offering.capacity_type.to_owned());
+        let key = (offering.zone.to_owned(), offering.capacity_type);
         let Some(times) = zones.get(&key) else {
             return IceHistory::default();
         };
@@ -214,17 +215,10 @@ impl Marks {
         for instance_type in expired {
             self.touch(&instance_type);
         }
-        let mut has_expired = false;
-        for marks in [
-            &mut self.capacity_types,
-            &mut self.subnets,
-            &mut self.shifts,
-        ] {
-            let before = marks.len();
-            marks.retain(|_, expires| *expires > now);
-            has_expired |= marks.len() < before;
-        }
-        if has_expired {
+        let dropped = drop_expired(&mut self.capacity_types, now)
+            + drop_expired(&mut self.subnets, now)
+            + drop_expired(&mut self.shifts, now);
+        if dropped > 0 {
             self.touch_all();
         }
         self.forget_refusals(now);
@@ -248,6 +242,13 @@ impl Marks {
     }
 }
 
+/// How many marks were dropped.
+fn drop_expired<K: Ord>(marks: &mut BTreeMap<K, Timestamp>, now: Timestamp) -> usize {
+    let before = marks.len();
+    marks.retain(|_, expires| *expires > now);
+    before - marks.len()
+}
+
 /// Names one offering.
 #[derive(Debug, Clone, Copy)]
 pub struct OfferingName<'a> {
@@ -255,8 +256,7 @@ pub struct OfferingName<'a> {
     pub instance_type: &'a str,
     /// Such as `us-east-1a`.
     pub zone: &'a str,
-    /// `spot`, `on-demand` or `reserved`.
-    pub capacity_type: &'a str,
+    pub capacity_type: CapacityType,
 }
 
 impl OfferingName<'_> {
@@ -264,7 +264,7 @@ impl OfferingName<'_> {
         UnavailableKey {
             instance_type: self.instance_type.to_owned(),
             zone: self.zone.to_owned(),
-            capacity_type: self.capacity_type.to_owned(),
+            capacity_type: self.capacity_type,
             placement_group: placement_group.unwrap_or_default().to_owned(),
         }
     }
@@ -277,7 +277,7 @@ mod tests {
     const OFFERED: OfferingName<'static> = OfferingName {
         instance_type: "m5.large",
         zone: "us-east-1a",
-        capacity_type: "spot",
+        capacity_type: CapacityType::Spot,
     };
 
     fn at(seconds: i64) -> Timestamp {
@@ -351,7 +351,7 @@ mod tests {
     fn a_capacity_type_mark_touches_every_type() {
         let marks = UnavailableOfferings::default();
         let before = marks.stamp("c5.large", at(0));
-        marks.mark_capacity_type("spot", at(0));
+        marks.mark_capacity_type(CapacityType::Spot, at(0));
         assert!(marks.is_unavailable(OFFERED, None, &[]));
         assert_ne!(marks.stamp("c5.large", at(0)), before);
     }

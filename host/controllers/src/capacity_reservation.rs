@@ -11,8 +11,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apis::labels;
+use apis::{CapacityType, labels};
 use cloudprovider::CloudProvider;
+use state::ProviderId;
 use tracing::error;
 
 use self::decision::{End, Observed, Step, decide};
@@ -33,7 +34,7 @@ pub(crate) struct CapacityReservations {
 #[derive(Debug, PartialEq, Eq)]
 struct Reserved {
     claim: String,
-    provider_id: String,
+    provider_id: ProviderId,
     reservation: String,
 }
 
@@ -76,10 +77,11 @@ impl CapacityReservations {
         let living = claims.filter(|claim| claim.deleted_at.is_none());
         let reserved = living.filter_map(|claim| {
             let label = |key: &str| claim.labels.get(key).map(String::as_str);
-            let is_reserved = label(labels::CAPACITY_TYPE) == Some(labels::CAPACITY_TYPE_RESERVED);
-            is_reserved.then(|| Reserved {
+            let is_reserved = label(labels::CAPACITY_TYPE) == Some(CapacityType::Reserved.as_str());
+            let provider_id = claim.provider_id.clone().filter(|_| is_reserved)?;
+            Some(Reserved {
                 claim: claim.name.clone(),
-                provider_id: claim.provider_id.clone(),
+                provider_id,
                 reservation: label(labels::CAPACITY_RESERVATION_ID)
                     .unwrap_or_default()
                     .to_owned(),
@@ -106,7 +108,7 @@ impl CapacityReservations {
         let listed = self.provider.list().await?;
         let on_demand = listed.iter().filter(|it| {
             let capacity_type = it.labels.get(labels::CAPACITY_TYPE);
-            capacity_type.is_some_and(|it| it == labels::CAPACITY_TYPE_ON_DEMAND)
+            capacity_type.is_some_and(|it| it == CapacityType::OnDemand.as_str())
         });
         let on_demand: BTreeSet<&str> = on_demand.map(|it| it.provider_id.as_str()).collect();
         for claim in reserved {
@@ -138,7 +140,10 @@ impl CapacityReservations {
         };
         let nodes = match end {
             End::OfReservation if claim.metadata.deletion_timestamp.is_none() => {
-                self.shell.model.nodes_of(&reserved.provider_id).await?
+                self.shell
+                    .model
+                    .nodes_of(reserved.provider_id.as_str())
+                    .await?
             }
             End::OfReservation | End::OfBlock => Vec::new(),
         };

@@ -28,7 +28,7 @@ impl Withdrawal<'_> {
     pub(crate) fn claims(self, instance_ids: &BTreeSet<&str>) -> BTreeMap<String, String> {
         let snapshot = self.shell.model.snapshot();
         let nodes = snapshot.nodes().filter_map(|node| {
-            let id = node.provider_id().rsplit('/').next()?;
+            let id = node.provider_id()?.instance_id();
             let claim = node.claim_name()?;
             instance_ids
                 .contains(id)

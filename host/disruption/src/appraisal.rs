@@ -106,7 +106,7 @@ fn sold(candidates: &[Candidate], prepared: &Prepared) -> EffectiveCosts {
                 offering: OfferingKey {
                     instance_type: name.to_owned(),
                     zone: offering.zone().to_owned(),
-                    capacity_type: offering.capacity_type().to_owned(),
+                    capacity_type: offering.capacity_type(),
                 },
             };
             if wanted.contains(&key) {
@@ -148,7 +148,7 @@ fn key(candidate: &Candidate) -> UsageKey {
         offering: OfferingKey {
             instance_type: candidate.instance_type_name().to_owned(),
             zone: candidate.zone().to_owned(),
-            capacity_type: candidate.capacity_type().to_owned(),
+            capacity_type: candidate.capacity_type(),
         },
     }
 }

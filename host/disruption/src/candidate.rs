@@ -9,8 +9,7 @@ mod pod_block;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use apis::labels;
-use apis::{NodePool, resources::Resources};
+use apis::{CapacityType, NodePool, labels, resources::Resources};
 use hooks::columns::saturated;
 use jiff::Timestamp;
 use scheduling::instance_type::InstanceType;
@@ -297,9 +296,9 @@ impl Candidate {
         self.node.label(labels::TOPOLOGY_ZONE)
     }
 
-    /// Capacity type.
-    pub fn capacity_type(&self) -> &str {
-        self.node.label(labels::CAPACITY_TYPE)
+    /// Capacity type, where its word is known.
+    pub fn capacity_type(&self) -> Option<CapacityType> {
+        self.node.capacity_type()
     }
 
     /// Whether nothing on it is worth moving.

@@ -2,6 +2,7 @@
 //!
 //! Values only. Answers to Karpenter's `disruption/types.go` (`Command`).
 
+use apis::CapacityType;
 use apis::duration::GoDuration;
 use apis::nodepool::DisruptionReason;
 use hooks::columns::saturated;
@@ -173,13 +174,12 @@ pub struct CommandCandidate {
     pub node: String,
     /// Name of the claim.
     pub claim: String,
-    /// Of the instance.
-    pub provider_id: String,
     /// NodePool.
     pub pool: String,
     pub instance_type: String,
     pub zone: String,
-    pub capacity_type: String,
+    /// None where nobody knows it.
+    pub capacity_type: Option<CapacityType>,
     /// What it costs.
     pub cost: Cost,
     /// Pods that must find another node.
@@ -242,11 +242,10 @@ impl CommandCandidate {
         Self {
             node: candidate.name().to_owned(),
             claim: candidate.claim().to_owned(),
-            provider_id: candidate.node.provider_id().to_owned(),
             pool: candidate.pool().to_owned(),
             instance_type: candidate.instance_type_name().to_owned(),
             zone: candidate.zone().to_owned(),
-            capacity_type: candidate.capacity_type().to_owned(),
+            capacity_type: candidate.capacity_type(),
             cost,
             pods: saturated(candidate.reschedulable.len()),
         }

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use apis::CapacityType;
 use hooks::columns::saturated;
 use jiff::{SignedDuration, Timestamp};
 
@@ -103,7 +104,7 @@ struct ClaimOrigin {
     /// How many moves in a row led to it, none of them longer ago than the guard remembers.
     moves: u32,
     /// Instance type and capacity type of all that went, over the whole chain of moves.
-    gone: BTreeSet<(String, String)>,
+    gone: BTreeSet<(String, Option<CapacityType>)>,
 }
 
 impl History {
@@ -122,7 +123,7 @@ impl History {
         let mut gone = BTreeSet::new();
         let mut moves = 0;
         for node in &command.candidates {
-            gone.insert((node.instance_type.clone(), node.capacity_type.clone()));
+            gone.insert((node.instance_type.clone(), node.capacity_type));
             let before = self.origins.get(&node.claim);
             gone.extend(before.into_iter().flat_map(|it| it.gone.iter().cloned()));
             moves = moves.max(before.map_or(0, |it| it.moves));
@@ -155,7 +156,7 @@ impl History {
         let comes = proposal.replacements.iter().map(|it| &it.best);
         comes
             .filter(|best| {
-                let sold = (best.instance_type.clone(), best.capacity_type.clone());
+                let sold = (best.instance_type.clone(), best.capacity_type);
                 origins.iter().any(|it| it.gone.contains(&sold))
             })
             .map(|best| best.instance_type.as_str())

@@ -4,7 +4,7 @@
 //! common part of Karpenter's `disruption/drift.go`, `disruption/repair.go` and, for nodes that hold a slot of a full
 //! reservation, `terminatefirst.go`.
 
-use apis::labels;
+use apis::{CapacityType, labels};
 use scheduling::solution::NewClaim;
 use state::ledger::OutcomeId;
 
@@ -158,7 +158,7 @@ fn placed(
 
 /// The reservation whose slot a node holds.
 pub(crate) fn reservation_of(candidate: &Candidate) -> Option<&str> {
-    let is_reserved = candidate.capacity_type() == labels::CAPACITY_TYPE_RESERVED;
+    let is_reserved = candidate.capacity_type() == Some(CapacityType::Reserved);
     let id = candidate.node.label(labels::CAPACITY_RESERVATION_ID);
     (is_reserved && !id.is_empty()).then_some(id)
 }

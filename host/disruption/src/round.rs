@@ -4,7 +4,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hooks::CapacityType;
 use hooks::columns::saturated;
 use jiff::Timestamp;
 use scheduling::ranking::{Symbols, WorkloadContext, accelerators, push_workloads};
@@ -124,8 +123,7 @@ impl PolicyRound {
             replacement_type: self.symbol(best.map(|it| it.instance_type.as_str())),
             replacement_zone: self.symbol(best.map(|it| it.zone.as_str())),
             replacement_capacity_type: best.map_or(NO_CAPACITY_TYPE, |it| {
-                let known = CapacityType::parse(&it.capacity_type);
-                known.unwrap_or_default().code()
+                it.capacity_type.unwrap_or_default().code()
             }),
             labels: self.common_labels(removed),
         }
@@ -197,7 +195,7 @@ fn push_row(
         .instance_type
         .push(symbols.intern(candidate.instance_type_name()));
     nodes.zone.push(symbols.intern(candidate.zone()));
-    let capacity_type = CapacityType::parse(candidate.capacity_type()).unwrap_or_default();
+    let capacity_type = candidate.capacity_type().unwrap_or_default();
     nodes.capacity_type.push(capacity_type.code());
     nodes.price.push(cost.price_per_hour);
     nodes.effective_price.push(cost.effective_per_hour);
@@ -211,8 +209,10 @@ fn push_row(
         .push(pods_since.map_or(NEVER_SECONDS, |at| {
             saturated(now.duration_since(at).as_secs())
         }));
-    let drift_reason = claim.map_or("", |it| it.drift_reason.as_str());
-    nodes.drift_reason.push(symbols.intern(drift_reason));
+    let drift_reason = claim.and_then(|it| it.drift_reason.as_deref());
+    nodes
+        .drift_reason
+        .push(symbols.intern(drift_reason.unwrap_or_default()));
     nodes.age.push(saturated(age));
     nodes.time_to_expiry.push(left);
     nodes.pods.push(candidate.pods);

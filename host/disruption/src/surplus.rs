@@ -59,7 +59,7 @@ fn pain(snapshot: &Snapshot, claim: &str, now: Timestamp) -> Pain {
     let is_kept = labels::has_do_not_disrupt(node.annotations());
     let costs: f64 = bound.pods().map(|pod| pod.eviction_cost()).sum();
     Pain {
-        is_launched: !node.provider_id().is_empty(),
+        is_launched: node.provider_id().is_some(),
         is_used: protected || bound.pods().any(|pod| !pod.is_owned_by_daemon_set()),
         is_protected: protected || is_kept,
         disruption_cost: costs * lifetime_remaining(node, now),

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use apis::CapacityType;
 use jiff::Timestamp;
 use scheduling::Interrupt;
 use scheduling::solution::NewClaim;
@@ -290,9 +291,10 @@ fn unpaired(fits: &[Vec<bool>]) -> Option<usize> {
 fn another(wanted: &NewClaim, now: &[NewClaim]) -> String {
     let name = |claim: &NewClaim| {
         let best = &claim.best;
+        let capacity_type = CapacityType::word(best.capacity_type);
         format!(
-            "{} {} of nodepool {}",
-            best.instance_type, best.capacity_type, claim.pool
+            "{} {capacity_type} of nodepool {}",
+            best.instance_type, claim.pool
         )
     };
     let now: Vec<String> = now.iter().map(name).collect();

@@ -6,9 +6,6 @@
 //! Kubernetes or how a policy is run.
 
 pub mod binding;
-mod capacity_type;
 pub mod columns;
 pub mod disruption;
 pub mod ranking;
-
-pub use capacity_type::CapacityType;

@@ -323,11 +323,8 @@ fn offering(path: &str, wire: WireOffering, faults: &mut ObjectFaults) -> Offeri
         ice_age_seconds: None,
         interruption_rate: None,
     };
-    for (value, key) in [
-        (offering.zone(), labels::TOPOLOGY_ZONE),
-        (offering.capacity_type(), labels::CAPACITY_TYPE),
-    ] {
-        if value.is_empty() {
+    for key in [labels::TOPOLOGY_ZONE, labels::CAPACITY_TYPE] {
+        if offering.word(key).is_empty() {
             let message = format!("nothing says its {key}");
             faults.push(format!("{path}.Requirements"), message);
         }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use apis::{NodeSelectorRequirementWithMinValues, Operator, labels};
+use apis::{CapacityType, NodeSelectorRequirementWithMinValues, Operator, labels};
 use scheduling::Solution;
 use scheduling::instance_type::{InstanceType, Offering};
 use scheduling::problem::Problem;
@@ -250,7 +250,7 @@ fn claim_report(claim: &NewClaim, problem: &Problem) -> ClaimReport {
     requirements.remove(labels::HOSTNAME);
     requirements.remove(labels::INSTANCE_TYPE);
     let mut wire = requirements.to_node_selector_requirements();
-    let capacity_types = claim.capacity_types.iter().map(String::as_str);
+    let capacity_types = claim.capacity_types.iter().map(|it| it.as_str());
     wire.retain(|it| it.key != labels::CAPACITY_TYPE);
     let capacity = Requirement::new(labels::CAPACITY_TYPE, Operator::In, capacity_types);
     wire.extend(capacity.to_node_selector_requirements());
@@ -259,13 +259,13 @@ fn claim_report(claim: &NewClaim, problem: &Problem) -> ClaimReport {
         Some((instance_type, offering)) => (
             instance_type.name.as_str(),
             offering.zone(),
-            offering.capacity_type(),
+            offering.word(labels::CAPACITY_TYPE),
             offering.price_per_hour,
         ),
         None => (
             best.instance_type.as_str(),
             best.zone.as_str(),
-            best.capacity_type.as_str(),
+            CapacityType::word(best.capacity_type),
             best.price_per_hour,
         ),
     };

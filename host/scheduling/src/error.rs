@@ -3,6 +3,7 @@
 //! Nothing here decides anything. Answers to the error texts of Karpenter's
 //! `pkg/controllers/provisioning/scheduling`.
 
+use apis::CapacityType;
 use apis::resources::Resources;
 
 use crate::ranking::Exclusions;
@@ -215,7 +216,7 @@ pub enum NearestMiss {
         /// The type.
         instance_type: String,
         zone: String,
-        capacity_type: String,
+        capacity_type: CapacityType,
     },
 }
 

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use apis::labels;
 use apis::resources::Resources;
+use apis::{CapacityType, labels};
 
 use crate::requirements::Requirements;
 
@@ -43,8 +43,8 @@ pub struct OfferingKey {
     /// Name of the type.
     pub instance_type: String,
     pub zone: String,
-    /// `spot`, `on-demand` or `reserved`.
-    pub capacity_type: String,
+    /// None where its word is one that nobody knows.
+    pub capacity_type: Option<CapacityType>,
 }
 
 impl Overhead {
@@ -89,22 +89,22 @@ pub struct Offering {
 impl Offering {
     /// The zone, or the empty string.
     pub fn zone(&self) -> &str {
-        self.single(labels::TOPOLOGY_ZONE)
+        self.word(labels::TOPOLOGY_ZONE)
     }
 
-    /// `spot`, `on-demand` or `reserved`.
-    pub fn capacity_type(&self) -> &str {
-        self.single(labels::CAPACITY_TYPE)
+    /// How it is bought; none where it says nothing of it, or what nobody knows.
+    pub fn capacity_type(&self) -> Option<CapacityType> {
+        CapacityType::parse(self.word(labels::CAPACITY_TYPE))
     }
 
     /// The id of the capacity reservation, or the empty string.
     pub fn reservation_id(&self) -> &str {
-        self.single(labels::CAPACITY_RESERVATION_ID)
+        self.word(labels::CAPACITY_RESERVATION_ID)
     }
 
     /// Whether it belongs to a capacity reservation.
     pub fn is_reserved(&self) -> bool {
-        self.capacity_type() == labels::CAPACITY_TYPE_RESERVED
+        self.capacity_type() == Some(CapacityType::Reserved)
     }
 
     /// Whether a launch would get it: available, and with a slot left if reserved.
@@ -112,7 +112,8 @@ impl Offering {
         self.available && (!self.is_reserved() || self.reservation_capacity > 0)
     }
 
-    fn single(&self, key: &str) -> &str {
+    /// The one value of a label, or the empty string.
+    pub fn word(&self, key: &str) -> &str {
         self.requirements
             .find(key)
             .filter(|r| !r.is_complement())
@@ -156,10 +157,10 @@ impl InstanceType {
     }
 
     /// The offering of a zone and capacity type, reserved ones aside.
-    pub fn offering(&self, zone: &str, capacity_type: &str) -> Option<&Offering> {
+    pub fn offering(&self, zone: &str, capacity_type: CapacityType) -> Option<&Offering> {
         self.offerings
             .iter()
-            .find(|o| o.zone() == zone && o.capacity_type() == capacity_type)
+            .find(|o| o.zone() == zone && o.capacity_type() == Some(capacity_type))
     }
 
     /// The generation number that breaks price ties, 0 when unknown.

@@ -5,8 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use apis::labels;
-use hooks::CapacityType;
+use apis::CapacityType;
 
 use crate::instance_type::Offering;
 use crate::requirements::Requirements;
@@ -19,9 +18,8 @@ const NEAR_MAX: usize = 32;
 pub(crate) struct Market {
     pub(crate) requirements: Requirements,
     pub(crate) zone: String,
-    pub(crate) capacity_type: CapacityType,
-    /// Whether the capacity type is the word of the code, and not just one that nobody knows.
-    pub(crate) is_on_demand: bool,
+    /// None where it is one that nobody knows.
+    pub(crate) capacity_type: Option<CapacityType>,
 }
 
 /// Numbers the markets of offerings.
@@ -54,12 +52,10 @@ impl Markets {
     }
 
     fn add(&mut self, offering: &Offering) -> usize {
-        let capacity_type = offering.capacity_type();
         self.list.push(Market {
             requirements: offering.requirements.clone(),
             zone: offering.zone().to_owned(),
-            capacity_type: CapacityType::parse(capacity_type).unwrap_or_default(),
-            is_on_demand: capacity_type == labels::CAPACITY_TYPE_ON_DEMAND,
+            capacity_type: offering.capacity_type(),
         });
         let at = self.list.len() - 1;
         self.by_requirements

@@ -30,6 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use apis::CapacityType;
 use cloudprovider::sync::lock;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
@@ -43,7 +44,7 @@ pub use capacity::{CapacityReservationSpec, PlacementGroupSpec};
 pub use config::{DEMO_NAME, Ec2Config, Ec2Faults};
 pub use gate::Gate;
 pub use instance::{
-    InstanceEvent, InstanceState, PurchaseOption, SimulatedInstance, StatusCheck, TerminationReason,
+    InstanceEvent, InstanceState, SimulatedInstance, StatusCheck, TerminationReason,
 };
 pub use network::zone_id;
 pub use queue::SimulatedQueue;
@@ -201,7 +202,7 @@ impl SimulatedEc2 {
         &self,
         instance_type: &str,
         zone: &str,
-        capacity: PurchaseOption,
+        capacity: CapacityType,
         until: Timestamp,
     ) {
         let pool = market::CapacityPool::new(instance_type, zone, capacity);
@@ -248,7 +249,7 @@ impl SimulatedEc2 {
         &self,
         instance_type: &str,
         zone: &str,
-        how: PurchaseOption,
+        how: CapacityType,
     ) -> Option<f64> {
         let state = self.state();
         let found = state.catalogue.get(instance_type)?;

@@ -14,7 +14,7 @@ use crate::api_server::{DeleteOptions, NamespacedName, ObjectPart, Resource};
 use crate::cluster::SimulatedCluster;
 use crate::cluster::timers::Timer;
 use crate::ec2::{InstanceEvent, SimulatedInstance};
-use crate::node::{conditions, node_object};
+use crate::node::{KubeletWord, conditions, node_object};
 use crate::status::{SimulatedEvent, event, set_condition, time_text};
 
 /// How long a silent kubelet is believed.
@@ -118,7 +118,7 @@ impl SimulatedCluster {
         };
         let now = self.clock.now_seconds();
         let key = NamespacedName::new("", instance.private_dns_name(&self.region));
-        let ready = serde_json::to_value(conditions(true, now)).unwrap_or_default();
+        let ready = serde_json::to_value(conditions(KubeletWord::Ready, now)).unwrap_or_default();
         let boot = format!("boot-{id}-{}", instance.reboots);
         let _ = self
             .api
@@ -179,7 +179,7 @@ impl SimulatedCluster {
         };
         let name = instance.private_dns_name(&self.region);
         let now = self.clock.now_seconds();
-        let ready = serde_json::to_value(conditions(true, now)).unwrap_or_default();
+        let ready = serde_json::to_value(conditions(KubeletWord::Ready, now)).unwrap_or_default();
         let change = |node: &mut Value| {
             node["status"]["conditions"] = ready;
             drop_taint(node, "node.kubernetes.io/not-ready");

@@ -57,18 +57,27 @@ pub fn node_object(instance: &SimulatedInstance, region: &str, ready: Option<Tim
                 })
                 .to_vec(),
             ),
-            conditions: Some(conditions(
-                ready.is_some(),
-                ready.unwrap_or(instance.registers_at),
-            )),
+            conditions: Some(match ready {
+                Some(at) => conditions(KubeletWord::Ready, at),
+                None => conditions(KubeletWord::NotReady, instance.registers_at),
+            }),
             node_info: Some(node_info(instance)),
             ..NodeStatus::default()
         }),
     }
 }
 
+/// What a kubelet says of its node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KubeletWord {
+    /// Pods may come.
+    Ready,
+    /// The network is not up yet.
+    NotReady,
+}
+
 /// The conditions that a kubelet reports, with the moment of their last change.
-pub fn conditions(ready: bool, at: Timestamp) -> Vec<NodeCondition> {
+pub fn conditions(word: KubeletWord, at: Timestamp) -> Vec<NodeCondition> {
     let condition = |type_: &str, status: bool, reason: &str, message: &str| NodeCondition {
         type_: type_.to_owned(),
         status: if status { "True" } else { "False" }.to_owned(),
@@ -97,15 +106,14 @@ pub fn conditions(ready: bool, at: Timestamp) -> Vec<NodeCondition> {
             "KubeletHasSufficientPID",
             "kubelet has sufficient PID available",
         ),
-        if ready {
-            condition(
+        match word {
+            KubeletWord::Ready => condition(
                 "Ready",
                 true,
                 "KubeletReady",
                 "kubelet is posting ready status",
-            )
-        } else {
-            condition("Ready", false, "KubeletNotReady", not_ready)
+            ),
+            KubeletWord::NotReady => condition("Ready", false, "KubeletNotReady", not_ready),
         },
     ]
 }

@@ -5,6 +5,7 @@
     reason = "a test that cannot set up its world has failed"
 )]
 
+use apis::CapacityType;
 use aws::seam::{ApiError, Ec2Api, IamApi, PricingApi, SsmApi, ZonalShiftApi};
 use aws_sdk_ec2::operation::create_fleet::{CreateFleetInput, CreateFleetOutput};
 use aws_sdk_ec2::operation::create_launch_template::CreateLaunchTemplateInput;
@@ -32,8 +33,7 @@ use aws_sdk_ssm::operation::get_parameter::GetParameterInput;
 use jiff::SignedDuration;
 use sim::SimulatedClock;
 use sim::ec2::{
-    Ec2Config, Ec2Faults, InstanceState, PlacementGroupSpec, PurchaseOption, SimulatedEc2,
-    StatusCheck,
+    Ec2Config, Ec2Faults, InstanceState, PlacementGroupSpec, SimulatedEc2, StatusCheck,
 };
 use tokio::time::{Duration, sleep};
 
@@ -82,7 +82,7 @@ async fn template_in(ec2: &SimulatedEc2, placement: Option<LaunchTemplatePlaceme
 /// (type, zone) pairs in the order of the overrides.
 async fn fleet(
     ec2: &SimulatedEc2,
-    how: PurchaseOption,
+    how: CapacityType,
     overrides: &[(&str, &str)],
     token: Option<&str>,
 ) -> Result<CreateFleetOutput, ApiError> {
@@ -107,8 +107,8 @@ async fn fleet(
         .launch_template_specification(specification)
         .set_overrides(Some(overrides.iter().map(request).collect()));
     let target = match how {
-        PurchaseOption::Spot => DefaultTargetCapacityType::Spot,
-        PurchaseOption::OnDemand | PurchaseOption::Reserved => DefaultTargetCapacityType::OnDemand,
+        CapacityType::Spot => DefaultTargetCapacityType::Spot,
+        CapacityType::OnDemand | CapacityType::Reserved => DefaultTargetCapacityType::OnDemand,
     };
     let tags = TagSpecification::builder()
         .resource_type(ResourceType::Instance)
@@ -181,7 +181,7 @@ async fn on_demand_takes_the_cheapest_type_whatever_the_order() {
         ("m5.large", "us-east-1b"),
         ("m5.xlarge", "us-east-1a"),
     ];
-    let answer = fleet(&ec2, PurchaseOption::OnDemand, &overrides, None)
+    let answer = fleet(&ec2, CapacityType::OnDemand, &overrides, None)
         .await
         .unwrap();
     assert_eq!(launched(&answer).1, "m5.large");
@@ -194,7 +194,7 @@ async fn spot_takes_the_cheapest_pool_and_costs_a_part_of_on_demand() {
     template(&ec2).await;
     let zones = ["us-east-1a", "us-east-1b", "us-east-1c"];
     let overrides = zones.map(|zone| ("c5.xlarge", zone));
-    let answer = fleet(&ec2, PurchaseOption::Spot, &overrides, None)
+    let answer = fleet(&ec2, CapacityType::Spot, &overrides, None)
         .await
         .unwrap();
     let (id, _) = launched(&answer);
@@ -211,14 +211,14 @@ async fn a_dry_pool_is_named_in_the_errors_and_the_next_one_serves() {
     let ec2 = account(calm());
     template(&ec2).await;
     let soon = SimulatedClock::virtual_time().now() + jiff::SignedDuration::from_hours(1);
-    ec2.drain_pool("m5.large", "us-east-1a", PurchaseOption::OnDemand, soon);
+    ec2.drain_pool("m5.large", "us-east-1a", CapacityType::OnDemand, soon);
     let overrides = [("m5.large", "us-east-1a"), ("m5.xlarge", "us-east-1a")];
-    let answer = fleet(&ec2, PurchaseOption::OnDemand, &overrides, None)
+    let answer = fleet(&ec2, CapacityType::OnDemand, &overrides, None)
         .await
         .unwrap();
     assert_eq!(codes(&answer), ["InsufficientInstanceCapacity"]);
     assert_eq!(launched(&answer).1, "m5.xlarge");
-    let only = fleet(&ec2, PurchaseOption::OnDemand, &overrides[..1], None)
+    let only = fleet(&ec2, CapacityType::OnDemand, &overrides[..1], None)
         .await
         .unwrap();
     assert!(only.instances().is_empty());
@@ -242,14 +242,9 @@ async fn refusals_carry_ec2s_codes() {
         ("m5.large", "InsufficientFreeAddressesInSubnet"),
         ("no.such", "InvalidParameterValue"),
     ] {
-        let answer = fleet(
-            &ec2,
-            PurchaseOption::OnDemand,
-            &[(name, "us-east-1a")],
-            None,
-        )
-        .await
-        .unwrap();
+        let answer = fleet(&ec2, CapacityType::OnDemand, &[(name, "us-east-1a")], None)
+            .await
+            .unwrap();
         assert_eq!(codes(&answer), [expected], "{name}");
     }
 }
@@ -259,16 +254,16 @@ async fn a_client_token_launches_once() {
     let ec2 = account(calm());
     template(&ec2).await;
     let overrides = [("m5.large", "us-east-1a")];
-    let first = fleet(&ec2, PurchaseOption::OnDemand, &overrides, Some("claim-1"))
+    let first = fleet(&ec2, CapacityType::OnDemand, &overrides, Some("claim-1"))
         .await
         .unwrap();
-    let again = fleet(&ec2, PurchaseOption::OnDemand, &overrides, Some("claim-1"))
+    let again = fleet(&ec2, CapacityType::OnDemand, &overrides, Some("claim-1"))
         .await
         .unwrap();
     assert_eq!(launched(&first), launched(&again));
     assert_eq!(ec2.launches(), 1);
     let other = [("m5.xlarge", "us-east-1a")];
-    let error = fleet(&ec2, PurchaseOption::OnDemand, &other, Some("claim-1"))
+    let error = fleet(&ec2, CapacityType::OnDemand, &other, Some("claim-1"))
         .await
         .unwrap_err();
     assert_eq!(error.code, "IdempotentParameterMismatch");
@@ -291,7 +286,7 @@ async fn an_instance_boots_is_seen_late_and_takes_its_time_to_end() {
     let before = free().await;
     let answer = fleet(
         &ec2,
-        PurchaseOption::OnDemand,
+        CapacityType::OnDemand,
         &[("m5.large", "us-east-1a")],
         None,
     )
@@ -338,7 +333,7 @@ async fn partitions_fill_evenly_and_are_told_once_the_machine_runs() {
     let mut ids = Vec::new();
     for _ in 0..4 {
         let overrides = [("m5.large", "us-east-1a")];
-        let answer = fleet(&ec2, PurchaseOption::OnDemand, &overrides, None).await;
+        let answer = fleet(&ec2, CapacityType::OnDemand, &overrides, None).await;
         ids.push(launched(&answer.unwrap()).0);
     }
     sleep(Duration::from_secs(2)).await;
@@ -363,7 +358,7 @@ async fn instances_are_found_by_tag_and_state_page_by_page() {
     for _ in 0..5 {
         fleet(
             &ec2,
-            PurchaseOption::OnDemand,
+            CapacityType::OnDemand,
             &[("m5.large", "us-east-1a")],
             None,
         )
@@ -398,7 +393,7 @@ async fn a_spot_instance_gets_two_minutes_notice() {
     template(&ec2).await;
     let answer = fleet(
         &ec2,
-        PurchaseOption::Spot,
+        CapacityType::Spot,
         &[("m5.large", "us-east-1a")],
         None,
     )
@@ -427,9 +422,7 @@ async fn failed_checks_and_scheduled_events_are_told_of_running_instances() {
     let mut ids = Vec::new();
     for _ in 0..3 {
         let pools = [("m5.large", "us-east-1a")];
-        let answer = fleet(&ec2, PurchaseOption::Spot, &pools, None)
-            .await
-            .unwrap();
+        let answer = fleet(&ec2, CapacityType::Spot, &pools, None).await.unwrap();
         ids.push(launched(&answer).0);
     }
     sleep(Duration::from_mins(2)).await;

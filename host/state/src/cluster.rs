@@ -35,6 +35,7 @@ use scheduling::pod::{Pod, PodKey, ShapeTable};
 use crate::coming::owned::Owned;
 use crate::devices::DeviceWorld;
 use crate::pod_disruption_budget::Pdbs;
+use crate::provider_id::ProviderId;
 use crate::state_node::{BoundPods, StateNode};
 use crate::volumes::Volumes;
 use crate::workloads::Workloads;
@@ -59,9 +60,9 @@ pub(crate) struct Data {
     /// By name, also those that are not in `nodes` because nothing tells yet which claim they belong to.
     seen_nodes: Arc<BTreeMap<String, SeenNode>>,
     /// Names of Nodes: more than one of a providerID is an error worth telling.
-    pub(crate) nodes_by_provider_id: Arc<BTreeMap<String, BTreeSet<String>>>,
-    /// Key in `nodes` of a claim's name; empty until it is launched.
-    pub(crate) claim_keys: Arc<BTreeMap<String, String>>,
+    pub(crate) nodes_by_provider_id: Arc<BTreeMap<ProviderId, BTreeSet<String>>>,
+    /// Key in `nodes` of a claim's name; none until it is launched.
+    pub(crate) claim_keys: Arc<BTreeMap<String, Option<ProviderId>>>,
     pub(crate) pods: Arc<BTreeMap<PodKey, Arc<Pod>>>,
     /// Node or claim that a pod was placed on.
     pub(crate) places: Arc<Placement>,

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::provider_id::ProviderId;
 use apis::conditions::{self, is_node_ready};
 use apis::duration::GoDuration;
 use apis::labels;
@@ -18,8 +19,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 pub struct NodeFacts {
     pub name: String,
     pub uid: String,
-    /// `spec.providerID`, empty without one.
-    pub provider_id: String,
+    /// `spec.providerID`.
+    pub provider_id: Option<ProviderId>,
     pub labels: BTreeMap<String, String>,
     /// Annotations of Karpenter's and of this project.
     pub annotations: BTreeMap<String, String>,
@@ -56,10 +57,10 @@ pub struct NodeConditionFacts {
 pub struct ClaimFacts {
     pub name: String,
     pub uid: String,
-    /// `status.providerID`, empty before launch.
-    pub provider_id: String,
-    /// `status.nodeName`, empty before registration.
-    pub node_name: String,
+    /// `status.providerID`, none before launch.
+    pub provider_id: Option<ProviderId>,
+    /// `status.nodeName`, none before registration.
+    pub node_name: Option<String>,
     pub labels: BTreeMap<String, String>,
     /// Annotations of Karpenter's and of this project.
     pub annotations: BTreeMap<String, String>,
@@ -77,8 +78,8 @@ pub struct ClaimFacts {
     pub node_class: String,
     /// Conditions that decisions look at.
     pub conditions: ClaimConditions,
-    /// Why it drifted, such as `NodePoolDrifted`; empty while it did not.
-    pub drift_reason: String,
+    /// Why it drifted, such as `NodePoolDrifted`.
+    pub drift_reason: Option<String>,
     /// Last time a pod came or went.
     pub last_pod_event_at: Option<Timestamp>,
     /// How long it lives; `None` for ever.
@@ -143,9 +144,7 @@ impl NodeFacts {
         Self {
             name: meta.name.clone().unwrap_or_default(),
             uid: meta.uid.clone().unwrap_or_default(),
-            provider_id: spec
-                .and_then(|it| it.provider_id.clone())
-                .unwrap_or_default(),
+            provider_id: ProviderId::parse(spec.and_then(|it| it.provider_id.as_deref())),
             labels: meta.labels.clone().unwrap_or_default(),
             annotations: own_annotations(meta),
             taints: spec.and_then(|it| it.taints.clone()).unwrap_or_default(),
@@ -195,8 +194,8 @@ impl ClaimFacts {
         Self {
             name: meta.name.clone().unwrap_or_default(),
             uid: meta.uid.clone().unwrap_or_default(),
-            provider_id: status.provider_id.unwrap_or_default(),
-            node_name: status.node_name.unwrap_or_default(),
+            provider_id: ProviderId::parse(status.provider_id.as_deref()),
+            node_name: status.node_name.filter(|it| !it.is_empty()),
             labels: meta.labels.clone().unwrap_or_default(),
             annotations: own_annotations(meta),
             taints: spec.taints.clone(),
@@ -221,10 +220,10 @@ impl ClaimFacts {
     }
 }
 
-fn drift_reason(conditions: &[Condition]) -> String {
+fn drift_reason(conditions: &[Condition]) -> Option<String> {
     let mut conditions = conditions.iter();
     let drifted = conditions.find(|it| it.type_ == conditions::DRIFTED && it.status == "True");
-    drifted.map(|it| it.reason.clone()).unwrap_or_default()
+    drifted.map(|it| it.reason.clone())
 }
 
 impl ClaimConditions {

@@ -17,6 +17,7 @@ mod node_terms;
 pub mod nomination;
 pub mod pod;
 pub mod pod_disruption_budget;
+mod provider_id;
 pub mod provisioning;
 pub mod queue_order;
 pub mod snapshot;
@@ -25,5 +26,6 @@ pub mod volumes;
 pub mod workloads;
 
 pub use cluster::{Change, Changes, Cluster, ConsolidationState, Event, Refused, StateError};
+pub use provider_id::ProviderId;
 pub use snapshot::Snapshot;
 pub use state_node::{BoundPods, StateNode};

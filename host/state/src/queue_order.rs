@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use apis::CapacityType;
 use apis::labels::{CAPACITY_TYPE, TOPOLOGY_ZONE};
 use scheduling::Solution;
 use scheduling::pod::{Pod, PodKey};
@@ -69,7 +70,7 @@ fn domain_key(pod: &Pod) -> Option<&str> {
 
 fn domain<'a>(claim: &'a NewClaim, key: &str) -> &'a str {
     if key == CAPACITY_TYPE {
-        &claim.best.capacity_type
+        CapacityType::word(claim.best.capacity_type)
     } else {
         &claim.best.zone
     }

@@ -42,13 +42,15 @@ impl Snapshot {
             claim_keys,
             ..
         } = &self.data;
-        let key = node_keys.get(name).or_else(|| claim_keys.get(name))?;
+        let of_node = node_keys.get(name).map(String::as_str);
+        let key = of_node.or_else(|| Some(claim_keys.get(name)?.as_ref()?.as_str()))?;
         self.data.nodes.get(key)
     }
 
     /// A node by the name of its NodeClaim.
     pub fn node_of_claim(&self, claim: &str) -> Option<&Arc<StateNode>> {
-        self.data.nodes.get(self.data.claim_keys.get(claim)?)
+        let key = self.data.claim_keys.get(claim)?.as_ref()?;
+        self.data.nodes.get(key.as_str())
     }
 
     /// A node by its providerID.

@@ -5,14 +5,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use apis::labels;
 use apis::resources::Resources;
+use apis::{CapacityType, labels};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Taint;
 use scheduling::pod::{Pod, PodKey};
 
 use crate::facts::{ClaimFacts, NodeFacts};
 use crate::pod::PodLife;
+use crate::provider_id::ProviderId;
 
 /// Labels and annotations of what is neither.
 static NOTHING: BTreeMap<String, String> = BTreeMap::new();
@@ -40,13 +41,14 @@ pub struct BoundPods {
 
 impl StateNode {
     /// `spec.providerID`, from whichever object has it.
-    pub fn provider_id(&self) -> &str {
-        let claim = self.claim.as_ref().map_or("", |it| it.provider_id.as_str());
-        if claim.is_empty() {
-            self.node.as_ref().map_or("", |it| it.provider_id.as_str())
-        } else {
-            claim
-        }
+    pub fn provider_id(&self) -> Option<&ProviderId> {
+        let claim = self.claim.as_ref().and_then(|it| it.provider_id.as_ref());
+        claim.or_else(|| self.node.as_ref()?.provider_id.as_ref())
+    }
+
+    /// How it was bought, where it says so in a word that is known.
+    pub fn capacity_type(&self) -> Option<CapacityType> {
+        CapacityType::parse(self.label(labels::CAPACITY_TYPE))
     }
 
     /// Made by us.

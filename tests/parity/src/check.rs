@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result};
-use apis::labels;
+use apis::{CapacityType, labels};
 use scheduling::Solution;
 use scheduling::pod::PodKey;
 use scheduling::solution::NewClaim;
@@ -116,7 +116,7 @@ pub fn tell(world: &World, solution: &Solution) -> String {
             claim.pool,
             best.instance_type,
             best.zone,
-            best.capacity_type,
+            CapacityType::word(best.capacity_type),
             best.price_per_hour,
             claim.instance_types.len(),
             keys(&claim.pods),
@@ -309,11 +309,12 @@ impl<'a> View<'a> {
     fn claim(&self, wanted: &ClaimExpect, claim: &NewClaim) -> Result<Vec<String>> {
         let mut faults = Vec::new();
         let best = &claim.best;
+        let capacity_type = CapacityType::word(best.capacity_type);
         let words = [
-            ("pool", &wanted.pool, &claim.pool),
+            ("pool", &wanted.pool, claim.pool.as_str()),
             ("cheapest", &wanted.cheapest, &best.instance_type),
             ("zone", &wanted.zone, &best.zone),
-            ("capacity", &wanted.capacity, &best.capacity_type),
+            ("capacity", &wanted.capacity, capacity_type),
         ];
         for (what, wanted, got) in words {
             if wanted.as_ref().is_some_and(|it| it != got) {
@@ -455,7 +456,7 @@ impl<'a> View<'a> {
                     labels::INSTANCE_TYPE => Some(claim.best.instance_type.clone()),
                     labels::TOPOLOGY_ZONE => settled.or_else(|| Some(claim.best.zone.clone())),
                     labels::CAPACITY_TYPE => {
-                        settled.or_else(|| Some(claim.best.capacity_type.clone()))
+                        settled.or_else(|| Some(claim.best.capacity_type?.to_string()))
                     }
                     _ => settled.or_else(|| self.label_of_best(claim, key)),
                 }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use apis::labels;
 use apis::resources::Resources;
+use apis::{CapacityType, labels};
 use scheduling::Problem;
 use scheduling::instance_type::InstanceType;
 use scheduling::pod::Pod;
@@ -110,7 +110,7 @@ fn demands(problem: &Problem, pod: &Pod) -> Vec<BTreeMap<String, Set>> {
 fn is_bought(problem: &Problem, of_type: &InstanceType, required: &BTreeMap<String, Set>) -> bool {
     let may_reserve = problem.options.reserved != ReservedMode::Off && problem.pods.len() == 1;
     of_type.offerings.iter().any(|o| {
-        let is_reserved = o.capacity_type() == labels::CAPACITY_TYPE_RESERVED;
+        let is_reserved = o.capacity_type() == Some(CapacityType::Reserved);
         is_launchable(o)
             && (!is_reserved || may_reserve)
             && do_not_clash(required, &sets_of(&o.requirements))

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use apis::labels;
+use apis::{CapacityType, labels};
 use scheduling::Problem;
 use scheduling::instance_type::InstanceType;
 use scheduling::problem::{MinValuesPolicy, Pool};
@@ -192,10 +192,10 @@ fn summary(name: &str, claim: &ClaimPlace<'_>, faults: &mut Faults) {
             format!("{name}: types are not in order of price"),
         );
     }
-    let sold: BTreeSet<String> = claim
+    let sold: BTreeSet<CapacityType> = claim
         .sales
         .iter()
-        .map(|(_, o)| o.capacity_type().to_owned())
+        .filter_map(|(_, o)| o.capacity_type())
         .collect();
     if sold != claim.claim.capacity_types {
         let said = &claim.claim.capacity_types;

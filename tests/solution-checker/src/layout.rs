@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use apis::labels;
+use apis::{CapacityType, labels};
 use k8s_openapi::api::core::v1::Taint;
 use scheduling::instance_type::{InstanceType, Offering};
 use scheduling::pod::{HostPort, Pod, PodKey, Toleration};
@@ -222,7 +222,7 @@ impl<'a> ClaimPlace<'a> {
             let found = facts.types.get(name);
             types.push(found.ok_or_else(|| format!("the pool has no type {name}"))?);
         }
-        let capacity_types = claim.capacity_types.iter().map(String::as_str);
+        let capacity_types = claim.capacity_types.iter().map(|it| it.as_str());
         let sold = Requirement::new(labels::CAPACITY_TYPE, Operator::In, capacity_types);
         let mut required = sets_of(&claim.requirements);
         let asked = required.remove(labels::CAPACITY_TYPE);
@@ -348,7 +348,7 @@ impl<'a> Place<'a> {
 
 /// What a launch would get.
 pub(crate) fn is_launchable(offering: &Offering) -> bool {
-    let is_reserved = offering.capacity_type() == labels::CAPACITY_TYPE_RESERVED;
+    let is_reserved = offering.capacity_type() == Some(CapacityType::Reserved);
     offering.available && (!is_reserved || offering.reservation_capacity > 0)
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use apis::labels;
 use apis::resources::Resources;
+use apis::{CapacityType, labels};
 use scheduling::Problem;
 use scheduling::problem::{Pool, ReservedMode};
 
@@ -53,7 +53,7 @@ fn reservations(problem: &Problem, layout: &Layout<'_>, faults: &mut Faults) {
     let mut slots: BTreeMap<&str, u32> = BTreeMap::new();
     let sold = problem.pools.iter().flat_map(|p| p.instance_types.iter());
     for offering in sold.flat_map(|t| &t.offerings).filter(|o| o.available) {
-        if offering.capacity_type() == labels::CAPACITY_TYPE_RESERVED {
+        if offering.capacity_type() == Some(CapacityType::Reserved) {
             let free = offering.reservation_capacity;
             let known = slots.entry(offering.reservation_id()).or_insert(free);
             *known = (*known).min(free);
@@ -65,7 +65,7 @@ fn reservations(problem: &Problem, layout: &Layout<'_>, faults: &mut Faults) {
         let ids: BTreeSet<&str> = claim
             .sales
             .iter()
-            .filter(|(_, o)| o.capacity_type() == labels::CAPACITY_TYPE_RESERVED)
+            .filter(|(_, o)| o.capacity_type() == Some(CapacityType::Reserved))
             .map(|(_, o)| o.reservation_id())
             .collect();
         if problem.options.reserved == ReservedMode::Off && !ids.is_empty() {

@@ -3,7 +3,7 @@
 //! A label that a type lacks is stated as `DoesNotExist`, so that asking for it fails. Answers to Karpenter's
 //! `pkg/providers/instancetype/types.go` (computeRequirements).
 
-use apis::labels;
+use apis::{CapacityType, labels};
 use aws_sdk_ec2::types::{
     EbsOptimizedSupport, EphemeralNvmeSupport, InstanceTypeInfo, NetworkCardInfo,
     NitroEnclavesSupport, UsageClassType,
@@ -43,19 +43,19 @@ pub(super) fn capacity_types(
     name: &str,
     info: &InstanceTypeInfo,
     shape: &ClassShape,
-) -> Vec<&'static str> {
-    let mut types: Vec<&'static str> = info
+) -> Vec<CapacityType> {
+    let mut types: Vec<CapacityType> = info
         .supported_usage_classes()
         .iter()
         .filter_map(|class| match class {
-            UsageClassType::OnDemand => Some(labels::CAPACITY_TYPE_ON_DEMAND),
-            UsageClassType::Spot => Some(labels::CAPACITY_TYPE_SPOT),
+            UsageClassType::OnDemand => Some(CapacityType::OnDemand),
+            UsageClassType::Spot => Some(CapacityType::Spot),
             _ => None,
         })
         .collect();
     types.sort_unstable();
     if !shape.reservations_of(name).is_empty() {
-        types.push(labels::CAPACITY_TYPE_RESERVED);
+        types.push(CapacityType::Reserved);
     }
     types
 }
@@ -78,7 +78,7 @@ pub(super) fn requirements(
     name: &str,
     info: &InstanceTypeInfo,
     zones: &[String],
-    capacity_types: &[&str],
+    capacity_types: &[CapacityType],
     shape: &ClassShape,
 ) -> Requirements {
     let mut labels = LabelRequirements(Vec::with_capacity(40));
@@ -98,7 +98,8 @@ pub(super) fn requirements(
         .iter()
         .filter_map(|zone| shape.zones.get(zone)?.zone_id.as_deref());
     labels.many(labels::TOPOLOGY_ZONE_ID, zone_ids);
-    labels.many(labels::CAPACITY_TYPE, capacity_types.iter().copied());
+    let words = capacity_types.iter().map(|it| it.as_str());
+    labels.many(labels::CAPACITY_TYPE, words);
     labels.many(labels::INSTANCE_TENANCY, ["default", "dedicated"]);
     name_labels(&mut labels, name);
     machine_labels(&mut labels, name, info);

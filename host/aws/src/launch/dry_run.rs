@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use apis::{
-    AmiFamily, Ec2NodeClass, NodeClaim, NodePool, NodeSelectorRequirementWithMinValues, labels,
+    AmiFamily, CapacityType, Ec2NodeClass, NodeClaim, NodePool,
+    NodeSelectorRequirementWithMinValues, labels,
 };
 use aws_sdk_ec2::operation::run_instances::RunInstancesInput;
 use aws_sdk_ec2::types::{
@@ -80,7 +81,7 @@ pub(crate) fn probe(
     let offering = |zone: &String| RankedOffering {
         instance_type: chosen.name.clone(),
         zone: zone.clone(),
-        capacity_type: labels::CAPACITY_TYPE_ON_DEMAND.to_owned(),
+        capacity_type: CapacityType::OnDemand,
         price_per_hour: 0.0,
         effective_cost_per_hour: 0.0,
     };
@@ -142,7 +143,7 @@ fn probe_type<'t>(
 fn best<'t>(types: impl Iterator<Item = &'t Arc<InstanceType>>) -> Option<&'t Arc<InstanceType>> {
     let price = |it: &InstanceType| {
         let prices = it.offerings.iter().filter(|it| it.available);
-        let on_demand = prices.filter(|it| it.capacity_type() == labels::CAPACITY_TYPE_ON_DEMAND);
+        let on_demand = prices.filter(|it| it.capacity_type() == Some(CapacityType::OnDemand));
         on_demand
             .map(|it| it.price_per_hour)
             .fold(f64::INFINITY, f64::min)

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apis::{NodeClaim, labels};
+use apis::{CapacityType, NodeClaim, labels};
 use cloudprovider::CloudProviderError;
 use scheduling::instance_type::InstanceType;
 use scheduling::ranking::RankedOffering;
@@ -72,25 +72,21 @@ pub(super) fn is_exotic(instance_type: &InstanceType) -> bool {
 
 /// Drops spot offerings that cost more than the cheapest on-demand one.
 pub(super) fn without_dear_spot(candidates: Vec<LaunchableType>) -> Vec<LaunchableType> {
-    let of_capacity_type = |capacity_type: &'static str| {
+    let of_capacity_type = |capacity_type: CapacityType| {
         let all = candidates.iter().flat_map(|candidate| &candidate.offerings);
         all.filter(move |offering| offering.capacity_type == capacity_type)
     };
-    let cheapest = of_capacity_type(labels::CAPACITY_TYPE_ON_DEMAND)
+    let cheapest = of_capacity_type(CapacityType::OnDemand)
         .map(|offering| offering.effective_cost_per_hour)
         .min_by(f64::total_cmp);
     let Some(cheapest) = cheapest else {
         return candidates;
     };
-    if of_capacity_type(labels::CAPACITY_TYPE_SPOT)
-        .next()
-        .is_none()
-    {
+    if of_capacity_type(CapacityType::Spot).next().is_none() {
         return candidates;
     }
     let is_fine = |offering: &RankedOffering| {
-        offering.capacity_type != labels::CAPACITY_TYPE_SPOT
-            || offering.effective_cost_per_hour <= cheapest
+        offering.capacity_type != CapacityType::Spot || offering.effective_cost_per_hour <= cheapest
     };
     keep_offerings(candidates, is_fine)
 }

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use apis::labels;
 use apis::resources::Resources;
+use apis::{CapacityType, labels};
 use cloudprovider::Launched;
 use scheduling::instance_type::InstanceType;
 use scheduling::requirements::AllowUndefined;
@@ -25,7 +25,7 @@ pub(super) struct Bought<'a> {
     pub(super) id: &'a str,
     pub(super) instance_type: &'a str,
     pub(super) zone: &'a str,
-    pub(super) capacity_type: &'static str,
+    pub(super) capacity_type: CapacityType,
     pub(super) image_id: Option<String>,
     pub(super) reservation_id: Option<&'a str>,
 }
@@ -56,7 +56,9 @@ impl Bought<'_> {
             .compatible(&instance_type.requirements, allow)
             .is_ok()
             && wanted.get(labels::TOPOLOGY_ZONE).has(self.zone)
-            && wanted.get(labels::CAPACITY_TYPE).has(self.capacity_type)
+            && wanted
+                .get(labels::CAPACITY_TYPE)
+                .has(self.capacity_type.as_str())
             && Resources::from_list(&claim.spec.resources.requests)
                 .fits(&instance_type.allocatable())
     }
@@ -127,7 +129,7 @@ impl Bought<'_> {
         let tenancy = tenancy(&context.request.node_claim);
         for (key, value) in [
             (labels::TOPOLOGY_ZONE, self.zone),
-            (labels::CAPACITY_TYPE, self.capacity_type),
+            (labels::CAPACITY_TYPE, self.capacity_type.as_str()),
             (labels::INSTANCE_TENANCY, tenancy),
         ] {
             labels.insert(key.to_owned(), value.to_owned());

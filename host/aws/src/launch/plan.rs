@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use apis::{NodeClaim, labels};
+use apis::{CapacityType, NodeClaim, labels};
 use cloudprovider::{CloudProviderError, LaunchRequest};
 
 use super::LaunchContext;
@@ -22,7 +22,7 @@ const FEW_TYPES: usize = 5;
 /// What one launch asks for.
 #[derive(Debug)]
 pub(super) struct LaunchPlan {
-    pub(super) capacity_type: &'static str,
+    pub(super) capacity_type: CapacityType,
     pub(super) candidates: Vec<LaunchableType>,
     pub(super) tenancy: &'static str,
     /// Reservations by type and zone; empty unless the capacity type is reserved.
@@ -42,13 +42,13 @@ impl LaunchPlan {
         let mut chosen = candidates(&request.offerings, &request.instance_types);
         let capacity_type = capacity_type(request, options)?;
         let mut reservations = BTreeMap::new();
-        if capacity_type == labels::CAPACITY_TYPE_RESERVED {
+        if capacity_type == CapacityType::Reserved {
             (chosen, reservations) = reserve(chosen, claim);
         }
         if !has_min_values(claim) {
             chosen = without_dear_spot(without_exotic(chosen));
         }
-        let is_kind = |kind: &str| {
+        let is_kind = |kind: CapacityType| {
             chosen
                 .iter()
                 .flat_map(|c| &c.offerings)
@@ -58,7 +58,7 @@ impl LaunchPlan {
         let capacity_type = if is_kind(capacity_type) {
             capacity_type
         } else {
-            labels::CAPACITY_TYPE_ON_DEMAND
+            CapacityType::OnDemand
         };
         let chosen = keep_offerings(chosen, |offering| offering.capacity_type == capacity_type);
         let candidates = truncate(chosen, claim, options.min_values_best_effort)?;
@@ -99,7 +99,7 @@ impl LaunchPlan {
     /// How many types are left of a launch on demand whose claim allows spot, where they are few.
     pub(super) fn falls_back_on(&self, claim: &NodeClaim) -> Option<usize> {
         let types = self.candidates.len();
-        let is_on_demand = self.capacity_type == labels::CAPACITY_TYPE_ON_DEMAND;
+        let is_on_demand = self.capacity_type == CapacityType::OnDemand;
         let allowed = requirements(claim)
             .get(labels::CAPACITY_TYPE)
             .has(labels::CAPACITY_TYPE_SPOT);
@@ -147,19 +147,15 @@ impl LaunchPlan {
 fn capacity_type(
     request: &LaunchRequest,
     options: &AwsOptions,
-) -> Result<&'static str, CloudProviderError> {
+) -> Result<CapacityType, CloudProviderError> {
     let preference = [
-        labels::CAPACITY_TYPE_RESERVED,
-        labels::CAPACITY_TYPE_SPOT,
-        labels::CAPACITY_TYPE_ON_DEMAND,
+        CapacityType::Reserved,
+        CapacityType::Spot,
+        CapacityType::OnDemand,
     ];
-    let known = |kind: &str| preference.into_iter().find(|known| *known == kind);
     let usable = || {
-        let all = request
-            .offerings
-            .iter()
-            .filter_map(|offering| known(&offering.capacity_type));
-        all.filter(|kind| *kind != labels::CAPACITY_TYPE_RESERVED || options.reserved_capacity)
+        let all = request.offerings.iter().map(|it| it.capacity_type);
+        all.filter(|kind| *kind != CapacityType::Reserved || options.reserved_capacity)
     };
     let chosen = if request.order_differs_from_price {
         usable().next()

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use apis::labels;
+use apis::CapacityType;
 use cloudprovider::CloudProviderError;
 
 use super::LaunchContext;
@@ -45,7 +45,7 @@ impl<'a> Refusal<'a> {
         let Self { error, place } = self;
         let (unavailable, now) = (context.unavailable, context.now);
         if error.code == SPOT_ROLE_MISSING {
-            unavailable.mark_capacity_type(labels::CAPACITY_TYPE_SPOT, now);
+            unavailable.mark_capacity_type(CapacityType::Spot, now);
             return;
         }
         let group = context.placement_group.as_ref();

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use apis::ec2nodeclass::{CapacityReservationType, Subnet};
-use apis::labels;
+use apis::{CapacityType, labels};
 use aws_sdk_ec2::operation::create_fleet::CreateFleetInput;
 use aws_sdk_ec2::operation::create_fleet::builders::CreateFleetInputBuilder;
 use aws_sdk_ec2::types::{
@@ -126,7 +126,7 @@ pub(super) fn fleet_input(
 }
 
 fn target_capacity_type(plan: &LaunchPlan) -> DefaultTargetCapacityType {
-    if plan.capacity_type == labels::CAPACITY_TYPE_SPOT {
+    if plan.capacity_type == CapacityType::Spot {
         return DefaultTargetCapacityType::Spot;
     }
     match plan.reservations.values().next() {

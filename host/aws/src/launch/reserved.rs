@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use apis::ec2nodeclass::CapacityReservationType;
-use apis::{NodeClaim, labels};
+use apis::{CapacityType, NodeClaim, labels};
 use scheduling::instance_type::Offering;
 use scheduling::requirements::{AllowUndefined, Requirements};
 
@@ -49,7 +49,7 @@ pub(super) fn reserve(
     keep_one_block(&mut reservations, &candidates);
     let is_kept = |offering: &scheduling::ranking::RankedOffering| {
         let key = (offering.instance_type.clone(), offering.zone.clone());
-        offering.capacity_type == labels::CAPACITY_TYPE_RESERVED && reservations.contains_key(&key)
+        offering.capacity_type == CapacityType::Reserved && reservations.contains_key(&key)
     };
     (keep_offerings(candidates, is_kept), reservations)
 }
@@ -73,8 +73,7 @@ fn of_kind(
                 .compatible(&offering.requirements, AllowUndefined::WellKnown)
                 .is_ok();
             let is_ranked = candidate.offerings.iter().any(|ranked| {
-                ranked.capacity_type == labels::CAPACITY_TYPE_RESERVED
-                    && ranked.zone == offering.zone()
+                ranked.capacity_type == CapacityType::Reserved && ranked.zone == offering.zone()
             });
             let reservation = reservation(offering);
             if !is_compatible

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use apis::ec2nodeclass::{Ami, InstanceStorePolicy};
-use apis::{AmiFamily, Ec2NodeClass, labels};
+use apis::{AmiFamily, CapacityType, Ec2NodeClass, labels};
 use cloudprovider::CloudProviderError;
 
 use super::LaunchContext;
@@ -181,7 +181,7 @@ fn parameters(
             .map(|group| group.id.clone()),
         partition: context.partition(),
         reservation: kind.reservation,
-        is_spot: plan.capacity_type == labels::CAPACITY_TYPE_SPOT,
+        is_spot: plan.capacity_type == CapacityType::Spot,
         is_ipv6: options.is_ipv6(),
         region: options.region.clone(),
         tags: launch_tags(class, &options.cluster_name, node_pool(claim)),
@@ -201,7 +201,7 @@ fn render(
     let mut node_labels = claim.metadata.labels.clone().unwrap_or_default();
     node_labels.insert(
         labels::CAPACITY_TYPE.to_owned(),
-        plan.capacity_type.to_owned(),
+        plan.capacity_type.to_string(),
     );
     if family != AmiFamily::Custom {
         node_labels.insert(labels::DO_NOT_SYNC_TAINTS.to_owned(), "true".to_owned());

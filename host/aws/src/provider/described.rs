@@ -22,7 +22,7 @@ pub(super) fn described(instance: &Instance) -> Launched {
         (labels::TOPOLOGY_ZONE.to_owned(), instance.zone.clone()),
         (
             labels::CAPACITY_TYPE.to_owned(),
-            instance.capacity_type.to_owned(),
+            instance.capacity_type.to_string(),
         ),
     ]);
     let carried = [labels::NODEPOOL, labels::EC2_NODE_CLASS];

@@ -11,6 +11,26 @@ use std::task::Poll;
 
 use crate::seam::{ApiError, ApiResult, CODE_TRANSPORT, ErrorFault};
 
+/// What a call does to the account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CallEffect {
+    /// It changes something.
+    Change,
+    /// It only asks whether it might.
+    DryRun,
+}
+
+impl CallEffect {
+    /// Of a request that says whether it is dry.
+    pub(super) fn of(dry_run: Option<bool>) -> Self {
+        if dry_run == Some(true) {
+            Self::DryRun
+        } else {
+            Self::Change
+        }
+    }
+}
+
 /// What is asked before a change is sent.
 #[derive(Clone)]
 pub(super) struct ChangeFence(Arc<dyn Fn() -> bool + Send + Sync>);
@@ -42,12 +62,12 @@ impl ChangeFence {
     /// The answer of a call for as long as changes may be sent; of one that changes nothing in any case.
     pub(super) async fn fence<T>(
         &self,
-        is_change: bool,
+        effect: CallEffect,
         call: impl Future<Output = ApiResult<T>>,
     ) -> ApiResult<T> {
         let mut call = pin!(call);
         let fenced = poll_fn(|context| {
-            if is_change && !self.may_be_sent() {
+            if effect == CallEffect::Change && !self.may_be_sent() {
                 return Poll::Ready(Err(lapsed()));
             }
             call.as_mut().poll(context)

@@ -1,6 +1,7 @@
 //! EC2 over the SDK: one flat table of operations, each with all fields of its input. Decides nothing.
 
 use crate::sdk::SdkClients;
+use crate::sdk::change_fence::CallEffect;
 use crate::sdk::request::{send, send_change};
 use crate::seam::{ApiResult, Ec2Api};
 use async_trait::async_trait;
@@ -189,7 +190,7 @@ impl Ec2Api for SdkClients {
     ) -> ApiResult<CreateLaunchTemplateOutput> {
         send_change!(
             self.change_fence,
-            input.dry_run != Some(true),
+            CallEffect::of(input.dry_run),
             self.ec2,
             create_launch_template,
             input,
@@ -211,7 +212,7 @@ impl Ec2Api for SdkClients {
     ) -> ApiResult<DeleteLaunchTemplateOutput> {
         send_change!(
             self.change_fence,
-            input.dry_run != Some(true),
+            CallEffect::of(input.dry_run),
             self.ec2,
             delete_launch_template,
             input,
@@ -226,7 +227,7 @@ impl Ec2Api for SdkClients {
     async fn create_fleet(&self, input: CreateFleetInput) -> ApiResult<CreateFleetOutput> {
         send_change!(
             self.change_fence,
-            input.dry_run != Some(true),
+            CallEffect::of(input.dry_run),
             self.ec2_for(input.dry_run),
             create_fleet,
             input,
@@ -253,7 +254,7 @@ impl Ec2Api for SdkClients {
     async fn run_instances(&self, input: RunInstancesInput) -> ApiResult<RunInstancesOutput> {
         send_change!(
             self.change_fence,
-            input.dry_run != Some(true),
+            CallEffect::of(input.dry_run),
             self.ec2_for(input.dry_run),
             run_instances,
             input,
@@ -348,7 +349,7 @@ impl Ec2Api for SdkClients {
     ) -> ApiResult<TerminateInstancesOutput> {
         send_change!(
             self.change_fence,
-            input.dry_run != Some(true),
+            CallEffect::of(input.dry_run),
             self.ec2,
             terminate_instances,
             input,
@@ -367,7 +368,7 @@ impl Ec2Api for SdkClients {
     ) -> ApiResult<RebootInstancesOutput> {
         send_change!(
             self.change_fence,
-            input.dry_run != Some(true),
+            CallEffect::of(input.dry_run),
             self.ec2,
             reboot_instances,
             input,
@@ -378,7 +379,7 @@ impl Ec2Api for SdkClients {
     async fn create_tags(&self, input: CreateTagsInput) -> ApiResult<CreateTagsOutput> {
         send_change!(
             self.change_fence,
-            input.dry_run != Some(true),
+            CallEffect::of(input.dry_run),
             self.ec2,
             create_tags,
             input,

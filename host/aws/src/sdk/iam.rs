@@ -1,6 +1,7 @@
 //! IAM over the SDK.
 
 use crate::sdk::SdkClients;
+use crate::sdk::change_fence::CallEffect;
 use crate::sdk::request::{send, send_change};
 use crate::seam::{ApiResult, IamApi};
 use async_trait::async_trait;
@@ -43,7 +44,7 @@ impl IamApi for SdkClients {
     ) -> ApiResult<CreateInstanceProfileOutput> {
         send_change!(
             self.change_fence,
-            true,
+            CallEffect::Change,
             self.iam,
             create_instance_profile,
             input,
@@ -61,7 +62,7 @@ impl IamApi for SdkClients {
     ) -> ApiResult<AddRoleToInstanceProfileOutput> {
         send_change!(
             self.change_fence,
-            true,
+            CallEffect::Change,
             self.iam,
             add_role_to_instance_profile,
             input,
@@ -78,7 +79,7 @@ impl IamApi for SdkClients {
     ) -> ApiResult<RemoveRoleFromInstanceProfileOutput> {
         send_change!(
             self.change_fence,
-            true,
+            CallEffect::Change,
             self.iam,
             remove_role_from_instance_profile,
             input,
@@ -95,7 +96,7 @@ impl IamApi for SdkClients {
     ) -> ApiResult<DeleteInstanceProfileOutput> {
         send_change!(
             self.change_fence,
-            true,
+            CallEffect::Change,
             self.iam,
             delete_instance_profile,
             input,

@@ -44,10 +44,10 @@ macro_rules! send {
 
 /// Sends a request that changes something for as long as changes may be sent, boxed, as some are large.
 macro_rules! send_change {
-    ($fence:expr, $is_change:expr, $client:expr, $operation:ident, $input:ident, $fields:tt) => {{
-        let is_change = $is_change;
+    ($fence:expr, $effect:expr, $client:expr, $operation:ident, $input:ident, $fields:tt) => {{
+        let effect = $effect;
         let call = async { $crate::sdk::request::send!($client, $operation, $input, $fields) };
-        Box::pin($fence.fence(is_change, call)).await
+        Box::pin($fence.fence(effect, call)).await
     }};
 }
 

@@ -1,6 +1,7 @@
 //! SQS over the SDK.
 
 use crate::sdk::SdkClients;
+use crate::sdk::change_fence::CallEffect;
 use crate::sdk::request::api_error;
 use crate::seam::{ApiResult, QueueMessage, SqsApi};
 use async_trait::async_trait;
@@ -46,7 +47,7 @@ impl SqsApi for SdkClients {
             answer.map_err(|error| api_error(&error))
         };
         // What is taken is hidden from who leads.
-        let answer = self.change_fence.fence(true, call).await?;
+        let answer = self.change_fence.fence(CallEffect::Change, call).await?;
         let messages = answer.messages.unwrap_or_default().into_iter();
         Ok(messages
             .map(|it| QueueMessage {
@@ -67,6 +68,6 @@ impl SqsApi for SdkClients {
                 .await;
             deleted.map(drop).map_err(|error| api_error(&error))
         };
-        self.change_fence.fence(true, call).await
+        self.change_fence.fence(CallEffect::Change, call).await
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use apis::labels;
 use apis::quantity;
+use apis::{CapacityType, labels};
 use aws_sdk_ec2::types::{
     ArchitectureType, EbsInfo, EbsOptimizedInfo, EbsOptimizedSupport, EfaInfo,
     EphemeralNvmeSupport, GpuDeviceInfo, GpuDeviceMemoryInfo, GpuInfo, InstanceStorageInfo,
@@ -199,7 +199,7 @@ async fn allocatable_and_labels_match_the_published_numbers() {
         }
         let price = row.words(15).map(|words| words[0].parse::<f64>().unwrap());
         let offering = found
-            .offering("us-east-1a", labels::CAPACITY_TYPE_ON_DEMAND)
+            .offering("us-east-1a", CapacityType::OnDemand)
             .unwrap();
         assert_eq!(offering.on_demand_price_per_hour, price, "{name}: price");
         assert_eq!(
@@ -270,7 +270,7 @@ async fn a_mark_rebuilds_its_own_type_only() {
     let offered = OfferingName {
         instance_type: "m5.large",
         zone: "us-east-1a",
-        capacity_type: "spot",
+        capacity_type: CapacityType::Spot,
     };
     rig.provider.unavailable_offerings().mark(
         offered,
@@ -282,18 +282,23 @@ async fn a_mark_rebuilds_its_own_type_only() {
         std::sync::Arc::ptr_eq(&before[0], &after[0]),
         "c5.large has not changed"
     );
-    let offering = after[1].offering("us-east-1a", "spot").unwrap();
+    let offering = after[1].offering("us-east-1a", CapacityType::Spot).unwrap();
     assert!(!offering.available && offering.ice_count == 1 && offering.ice_age_seconds == Some(0));
-    assert!(after[1].offering("us-east-1b", "spot").unwrap().available);
     assert!(
         after[1]
-            .offering("us-east-1a", "on-demand")
+            .offering("us-east-1b", CapacityType::Spot)
+            .unwrap()
+            .available
+    );
+    assert!(
+        after[1]
+            .offering("us-east-1a", CapacityType::OnDemand)
             .unwrap()
             .available
     );
     rig.pass(181);
     let again = rig.types(&class).await;
-    let offering = again[1].offering("us-east-1a", "spot").unwrap();
+    let offering = again[1].offering("us-east-1a", CapacityType::Spot).unwrap();
     assert!(offering.available && offering.ice_age_seconds == Some(180));
     assert_eq!(rig.aws.calls("DescribeInstanceTypes"), 1);
 }

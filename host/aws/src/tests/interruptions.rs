@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use apis::{NodeClaim, labels};
+use apis::{CapacityType, NodeClaim, labels};
 use async_trait::async_trait;
 use aws_sdk_ec2::types::{
     Instance, InstanceLifecycleType, InstanceState, InstanceStateName, Placement,
@@ -92,19 +92,23 @@ async fn offerings_tell_how_often_their_nodes_are_taken_back() {
     runs(&rig, "i-od", "us-east-1b", None);
     let rates = async || {
         let types = rig.types(&class).await;
-        let rate =
-            |zone: &str, kind: &str| types[1].offering(zone, kind).unwrap().interruption_rate;
-        let other = types[0].offering("us-east-1a", "spot").unwrap();
+        let rate = |zone: &str, kind: CapacityType| {
+            types[1].offering(zone, kind).unwrap().interruption_rate
+        };
+        let other = types[0].offering("us-east-1a", CapacityType::Spot).unwrap();
         assert_eq!(
             other.interruption_rate, None,
             "nothing is known of c5.large"
         );
         assert_eq!(
-            rate("us-east-1a", "on-demand"),
+            rate("us-east-1a", CapacityType::OnDemand),
             None,
             "it is not taken back"
         );
-        [rate("us-east-1a", "spot"), rate("us-east-1b", "spot")]
+        [
+            rate("us-east-1a", CapacityType::Spot),
+            rate("us-east-1b", CapacityType::Spot),
+        ]
     };
     let list_for = async |hours: usize| {
         for _ in 0..hours {
@@ -158,7 +162,7 @@ async fn free_addresses_are_those_of_all_subnets_less_what_launches_take() {
     let offerings = vec![super::launch::offering(
         "m5.large",
         "us-east-1b",
-        "on-demand",
+        CapacityType::OnDemand,
         0.1,
     )];
     let request = super::launch::request(&rig, &class, "one", offerings).await;

@@ -1,7 +1,7 @@
 //! Settings of the kubelet that follow from the machine: what a class says of them, and what its nodes get.
 
 use apis::conditions::{self, READY};
-use apis::{Ec2NodeClass, quantity};
+use apis::{CapacityType, Ec2NodeClass, quantity};
 use base64::Engine as _;
 use cloudprovider::CloudProvider;
 use serde_json::{Value, json};
@@ -98,7 +98,7 @@ async fn every_type_gets_what_the_expressions_come_to_on_it() {
         assert_eq!(kube.get("memory"), millis("1Gi"), "{name}");
         assert_eq!(system.get("memory"), millis(memory), "{name}");
     }
-    let offerings = wants.map(|(name, ..)| offering(name, "us-east-1a", "spot", 0.04));
+    let offerings = wants.map(|(name, ..)| offering(name, "us-east-1a", CapacityType::Spot, 0.04));
     let request = request(&rig, &class, "one", offerings.to_vec()).await;
     rig.provider.create(request).await.unwrap();
     let templates = rig.aws.edit(|state| state.templates.clone());

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use apis::{Ec2NodeClass, NodeClaim, NodeSelectorRequirementWithMinValues, Operator, labels};
+use apis::{
+    CapacityType, Ec2NodeClass, NodeClaim, NodeSelectorRequirementWithMinValues, Operator, labels,
+};
 use aws_sdk_ec2::operation::create_fleet::CreateFleetInput;
 use base64::Engine as _;
 use cloudprovider::{CloudProvider, CloudProviderError, FleetingRecord, LaunchRequest, Launched};
@@ -25,13 +27,13 @@ fn claim(name: &str) -> NodeClaim {
 pub(super) fn offering(
     instance_type: &str,
     zone: &str,
-    capacity_type: &str,
+    capacity_type: CapacityType,
     price: f64,
 ) -> RankedOffering {
     RankedOffering {
         instance_type: instance_type.to_owned(),
         zone: zone.to_owned(),
-        capacity_type: capacity_type.to_owned(),
+        capacity_type,
         price_per_hour: price,
         effective_cost_per_hour: price,
     }
@@ -84,10 +86,10 @@ fn last_fleet(rig: &Rig) -> CreateFleetInput {
 async fn spot_is_asked_for_by_price_and_capacity() {
     let rig = Rig::new(infos(&["m5.large", "c5.large"]));
     let offerings = vec![
-        offering("c5.large", "us-east-1a", "spot", 0.03),
-        offering("m5.large", "us-east-1b", "spot", 0.04),
-        offering("c5.large", "us-east-1a", "on-demand", 0.085),
-        offering("m5.large", "us-east-1a", "spot", 0.09),
+        offering("c5.large", "us-east-1a", CapacityType::Spot, 0.03),
+        offering("m5.large", "us-east-1b", CapacityType::Spot, 0.04),
+        offering("c5.large", "us-east-1a", CapacityType::OnDemand, 0.085),
+        offering("m5.large", "us-east-1a", CapacityType::Spot, 0.09),
     ];
     let launched = launch(&rig, offerings).await.unwrap();
     let fleet = last_fleet(&rig);
@@ -140,9 +142,12 @@ async fn spot_is_asked_for_by_price_and_capacity() {
 async fn a_policys_order_is_kept_by_priorities() {
     let rig = Rig::new(infos(&["m5.large", "m7g.large"]));
     let class = rig.resolve(class()).await;
-    let mut first = offering("m7g.large", "us-east-1a", "on-demand", 0.0816);
+    let mut first = offering("m7g.large", "us-east-1a", CapacityType::OnDemand, 0.0816);
     first.effective_cost_per_hour = 0.05;
-    let offerings = vec![first, offering("m5.large", "us-east-1a", "on-demand", 0.06)];
+    let offerings = vec![
+        first,
+        offering("m5.large", "us-east-1a", CapacityType::OnDemand, 0.06),
+    ];
     let mut request = request(&rig, &class, "one", offerings).await;
     request.order_differs_from_price = true;
     let launched = rig.provider.create(request).await.unwrap();
@@ -173,7 +178,7 @@ async fn accelerators_and_metal_are_left_out_unless_nothing_else_is_there() {
     let all = |names: &[&str]| {
         names
             .iter()
-            .map(|n| offering(n, "us-east-1a", "on-demand", 0.5))
+            .map(|n| offering(n, "us-east-1a", CapacityType::OnDemand, 0.5))
             .collect()
     };
     launch(&rig, all(&names)).await.unwrap();
@@ -196,8 +201,8 @@ async fn what_ec2_refuses_is_marked_and_the_rest_is_launched() {
     refuse("c5.large");
     let offerings = || {
         vec![
-            offering("c5.large", "us-east-1a", "on-demand", 0.085),
-            offering("m5.large", "us-east-1a", "on-demand", 0.096),
+            offering("c5.large", "us-east-1a", CapacityType::OnDemand, 0.085),
+            offering("m5.large", "us-east-1a", CapacityType::OnDemand, 0.096),
         ]
     };
     let launched = launch(&rig, offerings()).await.unwrap();
@@ -206,7 +211,7 @@ async fn what_ec2_refuses_is_marked_and_the_rest_is_launched() {
     let types = rig.types(&class).await;
     assert!(
         !types[0]
-            .offering("us-east-1a", "on-demand")
+            .offering("us-east-1a", CapacityType::OnDemand)
             .unwrap()
             .available
     );
@@ -229,7 +234,12 @@ async fn what_ec2_refuses_is_marked_and_the_rest_is_launched() {
 #[tokio::test(start_paused = true)]
 async fn batches_and_user_data_are_measured() {
     let rig = Rig::new(infos(&["m5.large"]));
-    let offerings = vec![offering("m5.large", "us-east-1a", "on-demand", 0.096)];
+    let offerings = vec![offering(
+        "m5.large",
+        "us-east-1a",
+        CapacityType::OnDemand,
+        0.096,
+    )];
     let launched = launch(&rig, offerings).await.unwrap();
     rig.provider.delete(&launched.provider_id).await.unwrap();
     let told = rig.metrics();
@@ -258,7 +268,12 @@ async fn equal_claims_share_a_fleet() {
     let class = rig.resolve(class()).await;
     let mut launches = Vec::new();
     for name in ["one", "two", "three"] {
-        let offerings = vec![offering("m5.large", "us-east-1a", "on-demand", 0.096)];
+        let offerings = vec![offering(
+            "m5.large",
+            "us-east-1a",
+            CapacityType::OnDemand,
+            0.096,
+        )];
         launches.push(
             rig.provider
                 .create(request(&rig, &class, name, offerings).await),
@@ -289,7 +304,14 @@ async fn a_launch_keeps_its_token_until_it_is_known_how_it_ended() {
     let refused = ApiError::client("InvalidParameterValue", "no");
     rig.aws
         .edit(|state| state.fleet_failures.extend([lost, refused]));
-    let offerings = || vec![offering("m5.large", "us-east-1a", "on-demand", 0.096)];
+    let offerings = || {
+        vec![offering(
+            "m5.large",
+            "us-east-1a",
+            CapacityType::OnDemand,
+            0.096,
+        )]
+    };
     for _ in 0..2 {
         let error = launch(&rig, offerings()).await.unwrap_err();
         assert!(
@@ -311,7 +333,14 @@ async fn a_launch_keeps_its_token_until_it_is_known_how_it_ended() {
 #[tokio::test(start_paused = true)]
 async fn a_missing_template_is_made_again() {
     let rig = Rig::new(infos(&["m5.large"]));
-    let offerings = || vec![offering("m5.large", "us-east-1a", "on-demand", 0.096)];
+    let offerings = || {
+        vec![offering(
+            "m5.large",
+            "us-east-1a",
+            CapacityType::OnDemand,
+            0.096,
+        )]
+    };
     launch(&rig, offerings()).await.unwrap();
     rig.aws.edit(|state| state.templates.clear());
     launch(&rig, offerings()).await.unwrap();
@@ -326,7 +355,12 @@ async fn a_template_that_nobody_knows_is_found_and_deleted() {
     let rig = Rig::new(infos(&["m5.large"]));
     launch(
         &rig,
-        vec![offering("m5.large", "us-east-1a", "on-demand", 0.096)],
+        vec![offering(
+            "m5.large",
+            "us-east-1a",
+            CapacityType::OnDemand,
+            0.096,
+        )],
     )
     .await
     .unwrap();
@@ -355,25 +389,35 @@ async fn a_full_subnet_hides_its_zone() {
     });
     launch(
         &rig,
-        vec![offering("m5.large", "us-east-1a", "on-demand", 0.096)],
+        vec![offering(
+            "m5.large",
+            "us-east-1a",
+            CapacityType::OnDemand,
+            0.096,
+        )],
     )
     .await
     .unwrap_err();
     let class = rig.resolve(class()).await;
     let found = &rig.types(&class).await[0];
-    let available = |zone: &str, kind: &str| found.offering(zone, kind).unwrap().available;
+    let available = |zone: &str, kind: CapacityType| found.offering(zone, kind).unwrap().available;
     assert!(
-        !available("us-east-1a", "spot"),
+        !available("us-east-1a", CapacityType::Spot),
         "the subnet is full for all"
     );
-    assert!(available("us-east-1b", "spot"));
+    assert!(available("us-east-1b", CapacityType::Spot));
 }
 
 #[tokio::test(start_paused = true)]
 async fn min_values_must_survive_the_cut() {
     let rig = Rig::new(infos(&["m5.large", "c5.large"]));
     let class = rig.resolve(class()).await;
-    let offerings = vec![offering("m5.large", "us-east-1a", "on-demand", 0.096)];
+    let offerings = vec![offering(
+        "m5.large",
+        "us-east-1a",
+        CapacityType::OnDemand,
+        0.096,
+    )];
     let mut request = request(&rig, &class, "one", offerings).await;
     let mut claim = claim("one");
     let mut requirement = NodeSelectorRequirementWithMinValues::new(
@@ -396,7 +440,12 @@ async fn min_values_must_survive_the_cut() {
 async fn a_class_that_is_not_ready_launches_nothing() {
     let rig = Rig::new(infos(&["m5.large"]));
     let class = rig.resolve(class()).await;
-    let offerings = vec![offering("m5.large", "us-east-1a", "on-demand", 0.096)];
+    let offerings = vec![offering(
+        "m5.large",
+        "us-east-1a",
+        CapacityType::OnDemand,
+        0.096,
+    )];
     let mut request = request(&rig, &class, "one", offerings).await;
     let mut unresolved = super::class();
     unresolved.status = None;
@@ -411,9 +460,12 @@ async fn a_class_that_is_not_ready_launches_nothing() {
 #[tokio::test(start_paused = true)]
 async fn the_template_tells_the_node_how_to_join() {
     let rig = Rig::new(infos(&["m5.large"]));
-    launch(&rig, vec![offering("m5.large", "us-east-1a", "spot", 0.04)])
-        .await
-        .unwrap();
+    launch(
+        &rig,
+        vec![offering("m5.large", "us-east-1a", CapacityType::Spot, 0.04)],
+    )
+    .await
+    .unwrap();
     let data = rig
         .aws
         .edit(|state| state.templates.values().next().cloned().unwrap());
@@ -460,9 +512,12 @@ async fn the_template_tells_the_node_how_to_join() {
 #[tokio::test(start_paused = true)]
 async fn an_instance_is_found_tagged_ended_and_gone() {
     let rig = Rig::new(infos(&["m5.large"]));
-    let launched = launch(&rig, vec![offering("m5.large", "us-east-1a", "spot", 0.04)])
-        .await
-        .unwrap();
+    let launched = launch(
+        &rig,
+        vec![offering("m5.large", "us-east-1a", CapacityType::Spot, 0.04)],
+    )
+    .await
+    .unwrap();
     let mut claim = claim("one");
     claim.status = Some(apis::NodeClaimStatus {
         provider_id: Some(launched.provider_id.clone()),
@@ -510,9 +565,12 @@ async fn an_instance_is_found_tagged_ended_and_gone() {
 #[tokio::test(start_paused = true)]
 async fn drift_names_its_first_reason() {
     let rig = Rig::new(infos(&["m5.large"]));
-    let launched = launch(&rig, vec![offering("m5.large", "us-east-1a", "spot", 0.04)])
-        .await
-        .unwrap();
+    let launched = launch(
+        &rig,
+        vec![offering("m5.large", "us-east-1a", CapacityType::Spot, 0.04)],
+    )
+    .await
+    .unwrap();
     let class = rig.resolve(class()).await;
     let mut claim = claim("one");
     claim

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apis::ec2nodeclass::PlacementGroupSelector;
-use apis::{Ec2NodeClass, NodeClaim, NodeSelectorRequirementWithMinValues, Operator, labels};
+use apis::{
+    CapacityType, Ec2NodeClass, NodeClaim, NodeSelectorRequirementWithMinValues, Operator, labels,
+};
 use aws_sdk_ec2::types::{
     InstanceTypeInfo, Placement, PlacementGroup, PlacementGroupInfo, PlacementGroupStrategy,
     PlacementStrategy,
@@ -48,7 +50,7 @@ async fn class_in_racks(rig: &Rig) -> Ec2NodeClass {
 /// A claim for the wanted partitions, launched.
 async fn launch(rig: &Rig, wanted: Option<(Operator, &[&str])>) -> (NodeClaim, Launched) {
     let class = class_in_racks(rig).await;
-    let offerings = vec![offering("m5.large", "us-east-1a", "spot", 0.04)];
+    let offerings = vec![offering("m5.large", "us-east-1a", CapacityType::Spot, 0.04)];
     let mut request = request(rig, &class, "one", offerings).await;
     let mut claim = NodeClaim::clone(&request.node_claim);
     let wanted = wanted.map(|(operator, partitions)| {
@@ -162,7 +164,7 @@ async fn a_group_that_ec2_does_not_describe_now_is_as_it_was_for_a_day() {
                 .as_deref(),
             Some("PlacementGroupDrift")
         );
-        let offerings = vec![offering("m5.large", "us-east-1a", "spot", 0.04)];
+        let offerings = vec![offering("m5.large", "us-east-1a", CapacityType::Spot, 0.04)];
         let request = request(&rig, &class, "two", offerings).await;
         let launched = rig.provider.create(request).await;
         assert_eq!(launched.is_ok(), is_known, "{launched:?}");

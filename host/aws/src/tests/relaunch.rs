@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use apis::{NodeSelectorRequirementWithMinValues, Operator, labels};
+use apis::{CapacityType, NodeSelectorRequirementWithMinValues, Operator, labels};
 use aws_sdk_ec2::types::Tag;
 use cloudprovider::{
     CloudProvider, CloudProviderError, FleetingRecord, LaunchAttempt, LaunchRequest, Launched,
@@ -45,7 +45,12 @@ impl Claims {
 
     async fn add(&mut self, name: &str) {
         let class = self.rig.resolve(class()).await;
-        let offerings = vec![offering("m5.large", "us-east-1a", "on-demand", 0.096)];
+        let offerings = vec![offering(
+            "m5.large",
+            "us-east-1a",
+            CapacityType::OnDemand,
+            0.096,
+        )];
         let mut request = request(&self.rig, &class, name, offerings).await;
         let record = Arc::<FleetingRecord>::default();
         request.record = Arc::<FleetingRecord>::clone(&record) as _;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use apis::{Ec2NodeClass, NodeClaim, labels};
+use apis::{CapacityType, Ec2NodeClass, NodeClaim, labels};
 use aws_sdk_ec2::types::InstanceTypeInfo;
 use cloudprovider::{Clock as _, CloudProvider as _, CloudProviderError};
 use jiff::{SignedDuration, Timestamp};
@@ -99,7 +99,7 @@ async fn a_shift_that_is_cancelled_beside_another_is_over() {
 #[tokio::test(start_paused = true)]
 async fn what_runs_in_a_shifted_zone_stays_as_it_is() {
     let rig = rig();
-    let offered = offering("m5.large", ZONES[0], labels::CAPACITY_TYPE_ON_DEMAND, 0.1);
+    let offered = offering("m5.large", ZONES[0], CapacityType::OnDemand, 0.1);
     let launched = launch(&rig, vec![offered]).await.unwrap();
     rig.shift(&[(SHIFTED, None)]);
     rig.shifted().await;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use apis::{NodeClaim, labels};
+use apis::{CapacityType, NodeClaim, labels};
 use k8s_openapi::api::core::v1::Node;
 use kube::{Resource, ResourceExt};
 
@@ -75,7 +75,7 @@ pub(super) fn decide(observed: &Observed) -> Vec<Step> {
 
 fn is_reserved(found: &BTreeMap<String, String>) -> bool {
     let capacity_type = found.get(labels::CAPACITY_TYPE);
-    capacity_type.is_some_and(|it| it == labels::CAPACITY_TYPE_RESERVED)
+    capacity_type.is_some_and(|it| it == CapacityType::Reserved.as_str())
 }
 
 /// The labels of others are still to come.
@@ -87,7 +87,7 @@ fn is_registered(node: &Node) -> bool {
 fn demoted<K: Resource + Clone>(object: &K) -> K {
     let mut after = object.clone();
     let found = after.labels_mut();
-    let on_demand = labels::CAPACITY_TYPE_ON_DEMAND.to_owned();
+    let on_demand = CapacityType::OnDemand.to_string();
     found.insert(labels::CAPACITY_TYPE.to_owned(), on_demand);
     for key in OF_RESERVATION {
         found.remove(key);

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use apis::{NodeClaim, labels};
+use apis::{CapacityType, NodeClaim, labels};
 use cloudprovider::{InterruptionKind, Launched};
 
 use super::Handled;
@@ -114,18 +114,16 @@ fn is_belied(
     is_scheduled: Option<bool>,
 ) -> bool {
     // A claim from before its launch was told has none.
-    let capacity_type = claim.label(labels::CAPACITY_TYPE);
-    let is_other_than = |wanted: &str| !capacity_type.is_empty() && capacity_type != wanted;
+    let word = claim.label(labels::CAPACITY_TYPE);
+    let is_other_than = |wanted: CapacityType| !word.is_empty() && word != wanted.as_str();
     match kind {
         InterruptionKind::InstanceTerminated => instance.is_some_and(|it| !it.is_terminating),
         InterruptionKind::InstanceStopped => {
             instance.is_some_and(|it| !(it.is_terminating || it.is_stopped))
         }
         InterruptionKind::ScheduledChange => is_scheduled == Some(false),
-        InterruptionKind::SpotInterrupted => is_other_than(labels::CAPACITY_TYPE_SPOT),
-        InterruptionKind::CapacityReservationInterrupted => {
-            is_other_than(labels::CAPACITY_TYPE_RESERVED)
-        }
+        InterruptionKind::SpotInterrupted => is_other_than(CapacityType::Spot),
+        InterruptionKind::CapacityReservationInterrupted => is_other_than(CapacityType::Reserved),
         InterruptionKind::RebalanceRecommendation
         | InterruptionKind::InstanceStatus
         | InterruptionKind::SystemStatus

@@ -78,10 +78,10 @@ impl Termination {
     }
 
     async fn is_instance_gone(&self, node: &NodeFacts) -> Result<bool, ReconcileError> {
-        let Some(provider_id) = provider_id(node) else {
+        let Some(provider_id) = &node.provider_id else {
             return Ok(false);
         };
-        match self.provider.get(provider_id).await {
+        match self.provider.get(provider_id.as_str()).await {
             Ok(_) => Ok(false),
             Err(CloudProviderError::NotFound(_)) => Ok(true),
             Err(error) => Err(error.into()),
@@ -190,10 +190,10 @@ impl Termination {
     }
 
     async fn terminate_instance(&self, observed: &Observed) -> Result<Action, ReconcileError> {
-        let Some(provider_id) = provider_id(&observed.node) else {
+        let Some(provider_id) = &observed.node.provider_id else {
             return self.release(observed).await;
         };
-        match self.provider.delete(provider_id).await {
+        match self.provider.delete(provider_id.as_str()).await {
             Ok(()) => {
                 let condition_type = conditions::INSTANCE_TERMINATING;
                 self.write_condition(observed, condition_type, Status::True, condition_type)
@@ -294,8 +294,4 @@ fn has_awaited_volumes(observed: &Observed) -> bool {
     let claim = observed.claim.as_ref();
     let condition = claim.and_then(|it| it.condition(conditions::VOLUMES_DETACHED));
     condition.is_some_and(|it| it.reason == reason::AWAITING_VOLUME_DETACHMENT)
-}
-
-fn provider_id(node: &NodeFacts) -> Option<&str> {
-    Some(node.provider_id.as_str()).filter(|id| !id.is_empty())
 }

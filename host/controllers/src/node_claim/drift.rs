@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use apis::conditions::reason;
-use apis::{NodeClaim, NodePool, labels};
+use apis::{CapacityType, NodeClaim, NodePool, labels};
 use kube::ResourceExt;
 use scheduling::instance_type::InstanceType;
 use scheduling::requirements::{AllowUndefined, Requirements};
@@ -55,7 +55,7 @@ pub(crate) fn is_instance_type_gone(claim: &NodeClaim, types: &[Arc<InstanceType
     let mut own = claim.labels().clone();
     let is_reserved = own
         .get(labels::CAPACITY_TYPE)
-        .is_some_and(|capacity_type| capacity_type == labels::CAPACITY_TYPE_RESERVED);
+        .is_some_and(|capacity_type| capacity_type == CapacityType::Reserved.as_str());
     if is_reserved {
         // A reservation that ended leaves an on-demand instance behind.
         for key in [
@@ -70,7 +70,7 @@ pub(crate) fn is_instance_type_gone(claim: &NodeClaim, types: &[Arc<InstanceType
     !instance_type.offerings.iter().any(|offering| {
         let is_kind = !is_reserved
             || offering.is_reserved()
-            || offering.capacity_type() == labels::CAPACITY_TYPE_ON_DEMAND;
+            || offering.capacity_type() == Some(CapacityType::OnDemand);
         is_kind
             && own
                 .compatible(&offering.requirements, AllowUndefined::WellKnown)

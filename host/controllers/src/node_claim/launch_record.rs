@@ -23,7 +23,7 @@ pub(crate) fn launch_record(
     let bought = ranked.offerings.iter().find(|offering| {
         offering.instance_type == claim.label(labels::INSTANCE_TYPE)
             && offering.zone == claim.label(labels::TOPOLOGY_ZONE)
-            && offering.capacity_type == claim.label(labels::CAPACITY_TYPE)
+            && offering.capacity_type.as_str() == claim.label(labels::CAPACITY_TYPE)
     });
     let status = claim.status.as_ref();
     let node = status.and_then(|status| status.node_name.clone());

@@ -104,7 +104,7 @@ impl Reconciler for Tagging {
 /// Whether the claim has a node, and its instance lacks tags.
 fn is_due(claim: &ClaimFacts) -> bool {
     claim.deleted_at.is_none()
-        && !claim.node_name.is_empty()
+        && claim.node_name.is_some()
         && !TAGGED.iter().all(|it| claim.annotations.contains_key(*it))
 }
 

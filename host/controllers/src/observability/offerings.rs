@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use apis::labels::{CAPACITY_TYPE_RESERVED, INSTANCE_CPU, INSTANCE_MEMORY};
+use apis::CapacityType;
+use apis::labels::{INSTANCE_CPU, INSTANCE_MEMORY};
 use scheduling::instance_type::InstanceType;
 
 use super::{Observation, Tell};
@@ -70,7 +71,8 @@ fn each_offering(
     let mut offerings: BTreeMap<(&str, &str, &str), OfferingSeen> = BTreeMap::new();
     for instance_type in types.values().flat_map(|it| it.iter()) {
         for offering in &instance_type.offerings {
-            let (zone, capacity_type) = (offering.zone(), offering.capacity_type());
+            let zone = offering.zone();
+            let capacity_type = CapacityType::word(offering.capacity_type());
             let offered = offerings
                 .entry((&instance_type.name, capacity_type, zone))
                 .or_default();
@@ -78,7 +80,7 @@ fn each_offering(
             offered.price_per_hour = offering.price_per_hour;
             if shows_reserved {
                 offerings
-                    .entry((&instance_type.name, CAPACITY_TYPE_RESERVED, zone))
+                    .entry((&instance_type.name, CapacityType::Reserved.as_str(), zone))
                     .or_default();
             }
         }

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use apis::CapacityType;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use scheduling::error::{PodError, PoolCause};
@@ -450,7 +451,7 @@ fn opened_line(new: &NewClaim, claim: &str) -> String {
     format!(
         "opened {claim} for {pods} pod{plural}{more}: {} {} {} at {:.4} USD/h, of {} types{runner_up}",
         best.instance_type,
-        best.capacity_type,
+        CapacityType::word(best.capacity_type),
         best.zone,
         best.price_per_hour,
         new.instance_types.len(),

@@ -4,7 +4,7 @@ mod counts;
 
 use std::sync::Arc;
 
-use apis::NodeClaim;
+use apis::{CapacityType, NodeClaim};
 use disruption::validation::Rejection;
 use disruption::{Command, CommandCandidate};
 use jiff::Timestamp;
@@ -270,7 +270,7 @@ fn disrupted_nodes(command: &Command) -> Vec<Value> {
             "Node": {"name": it.node},
             "NodeClaim": {"name": it.claim},
             "instance-type": it.instance_type,
-            "capacity-type": it.capacity_type,
+            "capacity-type": CapacityType::word(it.capacity_type),
         })
     });
     nodes.collect()
@@ -280,7 +280,7 @@ fn disrupted_nodes(command: &Command) -> Vec<Value> {
 fn replacement_nodes(command: &Command) -> Vec<Value> {
     let is_alone = command.replacements.len() == 1;
     let nodes = command.replacements.iter().map(|it| {
-        let mut node = json!({"capacity-type": it.best.capacity_type});
+        let mut node = json!({"capacity-type": CapacityType::word(it.best.capacity_type)});
         if is_alone {
             let types = FirstFew(it.instance_types.iter()).to_string();
             node["instance-types"] = Value::from(types);
@@ -304,9 +304,10 @@ fn text(command: &Command) -> String {
         .candidates
         .iter()
         .map(|it| {
+            let capacity_type = CapacityType::word(it.capacity_type);
             format!(
-                "{} ({} {} {})",
-                it.node, it.instance_type, it.capacity_type, it.zone
+                "{} ({} {capacity_type} {})",
+                it.node, it.instance_type, it.zone
             )
         })
         .collect();

@@ -7,6 +7,7 @@ use apis::conditions::{Conditioned as _, READY, REBOOTING};
 use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodePool, ObjectKey};
 use kube::ResourceExt;
 use scheduling::pod::{Pod, PodKey};
+use state::ProviderId;
 use state::Snapshot;
 use state::cluster::{Change, NodeSummary, Versions};
 
@@ -79,7 +80,7 @@ pub(super) fn reactions(change: &Change, snapshot: &Snapshot) -> Vec<Reaction> {
             name,
             provider_id,
             after,
-        } => node(name, provider_id, *after, snapshot),
+        } => node(name, provider_id.as_ref(), *after, snapshot),
         Change::NodeClaim {
             name,
             node,
@@ -172,7 +173,7 @@ fn pod_event(pod: &Pod, snapshot: &Snapshot) -> Option<Reaction> {
 
 fn node(
     name: &str,
-    provider_id: &str,
+    provider_id: Option<&ProviderId>,
     after: Option<NodeSummary>,
     snapshot: &Snapshot,
 ) -> Vec<Reaction> {
@@ -187,7 +188,7 @@ fn node(
         reactions.extend(is_disrupted.then(|| add(QueueName::NodeTrigger)));
         reactions.push(add(QueueName::NodeHydration));
     }
-    let joined = snapshot.node_by_provider_id(provider_id);
+    let joined = provider_id.and_then(|id| snapshot.node_by_provider_id(id.as_str()));
     let claim = joined.and_then(|node| node.claim_name());
     reactions.extend(
         claim.map(|claim| Reaction::Enqueue(QueueName::Lifecycle, ObjectKey::cluster(claim))),

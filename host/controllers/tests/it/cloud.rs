@@ -291,7 +291,7 @@ impl CloudProvider for Cloud {
                 let labels = [
                     (labels::INSTANCE_TYPE, first.instance_type.as_str()),
                     (labels::TOPOLOGY_ZONE, &first.zone),
-                    (labels::CAPACITY_TYPE, &first.capacity_type),
+                    (labels::CAPACITY_TYPE, first.capacity_type.as_str()),
                     (labels::ARCH, "amd64"),
                     (labels::OS, "linux"),
                 ];

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use apis::CapacityType;
 use sim::api_server::Resource;
-use sim::ec2::{Ec2Faults, PurchaseOption};
+use sim::ec2::Ec2Faults;
 
 use crate::region::{Case, Region};
 
@@ -91,7 +92,7 @@ async fn a_vcpu_limit_leaves_pods_waiting_and_not_a_cent_wasted_until_it_is_rais
     let mut region = begin(&case).await;
     region.pass(HOUR_SECONDS / 4).await;
     assert_eq!(region.living().len(), 3, "two CPUs each");
-    let bought = |it: &sim::ec2::SimulatedInstance| it.capacity_type == PurchaseOption::OnDemand;
+    let bought = |it: &sim::ec2::SimulatedInstance| it.capacity_type == CapacityType::OnDemand;
     assert!(region.world.ec2().instances().iter().all(bought));
     region
         .world

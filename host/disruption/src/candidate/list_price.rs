@@ -19,6 +19,6 @@ pub fn list_price(types: &TypesByPool, node: &StateNode) -> Option<f64> {
 
 pub(super) fn price_of(instance_type: &InstanceType, node: &StateNode) -> Option<f64> {
     let zone = node.label(labels::TOPOLOGY_ZONE);
-    let offering = instance_type.offering(zone, node.label(labels::CAPACITY_TYPE));
+    let offering = instance_type.offering(zone, node.capacity_type()?);
     offering.map(|it| it.price_per_hour)
 }

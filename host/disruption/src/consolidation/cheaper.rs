@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use apis::labels;
+use apis::{CapacityType, labels};
 use scheduling::SPOT_TYPES_MIN;
 use scheduling::requirements::{Operator, Requirement};
 use scheduling::solution::NewClaim;
@@ -38,14 +38,14 @@ fn apply_spot_and_price_rules(
 ) -> Result<(), Obstacle> {
     let cost_before = removal.cost().effective_per_hour;
     let mut removed = removal.removed.iter();
-    let are_all_spot = removed.all(|it| it.capacity_type() == labels::CAPACITY_TYPE_SPOT);
+    let are_all_spot = removed.all(|it| it.capacity_type() == Some(CapacityType::Spot));
     let is_spot_to_spot =
-        are_all_spot && types.preferred_capacity_type(claim) == Some(labels::CAPACITY_TYPE_SPOT);
+        are_all_spot && types.preferred_capacity_type(claim) == Some(CapacityType::Spot);
     if is_spot_to_spot {
         if !removal.scene.input.gates.spot_to_spot {
             return Err(Obstacle::new(OutcomeId::NodeSpotToSpotDisabled, ""));
         }
-        pin_to(claim, labels::CAPACITY_TYPE_SPOT);
+        pin_to(claim, CapacityType::Spot);
         let choice = types.choice(claim);
         claim
             .instance_types
@@ -100,16 +100,17 @@ pub(super) fn retain_below(claim: &mut NewClaim, types: &Types, cost_per_hour: f
 /// Pins a claim to the capacity type that costs least; whether that is another than spot, which types were chosen by.
 pub(super) fn pin_to_preferred(claim: &mut NewClaim, types: &Types) -> bool {
     let preferred = types.preferred_capacity_type(claim);
-    let preferred = preferred.unwrap_or(labels::CAPACITY_TYPE_SPOT).to_owned();
-    pin_to(claim, &preferred);
-    preferred != labels::CAPACITY_TYPE_SPOT
+    let preferred = preferred.unwrap_or(CapacityType::Spot);
+    pin_to(claim, preferred);
+    preferred != CapacityType::Spot
 }
 
-fn pin_to(claim: &mut NewClaim, capacity_type: &str) {
-    let mut pinned = Requirement::new(labels::CAPACITY_TYPE, Operator::In, [capacity_type]);
+fn pin_to(claim: &mut NewClaim, capacity_type: CapacityType) {
+    let word = capacity_type.as_str();
+    let mut pinned = Requirement::new(labels::CAPACITY_TYPE, Operator::In, [word]);
     pinned.min_values = claim.requirements.get(labels::CAPACITY_TYPE).min_values;
     claim.requirements.replace(pinned);
-    claim.capacity_types = BTreeSet::from([capacity_type.to_owned()]);
+    claim.capacity_types = BTreeSet::from([capacity_type]);
 }
 
 /// Replacing `[2xl, 2xl, small]` by a `small` is deleting two nodes the hard way: when a type that goes

@@ -1,6 +1,6 @@
 //! Which candidates consolidation may look at, by what their NodePool and they themselves say.
 
-use apis::{ConsolidationPolicy, GoDuration};
+use apis::{ConsolidationPolicy, GoDuration, labels};
 use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
@@ -59,7 +59,7 @@ fn known(_: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
     if candidate.instance_type.is_none() {
         return blocked(OutcomeId::NodeTypeUnknown, candidate.instance_type_name());
     }
-    if candidate.capacity_type().is_empty() {
+    if candidate.node.label(labels::CAPACITY_TYPE).is_empty() {
         return blocked(OutcomeId::NodeWithoutCapacityType, "");
     }
     if candidate.zone().is_empty() {

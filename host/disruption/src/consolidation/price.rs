@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use apis::labels;
+use apis::{CapacityType, labels};
 use scheduling::instance_type::{InstanceType, Offering};
 use scheduling::ranking::PremiumMax;
 use scheduling::requirements::{AllowUndefined, Requirements};
@@ -16,10 +16,10 @@ use scheduling::solution::{BestOffering, NewClaim, TypeNames};
 use scheduling::{Prepared, Sale};
 
 /// The order in which a launch prefers capacity types that cost the same.
-const LAUNCH_ORDER: [&str; 3] = [
-    labels::CAPACITY_TYPE_RESERVED,
-    labels::CAPACITY_TYPE_SPOT,
-    labels::CAPACITY_TYPE_ON_DEMAND,
+const LAUNCH_ORDER: [CapacityType; 3] = [
+    CapacityType::Reserved,
+    CapacityType::Spot,
+    CapacityType::OnDemand,
 ];
 
 /// Prices of all pools, worked out when first asked for.
@@ -209,12 +209,11 @@ impl Types {
     /// Whether a launch might fall back from one of spot and on-demand to the other.
     pub(crate) fn may_be_spot_or_on_demand(&self, claim: &NewClaim) -> bool {
         let kinds = self.capacity_types(claim);
-        kinds.contains(labels::CAPACITY_TYPE_SPOT)
-            && kinds.contains(labels::CAPACITY_TYPE_ON_DEMAND)
+        kinds.contains(&CapacityType::Spot) && kinds.contains(&CapacityType::OnDemand)
     }
 
     /// The capacity type that a launch would try first: that of the offering which costs least.
-    pub(crate) fn preferred_capacity_type(&self, claim: &NewClaim) -> Option<&str> {
+    pub(crate) fn preferred_capacity_type(&self, claim: &NewClaim) -> Option<CapacityType> {
         let choice = self.choice(claim);
         let cheapest = claim
             .instance_types
@@ -225,10 +224,10 @@ impl Types {
                 .total_cmp(&b.effective_cost_per_hour)
                 .then_with(|| a.preference.cmp(&b.preference))
         });
-        best.map(|it| it.offering.capacity_type())
+        best.and_then(|it| it.offering.capacity_type())
     }
 
-    fn capacity_types(&self, claim: &NewClaim) -> BTreeSet<String> {
+    fn capacity_types(&self, claim: &NewClaim) -> BTreeSet<CapacityType> {
         let choice = self.choice(claim);
         let kinds: BTreeSet<usize> = claim
             .instance_types
@@ -236,8 +235,8 @@ impl Types {
             .flat_map(|name| choice.launchable(name))
             .map(|it| it.preference)
             .collect();
-        let name = |preference: usize| LAUNCH_ORDER.get(preference).map(|it| (*it).to_owned());
-        kinds.into_iter().filter_map(name).collect()
+        let kind = |preference: usize| LAUNCH_ORDER.get(preference).copied();
+        kinds.into_iter().filter_map(kind).collect()
     }
 
     /// How many types, best first, satisfy every `minValues`; `None` when all of them do not.
@@ -301,7 +300,7 @@ impl Types {
         let Some((name, best)) = best else { return };
         claim.best = BestOffering {
             zone: best.offering.zone().to_owned(),
-            capacity_type: best.offering.capacity_type().to_owned(),
+            capacity_type: best.offering.capacity_type(),
             price_per_hour: best.offering.price_per_hour,
             effective_cost_per_hour: best.effective_cost_per_hour,
             runner_up: claim.best.runner_up.take(),
@@ -312,6 +311,8 @@ impl Types {
 
 fn preference(offering: &Offering) -> usize {
     let capacity_type = offering.capacity_type();
-    let position = LAUNCH_ORDER.iter().position(|it| *it == capacity_type);
+    let position = LAUNCH_ORDER
+        .iter()
+        .position(|it| Some(*it) == capacity_type);
     position.unwrap_or(LAUNCH_ORDER.len())
 }

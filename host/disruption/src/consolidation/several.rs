@@ -4,7 +4,7 @@
 //! the simulation and judged by the cost after the move; it must save a share worth the trouble, whatever offering
 //! each launch gets.
 
-use apis::labels;
+use apis::{CapacityType, labels};
 use scheduling::requirements::{Operator, Requirement};
 use scheduling::solution::NewClaim;
 use state::ledger::OutcomeId;
@@ -33,7 +33,7 @@ pub(super) fn compute<'s>(removal: Removal<'_, 's, '_>) -> Result<Proposal<'s>, 
     if claims.len() > NODES_MAX {
         return Err(no_cheaper());
     }
-    let is_spot = |it: &Candidate| it.capacity_type() == labels::CAPACITY_TYPE_SPOT;
+    let is_spot = |it: &Candidate| it.capacity_type() == Some(CapacityType::Spot);
     let may_not_be_spot =
         !removal.scene.input.gates.spot_to_spot && removal.removed.iter().copied().all(is_spot);
     for claim in &mut claims {
@@ -42,7 +42,7 @@ pub(super) fn compute<'s>(removal: Removal<'_, 's, '_>) -> Result<Proposal<'s>, 
             pin_to_preferred(claim, &types);
         }
         types.refresh_summary(claim);
-        if may_not_be_spot && claim.best.capacity_type == labels::CAPACITY_TYPE_SPOT {
+        if may_not_be_spot && claim.best.capacity_type == Some(CapacityType::Spot) {
             return Err(Obstacle::new(OutcomeId::NodeSpotToSpotDisabled, ""));
         }
     }

@@ -1,7 +1,7 @@
 //! The node that a launched claim becomes where nothing runs: made as the kubelet would, ready at once.
 
 use super::{DONE, EndStateInput};
-use apis::{NodeClaim, NodeClaimStatus, labels};
+use apis::{CapacityType, NodeClaim, NodeClaimStatus, labels};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, NodeSpec, NodeStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
@@ -35,7 +35,10 @@ pub(super) fn node(
     for (key, value) in [
         (labels::INSTANCE_TYPE, best.instance_type.as_str()),
         (labels::TOPOLOGY_ZONE, best.zone.as_str()),
-        (labels::CAPACITY_TYPE, best.capacity_type.as_str()),
+        (
+            labels::CAPACITY_TYPE,
+            CapacityType::word(best.capacity_type),
+        ),
         (labels::HOSTNAME, name),
         (labels::REGISTERED, "true"),
         (labels::INITIALIZED, "true"),

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use apis::CapacityType;
 use serde::Serialize;
 use state::ledger::{NodeOutcome, OutcomeId};
 
@@ -125,7 +126,7 @@ impl ReportedCommand {
                 .map(|best| ReportedNode {
                     instance_type: best.instance_type.clone(),
                     zone: best.zone.clone(),
-                    capacity_type: best.capacity_type.clone(),
+                    capacity_type: CapacityType::word(best.capacity_type).to_owned(),
                     price_per_hour: best.price_per_hour,
                     effective_cost_per_hour: best.effective_cost_per_hour,
                 })

@@ -9,6 +9,7 @@ mod written;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use apis::CapacityType;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use shadow::{
@@ -17,7 +18,6 @@ use shadow::{
 };
 use sim::SimulatedWorld;
 use sim::api_server::{self, Resource, Selection, Watch};
-use sim::ec2::PurchaseOption;
 
 use super::arguments::{CLUSTER_NAME, ShadowArguments};
 use super::classes;
@@ -271,11 +271,7 @@ impl Beside {
     pub(super) fn report(&self, readings: &Readings, reads_only: &ReadsOnly) -> Report {
         let ec2 = self.world.ec2();
         let price = |bought: &BoughtOffering| {
-            let how = match bought.capacity_type.as_str() {
-                "spot" => PurchaseOption::Spot,
-                "reserved" => PurchaseOption::Reserved,
-                _ => PurchaseOption::OnDemand,
-            };
+            let how = CapacityType::parse(&bought.capacity_type).unwrap_or_default();
             let BoughtOffering {
                 instance_type,
                 zone,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
+use apis::labels;
 use problem_file::InstanceTypes;
 
 /// USD an hour by type and capacity type; zones of one type cost the same there.
@@ -28,7 +29,7 @@ impl Prices {
                 .entry(instance_type.name.clone())
                 .or_default();
             for offering in &instance_type.offerings {
-                let capacity_type = offering.capacity_type().to_owned();
+                let capacity_type = offering.word(labels::CAPACITY_TYPE).to_owned();
                 of_type.insert(capacity_type, offering.price_per_hour);
             }
         }

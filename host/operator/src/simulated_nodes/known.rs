@@ -4,11 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use apis::{Ec2NodeClass, NodeClaim, labels};
+use apis::{CapacityType, Ec2NodeClass, NodeClaim, labels};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::ResourceExt as _;
-use sim::ec2::{KnownInstance, KubeletSettings, PurchaseOption};
+use sim::ec2::{KnownInstance, KubeletSettings};
 
 /// What is read of the cluster.
 #[derive(Debug, Default)]
@@ -61,11 +61,10 @@ impl InstanceObjects<'_> {
             id: id.to_owned(),
             instance_type: self.label(labels::INSTANCE_TYPE)?.to_owned(),
             zone: zone.to_owned(),
-            capacity_type: match self.label(labels::CAPACITY_TYPE) {
-                Some(labels::CAPACITY_TYPE_SPOT) => PurchaseOption::Spot,
-                Some(labels::CAPACITY_TYPE_RESERVED) => PurchaseOption::Reserved,
-                _ => PurchaseOption::OnDemand,
-            },
+            capacity_type: self
+                .label(labels::CAPACITY_TYPE)
+                .and_then(CapacityType::parse)
+                .unwrap_or_default(),
             capacity_reservation_id: self
                 .label(labels::CAPACITY_RESERVATION_ID)
                 .map(ToOwned::to_owned),

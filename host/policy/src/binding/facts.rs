@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use apis::CapacityType;
 use apis::labels::MAX_PREMIUM_ANNOTATION;
-use hooks::CapacityType;
 use hooks::binding::BindingSource;
 use hooks::binding::keys::{
     CALENDARS_KEY, INTERRUPTION_RATES_KEY, TIME_ZONES_KEY, WORKLOAD_LABELS_ANNOTATION,

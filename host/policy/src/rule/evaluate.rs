@@ -89,8 +89,8 @@ impl<'a, 's, F: RowFacts> Evaluation<'a, 's, F> {
                 let [left, right] = self.both(parts)?;
                 self.compared(*comparison, &left, &right)
             }
-            RuleNode::And(parts) => self.decisive(parts, false),
-            RuleNode::Or(parts) => self.decisive(parts, true),
+            RuleNode::And(parts) => self.all_hold(parts),
+            RuleNode::Or(parts) => self.any_holds(parts),
             RuleNode::If(parts) => {
                 let [condition, yes, no] = &**parts;
                 let is_true = self.value(condition)?.is_true();

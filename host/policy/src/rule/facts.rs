@@ -11,7 +11,7 @@ mod usage;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use hooks::CapacityType;
+use apis::CapacityType;
 use hooks::columns::{index, word as symbol};
 use hooks::disruption::{Civil, Context};
 

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use apis::labels;
 use apis::resources::Resources;
-use apis::{NodeClaim, NodePool};
+use apis::{CapacityType, NodeClaim, NodePool, labels};
 use hooks::columns::saturated;
 use hooks::ranking::{
     ClaimView, Needs, OfferingTable, PodsSummary, PolicyUse, PremiumMax, RankAnswer, RankHook,
@@ -55,8 +54,7 @@ pub struct RankedOffering {
     /// Name of the type.
     pub instance_type: String,
     pub zone: String,
-    /// `spot`, `on-demand` or `reserved`.
-    pub capacity_type: String,
+    pub capacity_type: CapacityType,
     /// Price.
     pub price_per_hour: f64,
     /// What the policy says it costs.
@@ -249,10 +247,14 @@ fn order(
         let row = rows[*row];
         let instance_type = &types[row.instance_type];
         let offering = &instance_type.offerings[row.offering];
+        // What does not say how it is bought cannot be.
+        let Some(capacity_type) = offering.capacity_type() else {
+            continue;
+        };
         let ranked = RankedOffering {
             instance_type: instance_type.name.clone(),
             zone: offering.zone().to_owned(),
-            capacity_type: offering.capacity_type().to_owned(),
+            capacity_type,
             price_per_hour: offering.price_per_hour,
             effective_cost_per_hour: ranking
                 .scores
@@ -287,12 +289,12 @@ fn order(
 }
 
 /// What decides between offerings that cost the same and are of one generation.
-fn tie(offering: &RankedOffering) -> (&str, &str, &str) {
+fn tie(offering: &RankedOffering) -> (&str, &str, CapacityType) {
     let RankedOffering {
         instance_type,
         zone,
         capacity_type,
         ..
     } = offering;
-    (instance_type, zone, capacity_type)
+    (instance_type, zone, *capacity_type)
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use apis::labels;
 use apis::resources::Resources;
+use apis::{CapacityType, labels};
 
 use hooks::columns::saturated;
 use hooks::ranking::{ClaimOperator, ClaimRequirement, NEVER_SECONDS, OfferingTable, Symbols};
@@ -54,7 +54,9 @@ pub(crate) fn offering_table_of(
             zones.extend(unseen.map(|market| symbols.intern(&market.zone)));
             table.zone.push(zones[number]);
             let capacity_type = markets.get(number).capacity_type;
-            table.capacity_type.push(capacity_type.code());
+            table
+                .capacity_type
+                .push(capacity_type.unwrap_or_default().code());
             table.price.push(offering.price_per_hour);
             table.prior.push(offering.price_per_hour);
             let on_demand = offering
@@ -162,7 +164,7 @@ impl TypeColumns {
                 .iter()
                 .find(|o| {
                     let number = markets.number(o);
-                    markets.get(number).is_on_demand
+                    markets.get(number).capacity_type == Some(CapacityType::OnDemand)
                 })
                 .map(|o| o.price_per_hour),
         }

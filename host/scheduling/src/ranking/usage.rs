@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use hooks::CapacityType;
 use hooks::ranking::{Symbols, UsageTable};
 
 use crate::instance_type::OfferingKey;
@@ -33,7 +32,7 @@ pub fn usage_table(usage: &BTreeMap<UsageKey, Usage>, symbols: &mut Symbols) -> 
     for (key, count) in usage {
         let UsageKey { pool, offering } = key;
         let family = offering.instance_type.split('.').next().unwrap_or("");
-        let capacity_type = CapacityType::parse(&offering.capacity_type).unwrap_or_default();
+        let capacity_type = offering.capacity_type.unwrap_or_default();
         table.nodepool.push(symbols.intern(pool));
         table
             .instance_type

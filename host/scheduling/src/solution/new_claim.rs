@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use apis::CapacityType;
 use apis::resources::Resources;
 
 use crate::pod::PodKey;
@@ -20,7 +21,7 @@ pub struct NewClaim {
     /// Names of the types it may become, best first by effective cost.
     pub instance_types: TypeNames,
     /// Capacity types of the offerings of those types.
-    pub capacity_types: BTreeSet<String>,
+    pub capacity_types: BTreeSet<CapacityType>,
     /// Requests of pods and daemons.
     pub requests: Resources,
     pub pods: Vec<PodKey>,
@@ -36,7 +37,8 @@ pub struct BestOffering {
     /// Type.
     pub instance_type: String,
     pub zone: String,
-    pub capacity_type: String,
+    /// None where its word is one that nobody knows.
+    pub capacity_type: Option<CapacityType>,
     /// Price.
     pub price_per_hour: f64,
     /// What the policy says it costs.

@@ -34,7 +34,7 @@ impl NewClaim {
                 values: self.instance_types.iter().map(str::to_owned).collect(),
                 min_values: min_values.map(i64::from),
             });
-            let capacity_types = self.capacity_types.iter().map(String::as_str);
+            let capacity_types = self.capacity_types.iter().map(|it| it.as_str());
             let mut capacity =
                 Requirement::new(labels::CAPACITY_TYPE, Operator::In, capacity_types);
             capacity.min_values = requirements

@@ -6,9 +6,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use apis::NodePool;
-use apis::labels;
 use apis::resources::Resources;
+use apis::{NodePool, labels};
 
 use super::new_claim::{BestOffering, NewClaim, TypeNames};
 use crate::instance_type::{InstanceType, Offering};
@@ -28,7 +27,7 @@ impl NewClaim {
         let best = cheapest.map(|(instance_type, offering)| BestOffering {
             instance_type: instance_type.name.clone(),
             zone: offering.zone().to_owned(),
-            capacity_type: offering.capacity_type().to_owned(),
+            capacity_type: offering.capacity_type(),
             price_per_hour: offering.price_per_hour,
             effective_cost_per_hour: offering.price_per_hour,
             runner_up: None,

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use apis::labels;
 use apis::resources::Resources;
+use apis::{CapacityType, labels};
 use scheduling::pod::{Pod, PodKey};
 use scheduling::problem::{Pool, Problem};
 use scheduling::requirements::{AllowUndefined, Requirements};
@@ -139,7 +139,7 @@ fn labels_of(pool: &Pool, claim: &NewClaim, index: usize) -> BTreeMap<String, St
         (labels::TOPOLOGY_ZONE.to_owned(), claim.best.zone.clone()),
         (
             labels::CAPACITY_TYPE.to_owned(),
-            claim.best.capacity_type.clone(),
+            CapacityType::word(claim.best.capacity_type).to_owned(),
         ),
         (labels::HOSTNAME.to_owned(), format!("new-{index}")),
     ]);

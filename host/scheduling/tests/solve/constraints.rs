@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use apis::CapacityType;
 use apis::labels::{ARCH, CAPACITY_TYPE, TOPOLOGY_ZONE};
 use scheduling::pod::PodKey;
 use scheduling::problem::{PodVolumes, PreferencePolicy};
@@ -26,7 +27,7 @@ fn an_on_demand_pod_does_not_make_the_others_on_demand() {
     let on_demand: f64 = solution
         .claims
         .iter()
-        .filter(|c| c.best.capacity_type == "on-demand")
+        .filter(|c| c.best.capacity_type == Some(CapacityType::OnDemand))
         .map(|c| c.best.price_per_hour)
         .sum();
     assert!(

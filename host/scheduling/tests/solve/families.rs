@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use apis::CapacityType;
 use scheduling::ranking::PriceRank;
 use scheduling::{
     Interrupt, Prepared, Solution, TableCache, lower_bound_per_hour, solve, solve_prepared,
@@ -58,7 +59,8 @@ fn spot_claims_are_left_a_choice_of_types() {
         let problem = generator::problem(family, 3, deep(600, 100), &types);
         for claim in solved(&problem).claims {
             assert!(
-                claim.best.capacity_type != "spot" || claim.instance_types.len() >= SPOT_TYPES_MIN,
+                claim.best.capacity_type != Some(CapacityType::Spot)
+                    || claim.instance_types.len() >= SPOT_TYPES_MIN,
                 "{family:?}: {} of {} types",
                 claim.best.instance_type,
                 claim.instance_types.len()

@@ -1,5 +1,6 @@
 //! Weights, limits, minValues, reservations, the claim object.
 
+use apis::CapacityType;
 use apis::labels::{
     CAPACITY_RESERVATION_ID, CAPACITY_TYPE, INSTANCE_FAMILY, INSTANCE_TYPE, TOPOLOGY_ZONE,
 };
@@ -108,7 +109,7 @@ fn reserved_slots_are_used_first_and_not_twice() {
     let held: Vec<_> = solution
         .claims
         .iter()
-        .filter(|c| c.best.capacity_type == "reserved")
+        .filter(|c| c.best.capacity_type == Some(CapacityType::Reserved))
         .collect();
     assert_eq!(held.len(), 2);
     for claim in held {

@@ -10,10 +10,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::AccountState;
-use super::instance::PurchaseOption;
 use super::instance_types::dry_run;
 use super::market::CapacityPool;
 use crate::random::hash;
+use apis::CapacityType;
 use aws::seam::{ApiError, ApiResult};
 use aws_sdk_ec2::operation::create_fleet::{CreateFleetInput, CreateFleetOutput};
 use aws_sdk_ec2::operation::run_instances::{RunInstancesInput, RunInstancesOutput};
@@ -59,8 +59,8 @@ impl AccountState {
                 )
             })?;
         let how = match target.default_target_capacity_type {
-            Some(DefaultTargetCapacityType::Spot) => PurchaseOption::Spot,
-            _ => PurchaseOption::OnDemand,
+            Some(DefaultTargetCapacityType::Spot) => CapacityType::Spot,
+            _ => CapacityType::OnDemand,
         };
         let mut candidates = self.candidates(input, how)?;
         if candidates.is_empty() {
@@ -115,7 +115,7 @@ impl AccountState {
     fn candidates(
         &self,
         input: &CreateFleetInput,
-        how: PurchaseOption,
+        how: CapacityType,
     ) -> ApiResult<Vec<PossibleOverride>> {
         let mut candidates = Vec::new();
         for config in input.launch_template_configs.as_deref().unwrap_or_default() {
@@ -132,7 +132,7 @@ impl AccountState {
                 bootstrap: Arc::clone(&record.bootstrap),
             };
             let how = match (how, reservation_of(&template.data)) {
-                (PurchaseOption::OnDemand, Some(_)) => PurchaseOption::Reserved,
+                (CapacityType::OnDemand, Some(_)) => CapacityType::Reserved,
                 _ => how,
             };
             for request in config.overrides.as_deref().unwrap_or_default() {
@@ -146,7 +146,7 @@ impl AccountState {
         &self,
         request: &FleetLaunchTemplateOverridesRequest,
         template: &FleetTemplate,
-        how: PurchaseOption,
+        how: CapacityType,
         order: usize,
     ) -> PossibleOverride {
         let type_name = request
@@ -182,11 +182,11 @@ impl AccountState {
         &self,
         candidates: &mut [PossibleOverride],
         input: &CreateFleetInput,
-        how: PurchaseOption,
+        how: CapacityType,
     ) {
         let now = self.now();
         let by_price = |c: &PossibleOverride| c.price.unwrap_or(f64::MAX);
-        if how == PurchaseOption::Spot {
+        if how == CapacityType::Spot {
             let strategy = input
                 .spot_options
                 .as_ref()

@@ -6,32 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use apis::CapacityType;
 use jiff::Timestamp;
 
 use crate::catalogue::CatalogueEntry;
 use crate::ec2::bootstrap::KubeletSettings;
-
-/// How an instance is bought.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PurchaseOption {
-    /// At the list price.
-    OnDemand,
-    /// At the market's price, reclaimable.
-    Spot,
-    /// From a capacity reservation.
-    Reserved,
-}
-
-impl PurchaseOption {
-    /// The value of the label `karpenter.sh/capacity-type`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::OnDemand => "on-demand",
-            Self::Spot => "spot",
-            Self::Reserved => "reserved",
-        }
-    }
-}
 
 /// EC2's instance states that occur.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,7 +60,7 @@ pub struct SimulatedInstance {
     /// Subnet of its first interface.
     pub subnet_id: String,
     /// How it is bought.
-    pub capacity_type: PurchaseOption,
+    pub capacity_type: CapacityType,
     /// What it costs.
     pub price_per_hour: f64,
     /// Image it booted.

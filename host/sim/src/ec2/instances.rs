@@ -1,5 +1,6 @@
 //! DescribeInstances, TerminateInstances, CreateTags, and the taking back of spot instances.
 
+use apis::CapacityType;
 use aws::seam::{ApiError, ApiResult};
 use aws_sdk_ec2::operation::create_tags::{CreateTagsInput, CreateTagsOutput};
 use aws_sdk_ec2::operation::describe_instances::{DescribeInstancesInput, DescribeInstancesOutput};
@@ -16,9 +17,7 @@ use aws_sdk_ec2::types::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::filters::{matches, page, tag_list, tag_map};
-use super::instance::{
-    InstanceEvent, InstanceState, PurchaseOption, SimulatedInstance, TerminationReason,
-};
+use super::instance::{InstanceEvent, InstanceState, SimulatedInstance, TerminationReason};
 use super::instance_types::dry_run;
 use super::market::CapacityPool;
 use super::network::ACCOUNT;
@@ -200,7 +199,7 @@ impl AccountState {
         let Some(instance) = self.instances.get_mut(id) else {
             return false;
         };
-        let spot = instance.capacity_type == PurchaseOption::Spot;
+        let spot = instance.capacity_type == CapacityType::Spot;
         if !spot || instance.shutting_down_at.is_some() || instance.interruption_at.is_some() {
             return false;
         }
@@ -226,7 +225,7 @@ impl AccountState {
             .last()
             .copied()
             .unwrap_or("x86_64");
-        let lifecycle = matches!(i.capacity_type, PurchaseOption::Spot);
+        let lifecycle = matches!(i.capacity_type, CapacityType::Spot);
         Ec2Instance::builder()
             .instance_id(&i.id)
             .image_id(&i.image_id)

@@ -1,9 +1,9 @@
 //! Capacity pools and spot prices: one pool per (type, zone, capacity type), as deep as the seed says.
 
+use apis::CapacityType;
 use jiff::Timestamp;
 
 use super::AccountState;
-use super::instance::PurchaseOption;
 use crate::catalogue::CatalogueEntry;
 use crate::random::{hash, hash_unit};
 
@@ -15,11 +15,11 @@ const DRY_WINDOW_SECONDS: i64 = 15 * 60;
 pub(super) struct CapacityPool {
     instance_type: String,
     zone: String,
-    capacity_type: PurchaseOption,
+    capacity_type: CapacityType,
 }
 
 impl CapacityPool {
-    pub(super) fn new(instance_type: &str, zone: &str, capacity_type: PurchaseOption) -> Self {
+    pub(super) fn new(instance_type: &str, zone: &str, capacity_type: CapacityType) -> Self {
         Self {
             instance_type: instance_type.to_owned(),
             zone: zone.to_owned(),
@@ -27,12 +27,12 @@ impl CapacityPool {
         }
     }
 
-    pub(super) fn capacity_type(&self) -> PurchaseOption {
+    pub(super) fn capacity_type(&self) -> CapacityType {
         self.capacity_type
     }
 
     pub(super) fn is_spot(&self) -> bool {
-        self.capacity_type == PurchaseOption::Spot
+        self.capacity_type == CapacityType::Spot
     }
 }
 
@@ -54,12 +54,12 @@ impl AccountState {
     }
 
     /// Price of a type in a zone as it is bought.
-    pub(super) fn price(&self, t: &CatalogueEntry, zone: &str, how: PurchaseOption) -> Option<f64> {
+    pub(super) fn price(&self, t: &CatalogueEntry, zone: &str, how: CapacityType) -> Option<f64> {
         match how {
-            PurchaseOption::OnDemand => t.on_demand_price_per_hour(&self.config.region),
-            PurchaseOption::Spot => self.spot_price(t.name, zone),
+            CapacityType::OnDemand => t.on_demand_price_per_hour(&self.config.region),
+            CapacityType::Spot => self.spot_price(t.name, zone),
             // Paid for whether used or not.
-            PurchaseOption::Reserved => Some(0.0),
+            CapacityType::Reserved => Some(0.0),
         }
     }
 
@@ -83,10 +83,10 @@ impl AccountState {
             t.gpus.is_empty() && t.neuron_devices.is_empty(),
             capacity_type,
         ) {
-            (true, PurchaseOption::OnDemand | PurchaseOption::Reserved) => 24_000,
-            (true, PurchaseOption::Spot) => 8_000,
-            (false, PurchaseOption::OnDemand | PurchaseOption::Reserved) => 3_000,
-            (false, PurchaseOption::Spot) => 600,
+            (true, CapacityType::OnDemand | CapacityType::Reserved) => 24_000,
+            (true, CapacityType::Spot) => 8_000,
+            (false, CapacityType::OnDemand | CapacityType::Reserved) => 3_000,
+            (false, CapacityType::Spot) => 600,
         };
         let words = [
             "depth",
@@ -104,9 +104,9 @@ impl AccountState {
             return true;
         }
         let share = match pool.capacity_type {
-            PurchaseOption::OnDemand => self.config.faults.on_demand_pools_dry,
-            PurchaseOption::Spot => self.config.faults.spot_pools_dry,
-            PurchaseOption::Reserved => 0.0,
+            CapacityType::OnDemand => self.config.faults.on_demand_pools_dry,
+            CapacityType::Spot => self.config.faults.spot_pools_dry,
+            CapacityType::Reserved => 0.0,
         };
         let window = now.as_second().div_euclid(DRY_WINDOW_SECONDS).to_string();
         let CapacityPool {

@@ -5,13 +5,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use apis::CapacityType;
 use jiff::Timestamp;
 
 use super::fleet::launch::{DEFAULT_EPHEMERAL_BYTES, addresses};
 use super::market::CapacityPool;
-use super::{
-    AccountState, InstanceEvent, KubeletSettings, PurchaseOption, SimulatedEc2, SimulatedInstance,
-};
+use super::{AccountState, InstanceEvent, KubeletSettings, SimulatedEc2, SimulatedInstance};
 use crate::random::SplitMix64;
 
 /// An instance as NodeClaims and Nodes tell of it.
@@ -24,7 +23,7 @@ pub struct KnownInstance {
     /// Zone name.
     pub zone: String,
     /// How it was bought.
-    pub capacity_type: PurchaseOption,
+    pub capacity_type: CapacityType,
     /// Reservation it runs in.
     pub capacity_reservation_id: Option<String>,
     /// Image it booted.
@@ -110,7 +109,7 @@ impl AccountState {
         } else {
             self.boot_times(launched_at)
         };
-        let spot_request_id = (capacity_type == PurchaseOption::Spot).then(|| self.new_id("sir"));
+        let spot_request_id = (capacity_type == CapacityType::Spot).then(|| self.new_id("sir"));
         let fleet_id = self.new_id("fleet");
         self.keep_address(private_ip.as_deref());
         let subnet = self.subnets.iter_mut().find(|it| it.zone == zone)?;

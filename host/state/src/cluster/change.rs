@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::provider_id::ProviderId;
 use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool, ObjectKey};
 use scheduling::pod::{InvalidPod, Pod, PodKey};
 
@@ -28,8 +29,8 @@ pub enum Change {
     /// A Node; heartbeats are no change.
     Node {
         name: String,
-        /// `spec.providerID`, empty without one.
-        provider_id: String,
+        /// `spec.providerID`.
+        provider_id: Option<ProviderId>,
         /// What is to be seen of it; none when it is gone.
         after: Option<NodeSummary>,
     },

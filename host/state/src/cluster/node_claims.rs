@@ -62,11 +62,12 @@ impl Cluster {
     /// Whether every claim has its instance: the capacity of one that has none is unknown, so that nothing may be
     /// decided.
     pub fn is_every_claim_launched(&self) -> bool {
-        self.data.claim_keys.values().all(|key| !key.is_empty())
+        self.data.claim_keys.values().all(Option::is_some)
     }
 
     fn of_claim(&self, claim: &str) -> Option<&Arc<StateNode>> {
-        self.data.nodes.get(self.data.claim_keys.get(claim)?)
+        let key = self.data.claim_keys.get(claim)?.as_ref()?;
+        self.data.nodes.get(key.as_str())
     }
 
     fn node_name_of_claim(&self, claim: &str) -> Option<String> {
@@ -84,12 +85,9 @@ impl Cluster {
         let key = facts.provider_id.clone();
         let name = facts.name.clone();
         let old = self.data.claim_keys.get(&name).cloned();
-        if old
-            .as_ref()
-            .is_some_and(|old| !old.is_empty() && *old != key)
-        {
+        if old.as_ref().is_some_and(|old| old.is_some() && *old != key) {
             // A launched claim does not lose its instance; an older copy of it came late.
-            if key.is_empty() {
+            if key.is_none() {
                 return;
             }
             self.claim_deleted(now, &name);
@@ -97,10 +95,15 @@ impl Cluster {
         if old.as_ref() != Some(&key) {
             Arc::make_mut(&mut self.data.claim_keys).insert(name, key.clone());
         }
-        if key.is_empty() {
+        let Some(key) = key else {
             return;
-        }
-        let before = self.data.nodes.get(&key).cloned().unwrap_or_default();
+        };
+        let before = self
+            .data
+            .nodes
+            .get(key.as_str())
+            .cloned()
+            .unwrap_or_default();
         if before.claim.as_deref() == Some(&facts) {
             return;
         }
@@ -108,19 +111,20 @@ impl Cluster {
             claim: Some(Arc::new(facts)),
             ..(*before).clone()
         };
-        self.replace(now, key, &before, after);
+        self.replace(now, key.to_string(), &before, after);
     }
 
     fn claim_deleted(&mut self, now: Timestamp, name: &str) {
-        let Some(key) = Arc::make_mut(&mut self.data.claim_keys).remove(name) else {
+        let key = Arc::make_mut(&mut self.data.claim_keys).remove(name);
+        let Some(key) = key.flatten() else {
             return;
         };
-        if let Some(before) = self.data.nodes.get(&key).cloned() {
+        if let Some(before) = self.data.nodes.get(key.as_str()).cloned() {
             let after = StateNode {
                 claim: None,
                 ..(*before).clone()
             };
-            self.replace(now, key, &before, after);
+            self.replace(now, key.to_string(), &before, after);
         }
     }
 }

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1;
 
 use super::Cluster;
 use super::seen_node::SeenNode;
+use crate::provider_id::ProviderId;
 
 impl Cluster {
     /// Notes what a Node looks like; whether it looked otherwise before.
@@ -16,20 +17,20 @@ impl Cluster {
         if before == Some(&seen) {
             return false;
         }
-        let before = before.map(|it| it.provider_id.clone());
-        if let Some(before) = before.filter(|it| *it != seen.provider_id) {
+        let before = before.and_then(|it| it.provider_id.clone());
+        if let Some(before) = before.filter(|it| Some(it) != seen.provider_id.as_ref()) {
             self.unindex(&name, &before);
         }
-        if !seen.provider_id.is_empty() {
+        if let Some(provider_id) = seen.provider_id.clone() {
             let index = Arc::make_mut(&mut self.data.nodes_by_provider_id);
-            let names = index.entry(seen.provider_id.clone()).or_default();
+            let names = index.entry(provider_id).or_default();
             names.insert(name.clone());
         }
         Arc::make_mut(&mut self.data.seen_nodes).insert(name, seen);
         true
     }
 
-    pub(super) fn unindex(&mut self, name: &str, provider_id: &str) {
+    pub(super) fn unindex(&mut self, name: &str, provider_id: &ProviderId) {
         let index = Arc::make_mut(&mut self.data.nodes_by_provider_id);
         if let Some(names) = index.get_mut(provider_id) {
             names.remove(name);

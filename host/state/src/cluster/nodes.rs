@@ -29,7 +29,7 @@ impl Watched for v1::Node {
         }
         let name = object.metadata.name.clone().unwrap_or_default();
         Ok(vec![Change::Node {
-            provider_id: provider_id(&object).to_owned(),
+            provider_id: provider_id(&object),
             after: Some(NodeSummary {
                 is_deleting: object.metadata.deletion_timestamp.is_some(),
                 is_disrupted: taints(&object)
@@ -56,7 +56,9 @@ impl Watched for v1::Node {
         let Some(seen) = seen else {
             return Changes::new();
         };
-        cluster.unindex(&key.name, &seen.provider_id);
+        if let Some(provider_id) = &seen.provider_id {
+            cluster.unindex(&key.name, provider_id);
+        }
         vec![Change::Node {
             name: key.name.clone(),
             provider_id: seen.provider_id,
@@ -78,12 +80,14 @@ impl Cluster {
             .labels
             .get(labels::INITIALIZED)
             .is_none_or(String::is_empty);
-        let key = match (facts.provider_id.as_str(), facts.claims_a_pool()) {
+        let key = match (&facts.provider_id, facts.claims_a_pool()) {
             // Nothing tells yet which claim it belongs to.
-            ("", true) => return,
-            ("", false) => name.clone(),
-            (_, true) if is_young && !facts.labels.contains_key(labels::INSTANCE_TYPE) => return,
-            (id, _) => id.to_owned(),
+            (None, true) => return,
+            (None, false) => name.clone(),
+            (Some(_), true) if is_young && !facts.labels.contains_key(labels::INSTANCE_TYPE) => {
+                return;
+            }
+            (Some(id), _) => id.to_string(),
         };
         if self
             .data
@@ -145,11 +149,8 @@ impl Cluster {
     /// Key in `nodes` of a Node's or NodeClaim's name.
     fn key_of(&self, name: &str) -> Option<String> {
         let data = &self.data;
-        let key = data
-            .node_keys
-            .get(name)
-            .or_else(|| data.claim_keys.get(name))?;
-        Some(key.clone()).filter(|key| !key.is_empty())
+        let of_node = data.node_keys.get(name).cloned();
+        of_node.or_else(|| Some(data.claim_keys.get(name)?.as_ref()?.to_string()))
     }
 
     pub(super) fn nominated(&mut self, name: &str, until: Timestamp) {

@@ -4,13 +4,14 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use crate::provider_id::ProviderId;
 use apis::conditions::is_node_ready;
 use k8s_openapi::api::core::v1;
 
 /// A Node as far as watches go, also of one that is not joined to its claim yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SeenNode {
-    pub(super) provider_id: String,
+    pub(super) provider_id: Option<ProviderId>,
     /// Of what controllers look at, which heartbeats do not change.
     digest: u64,
 }
@@ -18,7 +19,7 @@ pub(crate) struct SeenNode {
 impl SeenNode {
     pub(super) fn of(node: &v1::Node) -> Self {
         Self {
-            provider_id: provider_id(node).to_owned(),
+            provider_id: provider_id(node),
             digest: digest(node),
         }
     }
@@ -50,10 +51,8 @@ fn digest(node: &v1::Node) -> u64 {
     hasher.finish()
 }
 
-pub(super) fn provider_id(node: &v1::Node) -> &str {
-    let spec = node.spec.as_ref();
-    let provider_id = spec.and_then(|spec| spec.provider_id.as_deref());
-    provider_id.unwrap_or_default()
+pub(super) fn provider_id(node: &v1::Node) -> Option<ProviderId> {
+    ProviderId::parse(node.spec.as_ref()?.provider_id.as_deref())
 }
 
 pub(super) fn taints(node: &v1::Node) -> &[v1::Taint] {

@@ -93,7 +93,7 @@ pub fn usage(snapshot: &Snapshot, pools: &[PoolTypes]) -> BTreeMap<UsageKey, Usa
         let sold = &key.offering;
         let offering = types
             .find(|it| it.name == sold.instance_type)
-            .and_then(|it| it.offering(&sold.zone, &sold.capacity_type));
+            .and_then(|it| it.offering(&sold.zone, sold.capacity_type?));
         count.price_per_hour = offering.map_or(0.0, |it| it.price_per_hour);
     }
     usage

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use apis::ConsolidationPolicy;
-use apis::labels;
+use apis::{ConsolidationPolicy, labels};
 use jiff::Timestamp;
 use scheduling::pod::Pod;
 use scheduling::problem::{DaemonPod, ExistingNode, OfferingKey};
@@ -60,7 +59,7 @@ impl Snapshot {
                 offering: OfferingKey {
                     instance_type: instance_type.to_owned(),
                     zone: node.label(labels::TOPOLOGY_ZONE).to_owned(),
-                    capacity_type: node.label(labels::CAPACITY_TYPE).to_owned(),
+                    capacity_type: node.capacity_type(),
                 },
             };
             let count = usage.entry(key).or_default();

@@ -17,6 +17,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Instant;
 
+use apis::CapacityType;
 use families::Family;
 use problem_file::{FileWorld, InstanceTypes};
 use scheduling::problem::{Options, Packing, PreferencePolicy, Problem};
@@ -100,7 +101,7 @@ fn run(mut problem: Problem, flags: &Flags<'_>) {
     let spot = solution
         .claims
         .iter()
-        .filter(|claim| claim.best.capacity_type == "spot");
+        .filter(|claim| claim.best.capacity_type == Some(CapacityType::Spot));
     println!(
         "pods {} nodes {} errors {} bill {:.3} ms {best_ms:.1} cpu_ms {best_cpu_ms:.1} mib {peak} spot_types {} faults {}",
         problem.pods.len(),
@@ -138,7 +139,10 @@ fn describe(solution: &Solution) {
     let mut kinds: BTreeMap<(&str, &str), (usize, f64)> = BTreeMap::new();
     for claim in &solution.claims {
         let best = &claim.best;
-        let kind = (best.instance_type.as_str(), best.capacity_type.as_str());
+        let kind = (
+            best.instance_type.as_str(),
+            CapacityType::word(best.capacity_type),
+        );
         let entry = kinds.entry(kind).or_default();
         entry.0 += 1;
         entry.1 += best.price_per_hour;

@@ -8,7 +8,7 @@ use serde_json::json;
 use solution_checker::{Rule, check};
 use std::sync::Arc;
 
-use apis::labels;
+use apis::{CapacityType, labels};
 
 use crate::properties::solve_by;
 use crate::service::Service;
@@ -269,7 +269,7 @@ fn more_claims_than_slots() {
         solution
             .claims
             .iter()
-            .all(|c| c.best.capacity_type == "reserved")
+            .all(|c| c.best.capacity_type == Some(CapacityType::Reserved))
     );
     let fewer = problem.pools[0].instance_types.iter().map(|of_type| {
         let mut of_type = (**of_type).clone();

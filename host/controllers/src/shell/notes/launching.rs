@@ -25,7 +25,7 @@ impl Launching {
             offering: OfferingKey {
                 instance_type: best.instance_type.clone(),
                 zone: best.zone.clone(),
-                capacity_type: best.capacity_type.clone(),
+                capacity_type: Some(best.capacity_type),
             },
         };
         let choice = (key, best.price_per_hour);

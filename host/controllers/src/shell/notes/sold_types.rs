@@ -81,10 +81,7 @@ fn nodes_of_pools(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &StateNode
 /// The list price of the offering that the node was bought by.
 fn price(types: &ByName<'_>, node: &StateNode) -> Option<f64> {
     let bought = types.get(node.label(labels::INSTANCE_TYPE))?;
-    let (zone, capacity_type) = (
-        node.label(labels::TOPOLOGY_ZONE),
-        node.label(labels::CAPACITY_TYPE),
-    );
+    let (zone, capacity_type) = (node.label(labels::TOPOLOGY_ZONE), node.capacity_type());
     let reservation = node.label(labels::CAPACITY_RESERVATION_ID);
     let offering = bought.offerings.iter().find(|it| {
         it.zone() == zone

@@ -1,7 +1,8 @@
 //! One currency: what the ranking policy prefers stays, what it excludes does not come, and what flips does not move.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use apis::CapacityType;
 use scheduling::ranking::{RankAnswer, RankHook, RankRound, Ranking};
 
 use super::*;
@@ -79,10 +80,8 @@ fn told(decision: &Decision) -> Vec<String> {
         let goes = it.candidates.iter().map(|it| it.node.as_str());
         let comes = it.replacements.iter().map(|it| {
             let best = &it.best;
-            format!(
-                "{} {} {}",
-                best.instance_type, best.capacity_type, best.zone
-            )
+            let capacity_type = CapacityType::word(best.capacity_type);
+            format!("{} {capacity_type} {}", best.instance_type, best.zone)
         });
         let (goes, comes): (Vec<&str>, Vec<String>) = (goes.collect(), comes.collect());
         format!("{} -> {}", goes.join("+"), comes.join("+"))
@@ -126,8 +125,10 @@ fn what_is_excluded_is_neither_bought_nor_reckoned_with() {
     let decision = decided(&mut world, "no_spot", no_spot);
     assert_eq!(told(&decision), ["n1 -> nano on-demand a"]);
     let claim = &decision.commands[0].replacements[0];
-    let capacity_types: Vec<&str> = claim.capacity_types.iter().map(String::as_str).collect();
-    assert_eq!(capacity_types, ["on-demand"]);
+    assert_eq!(
+        claim.capacity_types,
+        BTreeSet::from([CapacityType::OnDemand])
+    );
     let mut world = World::new(&format!("{BOTH}\nnode n1 nano on-demand a\npod p n1 900"));
     assert_eq!(
         told(&decided(&mut world, "no_spot", no_spot)),

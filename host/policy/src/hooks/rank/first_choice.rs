@@ -1,7 +1,7 @@
 //! What a ranking would launch: the row with the lowest score that nobody excluded.
 
+use apis::CapacityType;
 use either::Either;
-use hooks::CapacityType;
 use hooks::columns::{at, index, saturated, word};
 use hooks::ranking::{ClaimView, RankRound, Ranking};
 use std::iter::Copied;

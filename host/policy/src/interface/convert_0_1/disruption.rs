@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hooks::CapacityType;
+use apis::CapacityType;
 use hooks::columns::index;
 use hooks::disruption as native;
 

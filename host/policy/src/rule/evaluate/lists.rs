@@ -23,12 +23,18 @@ impl<'a, F: RowFacts> Evaluation<'a, '_, F> {
         Ok(Value::Bool(false))
     }
 
-    /// `&&` and `||`: as CEL has it, one part that decides makes an error of another one harmless.
-    pub(super) fn decisive(
-        &mut self,
-        parts: &'a [RuleNode<F::Variable>],
-        decides: bool,
-    ) -> Evaluated<'a> {
+    /// `&&`.
+    pub(super) fn all_hold(&mut self, parts: &'a [RuleNode<F::Variable>]) -> Evaluated<'a> {
+        self.decided(parts, false)
+    }
+
+    /// `||`.
+    pub(super) fn any_holds(&mut self, parts: &'a [RuleNode<F::Variable>]) -> Evaluated<'a> {
+        self.decided(parts, true)
+    }
+
+    /// As CEL has it, one part that decides makes an error of another one harmless.
+    fn decided(&mut self, parts: &'a [RuleNode<F::Variable>], decides: bool) -> Evaluated<'a> {
         let mut failed = None;
         for part in parts {
             match self.value(part) {

@@ -1,6 +1,6 @@
 //! What a consolidation rule may name: a proposed move, the nodes that go, and the NodePool of the first of them.
 
-use hooks::CapacityType;
+use apis::CapacityType;
 use hooks::columns::saturated;
 use hooks::disruption::{ConsolidationRound, Context, Move, MoveKind, NEVER_SECONDS, PoolView};
 

@@ -2,7 +2,7 @@
 
 mod rows;
 
-use hooks::CapacityType;
+use apis::CapacityType;
 use hooks::columns::saturated;
 use hooks::disruption::{
     ConsolidationHook, ConsolidationRound, Move, NO_CAPACITY_TYPE, NodeTable, PoolView, Verdict,

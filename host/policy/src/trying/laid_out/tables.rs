@@ -5,7 +5,7 @@ use super::{AllowedNodes, JudgedMove, LaidOutResult, OrderedNode, RankedClaim, R
 use crate::hooks::rows;
 use crate::interface::exchange::RankAsk;
 use crate::recording::RecordedAnswer;
-use hooks::CapacityType;
+use apis::CapacityType;
 use hooks::columns::{at, word};
 use hooks::disruption::{BudgetReason, BudgetRound, ConsolidationRound, Move, Verdict};
 use hooks::ranking::{ClaimView, RankRound, Ranking};

@@ -4,8 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use apis::labels;
-use hooks::CapacityType;
+use apis::{CapacityType, labels};
 
 use crate::error::{PodError, PoolCause, PoolFailure};
 use crate::problem::MinValuesPolicy;
@@ -21,7 +20,7 @@ struct SharedOutcome {
     /// The rows left when types are cut to the greatest number allowed.
     rows: BitSet,
     names: TypeNames,
-    capacity_types: BTreeSet<String>,
+    capacity_types: BTreeSet<CapacityType>,
     /// The part of the daemons' requests that every type left has in common.
     overhead: Amounts,
 }
@@ -120,16 +119,11 @@ impl Solver<'_> {
                 }
             }
         }
-        let mut sold: [Option<CapacityType>; 3] = [None; 3];
-        for row in rows.iter() {
-            let capacity_type = table.rows[row].capacity_type;
-            sold[capacity_type as usize] = Some(capacity_type);
-        }
         let picks = types.iter().filter_map(|at| u32::try_from(*at).ok());
-        let sold = sold.into_iter().flatten();
+        let sold = rows.iter().map(|row| table.rows[row].capacity_type);
         SharedOutcome {
             names: TypeNames::new(&table.names, picks.collect()),
-            capacity_types: sold.map(|c| c.as_str().to_owned()).collect(),
+            capacity_types: sold.collect(),
             overhead: self.least_overhead(pool, &types),
             rows,
         }
@@ -199,7 +193,7 @@ impl Solver<'_> {
         BestOffering {
             instance_type: table.type_of(first).instance_type.name.clone(),
             zone: offering.zone().to_owned(),
-            capacity_type: offering.capacity_type().to_owned(),
+            capacity_type: offering.capacity_type(),
             price_per_hour: row.price,
             effective_cost_per_hour: row.cost,
             runner_up: other.map(|row| {

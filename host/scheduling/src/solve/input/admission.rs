@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hooks::CapacityType;
+use apis::CapacityType;
 
 use crate::instance_type::InstanceType;
 use crate::market::Markets;
@@ -91,7 +91,7 @@ fn admitted(
         for (offering, sold) in instance_type.offerings.iter().enumerate() {
             let number = markets.number(sold);
             let market = markets.get(number);
-            let is_reserved = market.capacity_type == CapacityType::Reserved;
+            let is_reserved = market.capacity_type == Some(CapacityType::Reserved);
             if number == verdicts.len() {
                 let is_off = reserved == ReservedMode::Off && is_reserved;
                 verdicts.push(!is_off && template.meets(&sold.requirements));

@@ -10,7 +10,7 @@ mod order;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use hooks::CapacityType;
+use apis::CapacityType;
 use smallvec::SmallVec;
 
 use super::admission::Admission;
@@ -113,12 +113,13 @@ impl PoolRows {
                 last = admitted.type_index;
                 types.push(type_row(instance_type, parts.daemons.get(last), dims));
             }
+            let market = parts.admission.markets.get(admitted.market);
             rows.push(BuyableRow {
                 type_index: types.len() - 1,
                 offering: admitted.offering,
                 cost,
                 price: instance_type.offerings[admitted.offering].price_per_hour,
-                capacity_type: parts.admission.markets.get(admitted.market).capacity_type,
+                capacity_type: market.capacity_type.unwrap_or_default(),
                 market: admitted.market,
             });
         }

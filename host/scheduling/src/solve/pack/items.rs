@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hooks::CapacityType;
+use apis::CapacityType;
 use smallvec::SmallVec;
 
 use super::host_terms::{HostTerm, host_terms};

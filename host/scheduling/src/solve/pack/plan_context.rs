@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use hooks::CapacityType;
+use apis::CapacityType;
 use smallvec::SmallVec;
 
 use super::items::{Item, ItemClass, PackItems};

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use apis::CapacityType;
 use aws_sdk_ec2::operation::create_fleet::CreateFleetInput;
 use aws_sdk_ec2::types::{NetworkInterfaceCreationType, RequestLaunchTemplateData, ResourceType};
 use jiff::{SignedDuration, Timestamp};
@@ -12,7 +13,7 @@ use crate::catalogue::CatalogueEntry;
 use crate::ec2::AccountState;
 use crate::ec2::bootstrap::KubeletSettings;
 use crate::ec2::filters::tag_map;
-use crate::ec2::instance::{InstanceEvent, PurchaseOption, SimulatedInstance};
+use crate::ec2::instance::{InstanceEvent, SimulatedInstance};
 use crate::random::hash_unit;
 
 const GIB: i64 = 1 << 30;
@@ -123,7 +124,7 @@ impl AccountState {
     /// When EC2 will give a spot instance notice, if reclaims are switched on.
     fn notice_time(&self, instance: &SimulatedInstance) -> Option<Timestamp> {
         let per_hour = self.config.faults.spot_interruptions_per_hour;
-        if per_hour <= 0.0 || instance.capacity_type != PurchaseOption::Spot {
+        if per_hour <= 0.0 || instance.capacity_type != CapacityType::Spot {
             return None;
         }
         let chance = hash_unit(self.config.seed, &["reclaim", &instance.id]);

@@ -4,7 +4,7 @@ use super::PossibleOverride;
 use super::launch::{addresses, reservation_of};
 use crate::catalogue::CatalogueEntry;
 use crate::ec2::AccountState;
-use crate::ec2::instance::PurchaseOption;
+use apis::CapacityType;
 
 impl AccountState {
     /// Why a pool gives no instance now, in EC2's codes and words.
@@ -86,7 +86,7 @@ impl AccountState {
             let used: u32 = self
                 .instances
                 .values()
-                .filter(|i| i.is_billed(now) && i.capacity_type == PurchaseOption::OnDemand)
+                .filter(|i| i.is_billed(now) && i.capacity_type == CapacityType::OnDemand)
                 .map(|instance| instance.instance_type.vcpus)
                 .sum();
             if used + t.vcpus > limit {

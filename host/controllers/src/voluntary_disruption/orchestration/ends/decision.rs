@@ -103,6 +103,7 @@ fn is_protected(node: &Node) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use apis::CapacityType;
     use disruption::command::Cost;
     use scheduling::pod::ShapeTable;
     use serde_json::json;
@@ -113,11 +114,10 @@ mod tests {
         CommandCandidate {
             node: node.to_owned(),
             claim: format!("claim-{node}"),
-            provider_id: String::new(),
             pool: "web".to_owned(),
             instance_type: "m7i.large".to_owned(),
             zone: "a".to_owned(),
-            capacity_type: "spot".to_owned(),
+            capacity_type: Some(CapacityType::Spot),
             cost: Cost::at_list_price(1.0),
             pods: 1,
         }

@@ -1,7 +1,7 @@
 //! Rows of cases for consolidation policies, as people write them, and what they have where nothing is written.
 
 use super::super::NEVER;
-use hooks::CapacityType;
+use apis::CapacityType;
 use hooks::disruption::{MoveKind, VerdictDecision};
 use serde::Deserialize;
 use std::collections::BTreeMap;

@@ -1,5 +1,7 @@
 //! The order of a pool's rows: by cost, and by what else tells them apart.
 
+use apis::CapacityType;
+
 use super::{BuyableRow, TypeRow};
 
 /// Cheapest first; ties go to the newer generation, then to the names.
@@ -31,11 +33,11 @@ pub(super) fn sort_rows(rows: &mut [BuyableRow], types: &[TypeRow]) {
     }
 }
 
-fn sold<'a>(types: &'a [TypeRow], row: &BuyableRow) -> [&'a str; 3] {
+fn sold<'a>(types: &'a [TypeRow], row: &BuyableRow) -> (&'a str, Option<CapacityType>, &'a str) {
     let offering = &types[row.type_index].instance_type.offerings[row.offering];
-    [
+    (
         offering.zone(),
         offering.capacity_type(),
         offering.reservation_id(),
-    ]
+    )
 }

@@ -1,7 +1,7 @@
 //! What rows of all kinds are made of: what is left out, names by their symbols, pairs.
 
 use super::super::Draft;
-use hooks::CapacityType;
+use apis::CapacityType;
 use hooks::columns::word;
 use serde_json::{Map, Value, json};
 

@@ -2,7 +2,7 @@
 
 use super::super::Draft;
 use super::draft::{capacity_type, draft, pairs};
-use hooks::CapacityType;
+use apis::CapacityType;
 use hooks::columns::{at, index, saturated};
 use hooks::disruption::{ConsolidationRound, Move, NodeTable, Verdict};
 use serde_json::{Value, json};

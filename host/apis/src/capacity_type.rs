@@ -1,19 +1,27 @@
-//! How capacity is bought: a code in the columns, the word of the label elsewhere.
+//! How capacity is bought: the word of the label on the wire, a code in the columns that policies see.
+//!
+//! Words of others are parsed where they come in. Answers to the values of `CapacityTypeLabelKey` in Karpenter's
+//! `pkg/apis/v1/labels.go`.
 
-use apis::labels;
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
-/// How an offering is bought.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+use crate::labels;
+
+/// How an offering is bought; in the order of the words.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum CapacityType {
     /// At the list price, not taken back.
     #[default]
     OnDemand,
-    /// At the spot price, may be interrupted.
-    Spot,
     /// From a capacity reservation.
     Reserved,
+    /// At the spot price, may be interrupted.
+    Spot,
 }
 
 impl CapacityType {
@@ -33,6 +41,14 @@ impl CapacityType {
             Self::OnDemand => labels::CAPACITY_TYPE_ON_DEMAND,
             Self::Spot => labels::CAPACITY_TYPE_SPOT,
             Self::Reserved => labels::CAPACITY_TYPE_RESERVED,
+        }
+    }
+
+    /// The word of the label; empty where nobody knows how something was bought.
+    pub const fn word(known: Option<Self>) -> &'static str {
+        match known {
+            Some(it) => it.as_str(),
+            None => "",
         }
     }
 
@@ -57,10 +73,13 @@ impl CapacityType {
 
     /// The word of a column's code; empty where that stands for nothing.
     pub const fn word_of(code: u8) -> &'static str {
-        match Self::of_code(code) {
-            Some(it) => it.as_str(),
-            None => "",
-        }
+        Self::word(Self::of_code(code))
+    }
+}
+
+impl fmt::Display for CapacityType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
     }
 }
 
@@ -77,7 +96,14 @@ mod tests {
         ] {
             assert_eq!(CapacityType::parse(known.as_str()), Some(known));
             assert_eq!(CapacityType::of_code(known.code()), Some(known));
+            assert_eq!(serde_json::json!(known), known.as_str());
         }
+        let by_word = [
+            CapacityType::OnDemand,
+            CapacityType::Reserved,
+            CapacityType::Spot,
+        ];
+        assert!(by_word.is_sorted() && by_word.is_sorted_by_key(|it| it.as_str()));
         for unknown in ["", "Spot", "capacity-block"] {
             assert_eq!(CapacityType::parse(unknown), None, "{unknown:?}");
         }
