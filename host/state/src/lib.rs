@@ -19,6 +19,7 @@ pub mod pod;
 pub mod pod_disruption_budget;
 pub mod provisioning;
 pub mod queue_order;
+pub mod scheduler_config;
 pub mod snapshot;
 pub mod state_node;
 pub mod volumes;
