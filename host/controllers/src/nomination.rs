@@ -86,7 +86,8 @@ impl Nominations {
         }
     }
 
-    fn is_on(&self) -> bool {
+    /// Whether pods are told their nodes: asked for, and refused by nobody so far.
+    pub(crate) fn is_on(&self) -> bool {
         self.is_on.load(Ordering::Relaxed)
     }
 

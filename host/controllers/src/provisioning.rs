@@ -21,8 +21,9 @@ use apis::NodePool;
 use cloudprovider::{CloudProvider, CloudProviderError};
 use jiff::Timestamp;
 use kube::ResourceExt;
+use scheduling::play::{PlayStage, SchedulerProfile, choose};
 use scheduling::pod::PodKey;
-use scheduling::problem::{Options, ReservedMode};
+use scheduling::problem::{Options, Packing, ReservedMode};
 use scheduling::ranking::{RankHook, Usage, UsageKey};
 use scheduling::{Interrupt, Prepared, Solution, TableCache, solve_within_premium};
 use state::Snapshot;
@@ -71,6 +72,8 @@ pub(crate) struct Observed {
     without_types: BTreeMap<String, NoInstanceTypes>,
     now: Timestamp,
     decision_id: String,
+    /// How the scheduler scores, where plans must do without telling it anything.
+    plays_for: Option<Arc<SchedulerProfile>>,
 }
 
 /// Why there is nothing that a pool could buy.
@@ -225,7 +228,15 @@ impl Provisioner {
             without_types,
             now,
             decision_id,
+            plays_for: self.plays_for(),
         })
+    }
+
+    fn plays_for(&self) -> Option<Arc<SchedulerProfile>> {
+        let Settings { solving, .. } = &self.shell.settings;
+        let is_told = self.shell.nominations.is_on();
+        let plays = solving.packing == Packing::Cost && !is_told;
+        plays.then(|| Arc::clone(&solving.scheduler.profile))
     }
 
     /// What a pool can buy.
@@ -295,6 +306,15 @@ fn decide(
         uses: prepared.uses().to_vec(),
         ..solve_within_premium(&input.problem, &prepared, tables, interrupt)
     };
+    if let Some(profile) = &observed.plays_for {
+        let stage = PlayStage {
+            problem: &input.problem,
+            prepared: &prepared,
+            profile,
+            interrupt,
+        };
+        solution = choose(stage, solution).solution;
+    }
     gather(&input.problem.pods, &mut solution);
     deal_in_queue_order(&input.problem.pods, &mut solution);
     // Nobody waits for these yet.

@@ -14,10 +14,10 @@ use apis::duration::GoDuration;
 use clap::builder::{BoolishValueParser, Resettable};
 use clap::{ArgAction, Args, Command, FromArgMatches as _, ValueEnum};
 use jiff::Timestamp;
-use scheduling::pod::TopologySpread;
 pub use scheduling::problem::{MinValuesPolicy, Packing, PreferencePolicy};
 use scheduling::problem::{Options, ReservedMode};
 use scheduling::ranking::PremiumMax;
+use state::scheduler_config::SchedulerConfig;
 
 pub use feature_gates::FeatureGates;
 
@@ -59,10 +59,11 @@ pub struct SolverSettings {
     /// Whether pods that claim devices (dynamic resource allocation) are left alone
     #[arg(long, env = "IGNORE_DRA_REQUESTS", default_value_t = true, num_args = 0..=1, default_missing_value = "true", value_parser = BoolishValueParser::new(), action = ArgAction::Set)]
     pub ignore_dra_requests: bool,
-    /// Configuration of the cluster's scheduler, in YAML or JSON, as far as it matters to placement:
-    /// podTopologySpread.defaultConstraints
+    /// Configuration of the cluster's scheduler, in YAML or JSON, as far as it matters to placement: as Karpenter takes
+    /// it, podTopologySpread.defaultConstraints; or kube-scheduler's own KubeSchedulerConfiguration, whose scores matter
+    /// where pods cannot be told their nodes
     #[arg(long = "scheduler-config", env = "SCHEDULER_CONFIG", default_value = "", hide_default_value = true, value_parser = parse_scheduler_config)]
-    pub default_spread: Arc<[TopologySpread]>,
+    pub scheduler: SchedulerConfig,
     /// How pods are packed: by cost, or in Karpenter's order
     #[arg(long, env = "MORTISE_PACKING", value_enum, default_value_t = Packing::default())]
     pub packing: Packing,
@@ -211,7 +212,7 @@ impl SolverSettings {
             threads,
             instance_types_max,
             ignores_devices: self.ignore_dra_requests,
-            default_spread: Arc::clone(&self.default_spread),
+            default_spread: Arc::clone(&self.scheduler.default_spread),
             plans_max,
             nodes_tolerance,
             exchange_share,
@@ -301,14 +302,12 @@ fn parse_millicores(text: &str) -> Result<u32, String> {
     Ok(u32::try_from(millis).unwrap_or(0))
 }
 
-/// What of a scheduler's configuration matters here: spread constraints of pods that declare none.
-fn parse_scheduler_config(text: &str) -> Result<Arc<[TopologySpread]>, String> {
+fn parse_scheduler_config(text: &str) -> Result<SchedulerConfig, String> {
     if text.trim().is_empty() {
-        return Ok(Arc::default());
+        return Ok(SchedulerConfig::default());
     }
     let config = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
-    let spread = state::default_spread::parse(config).map_err(|error| error.to_string())?;
-    Ok(spread.into())
+    SchedulerConfig::parse(config).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -322,7 +321,7 @@ mod tests {
         assert_eq!(settings.batch_idle_duration, Duration::from_secs(1));
         assert_eq!(settings.cpu_requests, 1000);
         assert!(settings.solving.ignore_dra_requests && !settings.legacy_node_repair);
-        assert!(!settings.plan_coming_pods && settings.solving.default_spread.is_empty());
+        assert!(!settings.plan_coming_pods && settings.solving.scheduler.default_spread.is_empty());
         assert_eq!(settings.feature_gates, FeatureGates::default());
     }
 
@@ -370,9 +369,17 @@ mod tests {
     #[test]
     fn a_scheduler_configuration_is_yaml_or_json_and_strict() {
         let yaml = "podTopologySpread:\n  defaultConstraints:\n  - {maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}";
-        assert_eq!(parse_scheduler_config(yaml).unwrap().len(), 1);
+        assert_eq!(
+            parse_scheduler_config(yaml).unwrap().default_spread.len(),
+            1
+        );
         let json = r#"{"podTopologySpread": {"defaultConstraints": []}}"#;
-        assert!(parse_scheduler_config(json).unwrap().is_empty());
+        assert!(
+            parse_scheduler_config(json)
+                .unwrap()
+                .default_spread
+                .is_empty()
+        );
         let error = parse_scheduler_config("profiles: []").unwrap_err();
         assert!(error.contains("profiles"), "{error}");
     }

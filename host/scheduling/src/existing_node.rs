@@ -5,10 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use apis::labels;
 use apis::resources::Resources;
 use k8s_openapi::api::core::v1::Taint;
 
 use crate::pod::Pod;
+use crate::requirements::{Requirement, is_negative};
 
 /// A node that exists, or a launched claim whose node is expected.
 #[derive(Debug, Clone)]
@@ -42,4 +44,22 @@ pub struct ExistingNode {
     pub volume_limits: BTreeMap<String, u32>,
     /// Volumes attached, by CSI driver.
     pub volumes: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl ExistingNode {
+    /// The value of a label; a node without a host name has its own.
+    pub(crate) fn label(&self, key: &str) -> Option<&str> {
+        match self.labels.get(key) {
+            None if key == labels::HOSTNAME => Some(&self.hostname),
+            known => known.map(String::as_str),
+        }
+    }
+
+    /// Whether its labels meet a requirement; a label that it lacks meets only negative ones.
+    pub(crate) fn meets(&self, requirement: &Requirement) -> bool {
+        match self.label(requirement.key()) {
+            Some(value) => requirement.has(value),
+            None => is_negative(requirement.operator()),
+        }
+    }
 }

@@ -11,6 +11,7 @@ pub mod instance_type;
 pub mod interrupt;
 mod market;
 pub mod node_overlay;
+pub mod play;
 pub mod pod;
 pub mod problem;
 pub mod ranking;

@@ -301,6 +301,11 @@ impl Pod {
         }
     }
 
+    /// About the order in which kube-scheduler tries pods of one priority; those that are not there yet come last.
+    pub fn queue_key(&self) -> (bool, u64, &PodKey) {
+        (self.first_version == 0, self.first_version, &self.key)
+    }
+
     /// Whether it has ended.
     pub fn is_terminal(&self) -> bool {
         matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)

@@ -20,6 +20,7 @@ pub mod pod_disruption_budget;
 mod provider_id;
 pub mod provisioning;
 pub mod queue_order;
+pub mod scheduler_config;
 pub mod snapshot;
 pub mod state_node;
 pub mod volumes;

@@ -12,7 +12,6 @@ use apis::labels;
 use jiff::{SignedDuration, Timestamp};
 use scheduling::pod::{LabelSelector, Pod};
 
-use crate::queue_order::queue_key;
 use crate::snapshot::Snapshot;
 use crate::state_node::StateNode;
 
@@ -150,7 +149,7 @@ fn fitting<'a>(
     let (nominated, mut waiting): (Vec<_>, Vec<_>) =
         placed.into_iter().partition(|it| is_nominated(it));
     waiting.retain(|pod| !pod.has_own_scheduler);
-    waiting.sort_by_key(|pod| queue_key(pod));
+    waiting.sort_by_key(|pod| pod.queue_key());
     let mut free = node.allocatable();
     free.sub_assign(snapshot.bound(node).requests());
     let mut spread = BTreeSet::new();

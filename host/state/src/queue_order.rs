@@ -49,7 +49,7 @@ pub fn deal_in_queue_order(pods: &[Arc<Pod>], solution: &mut Solution) {
         }
     }
     for mut equals in kinds.into_values().filter(|it| it.places.len() > 1) {
-        equals.pods.sort_by_key(|pod| queue_key(pod));
+        equals.pods.sort_by_key(|pod| pod.queue_key());
         let turns = turns(equals.places);
         for (pod, (claim, position)) in equals.pods.into_iter().zip(turns) {
             solution.claims[claim].pods[position] = pod.key.clone();
@@ -74,11 +74,6 @@ fn domain<'a>(claim: &'a NewClaim, key: &str) -> &'a str {
     } else {
         &claim.best.zone
     }
-}
-
-/// About the order in which kube-scheduler tries pods of one priority; those that are not there yet come last.
-pub(crate) fn queue_key(pod: &Pod) -> (bool, u64, &PodKey) {
-    (pod.first_version == 0, pod.first_version, &pod.key)
 }
 
 /// The places, one of each domain that has any left and again, so that none is ever ahead by more than one; within a

@@ -94,7 +94,7 @@ impl When {
             Self::CapacityBuffers => settings.feature_gates.capacity_buffer,
             Self::NodeOverlays => settings.feature_gates.node_overlay,
             Self::PodDeletionCosts => settings.feature_gates.pod_deletion_cost_management,
-            Self::DefaultSpread => !settings.solving.default_spread.is_empty(),
+            Self::DefaultSpread => !settings.solving.scheduler.default_spread.is_empty(),
             Self::ComingPods => settings.plans_coming_pods(),
             Self::Workloads => {
                 let asks = [Self::CapacityBuffers, Self::DefaultSpread, Self::ComingPods];

@@ -74,7 +74,7 @@ fn world_with_everything() -> World {
     };
     settings.solving.preference_policy = PreferencePolicy::Ignore;
     settings.solving.ignore_dra_requests = false;
-    settings.solving.default_spread = Arc::new([spread]);
+    settings.solving.scheduler.default_spread = Arc::new([spread]);
     settings.feature_gates.node_overlay = true;
     settings.feature_gates.capacity_buffer = true;
     settings.feature_gates.pod_deletion_cost_management = true;

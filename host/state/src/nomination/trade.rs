@@ -14,7 +14,6 @@ use scheduling::pod::{Pod, PodKey};
 use scheduling::taints::untolerated;
 
 use super::{SpreadGroup, opens_next, spread_group};
-use crate::queue_order::queue_key;
 use crate::snapshot::Snapshot;
 use crate::state_node::StateNode;
 
@@ -74,7 +73,7 @@ fn told_late<'a>(nodes: &[Opening<'a>]) -> Vec<(usize, &'a Arc<Pod>)> {
     }
     late.sort_by_cached_key(|(number, pod)| {
         let many = counts.get(&spread_group(pod)).copied();
-        (many, -size(pod), queue_key(pod).1, *number)
+        (many, -size(pod), pod.queue_key().1, *number)
     });
     late.truncate(LOOKS_MAX);
     late
@@ -115,7 +114,7 @@ fn returned<'a>(from: &Opening<'a>, to: &Opening<'a>, pod: &Pod) -> Option<Vec<&
     let mut others: Vec<&Arc<Pod>> = to.pods.clone();
     let is_new_there = |it: &Pod| spread_group(it).is_none() || !from.holds_rival(it);
     others.retain(|it| is_new_there(it) && may_go(it, to, from));
-    others.sort_by_key(|it| (-size(it), queue_key(it)));
+    others.sort_by_key(|it| (-size(it), it.queue_key()));
     let sizes = others.iter().map(|it| CpuAndMemory::of(&it.shape.requests));
     let sizes: Vec<CpuAndMemory> = sizes.collect();
     let wanted = CpuAndMemory::of(&pod.shape.requests);
@@ -280,7 +279,7 @@ impl<'a> Opening<'a> {
 
     fn pods_told_late(&self) -> Vec<&'a Arc<Pod>> {
         let mut pods = self.pods.clone();
-        pods.sort_by_key(|it| queue_key(it));
+        pods.sort_by_key(|it| it.queue_key());
         let mut seen = BTreeSet::new();
         pods.retain(|it| spread_group(it).is_some_and(|group| !seen.insert(group)));
         pods

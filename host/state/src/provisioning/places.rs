@@ -9,7 +9,6 @@ use scheduling::problem::Problem;
 
 use super::pending::validate;
 use crate::coming::ComingPod;
-use crate::queue_order::queue_key;
 use crate::snapshot::Snapshot;
 use crate::state_node::StateNode;
 
@@ -77,7 +76,7 @@ fn take_those_without_room(
         let nomination = pod.nomination.as_ref();
         nomination.is_some_and(|it| Some(it.node.as_str()) == node.node_name())
     };
-    pods.sort_by(|a, b| (!is_told(a), queue_key(a)).cmp(&(!is_told(b), queue_key(b))));
+    pods.sort_by(|a, b| (!is_told(a), a.queue_key()).cmp(&(!is_told(b), b.queue_key())));
     let mut free = snapshot.available(node);
     let mut takes = |pod: &Pod| {
         let fits = pod.shape.requests.fits(&free);

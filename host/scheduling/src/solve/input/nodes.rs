@@ -13,7 +13,7 @@ use super::vocabulary::{Amounts, Dimensions, add_times};
 use super::volumes::AttachedVolumes;
 use crate::pod::{HostPort, Pod, PodShape};
 use crate::problem::{DaemonPod, ExistingNode, Problem};
-use crate::requirements::{Requirements, is_negative};
+use crate::requirements::Requirements;
 
 /// A node as every solve finds it: what is available on it, and its running pods.
 #[derive(Debug, Clone)]
@@ -98,16 +98,7 @@ pub(super) fn ordered(problem: &Problem) -> Vec<&Arc<ExistingNode>> {
 
 /// Whether a node's labels meet requirements; a label the node lacks meets only negative ones.
 pub(crate) fn meets(node: &ExistingNode, requirements: &Requirements) -> bool {
-    requirements.iter().all(|requirement| {
-        let value = match node.labels.get(requirement.key()) {
-            None if requirement.key() == apis::labels::HOSTNAME => Some(&node.hostname),
-            known => known,
-        };
-        match value {
-            Some(value) => requirement.has(value),
-            None => is_negative(requirement.operator()),
-        }
-    })
+    requirements.iter().all(|it| node.meets(it))
 }
 
 impl PreparedNode {

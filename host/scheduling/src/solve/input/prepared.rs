@@ -150,26 +150,46 @@ impl Prepared {
         }
         kept.forget();
         drop(kept);
+        Self {
+            dims,
+            pools,
+            admissions,
+            nodes: Vec::new(),
+            block_maxima: Vec::new(),
+            shapes: Shapes::default(),
+            counts: CountCache::default(),
+            with_preference_taints: BTreeSet::new(),
+            positions: BTreeMap::new(),
+            repelling: Vec::new(),
+            pool_errors,
+            notes,
+            uses: answer.uses,
+        }
+        .with_nodes_of(problem)
+    }
+
+    /// The same pools beside the nodes of another problem, whose pods ask for no other resources.
+    pub(crate) fn with_nodes_of(&self, problem: &Problem) -> Self {
         let mut shapes = Shapes::default();
-        let nodes = prepared_nodes(problem, &dims, &mut shapes);
+        let nodes = prepared_nodes(problem, &self.dims, &mut shapes);
         let names = (0..).zip(&nodes);
         let would_rather_not = |it: &PreparedNode| has_preference_taint(&it.node.taints);
         Self {
             repelling: repelling(problem),
-            block_maxima: block_maxima(&nodes, &dims),
+            block_maxima: block_maxima(&nodes, &self.dims),
             positions: names.map(|(at, it)| (it.node.name.clone(), at)).collect(),
             with_preference_taints: (0..nodes.len())
                 .filter(|at| would_rather_not(&nodes[*at]))
                 .collect(),
-            dims,
-            pools,
-            admissions,
             nodes,
             shapes,
             counts: CountCache::default(),
-            pool_errors,
-            notes,
-            uses: answer.uses,
+            dims: self.dims.clone(),
+            pools: self.pools.clone(),
+            admissions: self.admissions.clone(),
+            pool_errors: self.pool_errors.clone(),
+            notes: self.notes.clone(),
+            uses: self.uses.clone(),
         }
     }
 

@@ -1,0 +1,375 @@
+//! Pods of a play counted where terms look at them: topology spread and pod (anti-)affinity, required and preferred.
+//!
+//! Each term is one counter whoever has it, and is asked once for each set of labels.
+
+use std::collections::BTreeMap;
+
+use apis::labels;
+
+use super::kinds::{PlayKind, PlayKinds};
+use super::profile::SchedulerProfile;
+use crate::existing_node::ExistingNode;
+use crate::pod::{AffinityTerm, LabelSelector, PodShape, TopologySpread};
+use crate::problem::Problem;
+
+/// Greatest difference of the scheduler's own spread over hosts, and over zones.
+const DEFAULT_SKEWS: [(&str, i32); 2] = [(labels::HOSTNAME, 3), (labels::TOPOLOGY_ZONE, 5)];
+
+/// What a term does to its owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PlayRule {
+    Spread {
+        max_skew: i64,
+        min_domains: usize,
+    },
+    /// A spread that only scores.
+    SoftSpread {
+        max_skew: i32,
+    },
+    Affinity,
+    AntiAffinity,
+    /// Weight of a preferred term, less than nothing for one that keeps away.
+    Preferred(i64),
+}
+
+/// A term of a kind.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PlayTerm {
+    /// Number of its counter.
+    pub(super) counter: usize,
+    pub(super) rule: PlayRule,
+    pub(super) selects_self: bool,
+}
+
+/// Whom a counter counts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Counted {
+    /// Of a namespace, by labels.
+    Selected(String, LabelSelector),
+    /// As an affinity term selects.
+    ByTerm(String, AffinityTerm),
+    /// Those of a controller, by its uid.
+    Owned(String),
+}
+
+/// What makes a counter another one: where it counts, whom, and on which nodes (a [`super::kinds::NodeDemand`] and
+/// whether its selector and its tolerations matter).
+type CounterKey = (usize, Counted, Option<(usize, bool, bool)>);
+
+/// Pods counted by domain of one topology key.
+#[derive(Debug, Clone)]
+pub(super) struct DomainCounter {
+    /// Number of the key.
+    pub(super) key: usize,
+    pub(super) selected: Vec<i64>,
+    pub(super) total: i64,
+    /// Owners of a required anti-affinity term.
+    pub(super) repelling: Vec<i64>,
+    /// What preferred terms of pods that are there say to those that the term selects.
+    pub(super) pull: Vec<i64>,
+    /// Domains that count towards the emptiest.
+    pub(super) is_domain: Vec<bool>,
+    /// Nodes on which pods are not counted.
+    is_left_out: Vec<bool>,
+}
+
+/// What the terms of kinds come to.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) all: Vec<DomainCounter>,
+    /// Domain of each node by key.
+    pub(super) domains: Vec<Vec<Option<usize>>>,
+    /// Terms of each kind.
+    pub(super) terms: Vec<Vec<PlayTerm>>,
+    /// Counters that count each kind.
+    pub(super) counted_by: Vec<Vec<usize>>,
+    /// Whether a kind must be asked for more than its resources.
+    pub(super) is_bound: Vec<bool>,
+}
+
+/// Counters while terms are being told apart.
+struct TermRegistry<'a> {
+    problem: &'a Problem,
+    keys: Vec<String>,
+    numbers: BTreeMap<CounterKey, usize>,
+    known: Vec<CounterKey>,
+}
+
+impl TermRegistry<'_> {
+    fn counter(
+        &mut self,
+        key: &str,
+        counted: Counted,
+        of_nodes: Option<(usize, bool, bool)>,
+    ) -> usize {
+        let at = self
+            .keys
+            .iter()
+            .position(|it| it == key)
+            .unwrap_or_else(|| {
+                self.keys.push(key.to_owned());
+                self.keys.len() - 1
+            });
+        let key = (at, counted, of_nodes);
+        let next = self.known.len();
+        let number = *self.numbers.entry(key.clone()).or_insert(next);
+        if number == next {
+            self.known.push(key);
+        }
+        number
+    }
+
+    fn spread(&mut self, kind: &PlayKind, spread: &TopologySpread) -> PlayTerm {
+        let selector = spread.selector.clone();
+        let namespace = kind.shape.namespace.clone();
+        let selects_self = selector
+            .as_ref()
+            .is_some_and(|it| it.matches(&kind.shape.labels));
+        // Without a selector it counts nobody, which is what a controller that owns nothing does.
+        let counted = selector.map_or_else(
+            || Counted::Owned(String::new()),
+            |it| Counted::Selected(namespace, it),
+        );
+        let of_nodes = (
+            kind.demand,
+            spread.honors_node_affinity,
+            spread.honors_node_taints,
+        );
+        let max_skew = spread.max_skew;
+        PlayTerm {
+            counter: self.counter(&spread.topology_key, counted, Some(of_nodes)),
+            rule: if spread.is_required {
+                PlayRule::Spread {
+                    max_skew: i64::from(max_skew),
+                    min_domains: usize::try_from(spread.min_domains.unwrap_or(1)).unwrap_or(1),
+                }
+            } else {
+                PlayRule::SoftSpread { max_skew }
+            },
+            selects_self,
+        }
+    }
+
+    fn affinity(&mut self, shape: &PodShape, term: &AffinityTerm, rule: PlayRule) -> PlayTerm {
+        let counted = Counted::ByTerm(shape.namespace.clone(), term.clone());
+        PlayTerm {
+            selects_self: self.selects(&counted, shape),
+            counter: self.counter(&term.topology_key, counted, None),
+            rule,
+        }
+    }
+
+    fn selects(&self, counted: &Counted, shape: &PodShape) -> bool {
+        match counted {
+            Counted::Selected(namespace, selector) => {
+                *namespace == shape.namespace && selector.matches(&shape.labels)
+            }
+            Counted::Owned(uid) => {
+                let owner = shape.owner.as_ref();
+                owner.is_some_and(|it| it.uid == *uid && !uid.is_empty())
+            }
+            Counted::ByTerm(own, term) => {
+                let is_named = term.namespaces.contains(&shape.namespace);
+                let is_alone = term.namespaces.is_empty() && term.namespace_selector.is_none();
+                let none = BTreeMap::new();
+                let of_namespace = self
+                    .problem
+                    .namespaces
+                    .get(&shape.namespace)
+                    .unwrap_or(&none);
+                let is_selected = term.namespace_selector.as_ref();
+                let is_selected = is_selected.is_some_and(|it| it.matches(of_namespace));
+                (is_named || is_selected || (is_alone && *own == shape.namespace))
+                    && term
+                        .selector
+                        .as_ref()
+                        .is_some_and(|it| it.matches(&shape.labels))
+            }
+        }
+    }
+
+    fn terms(&mut self, kind: &PlayKind, profile: &SchedulerProfile) -> Vec<PlayTerm> {
+        let shape = &kind.shape;
+        let spread = shape.topology_spread.iter();
+        let mut terms: Vec<PlayTerm> = spread.map(|it| self.spread(kind, it)).collect();
+        let owner = shape.owner.as_ref().filter(|it| !it.uid.is_empty());
+        if let Some(owner) = owner
+            && profile.spreads_by_default
+            && terms.is_empty()
+        {
+            let of_nodes = Some((kind.demand, true, false));
+            terms.extend(DEFAULT_SKEWS.map(|(key, max_skew)| PlayTerm {
+                counter: self.counter(key, Counted::Owned(owner.uid.clone()), of_nodes),
+                rule: PlayRule::SoftSpread { max_skew },
+                selects_self: true,
+            }));
+        }
+        for term in &shape.pod_affinity {
+            terms.push(self.affinity(shape, term, PlayRule::Affinity));
+        }
+        for term in &shape.pod_anti_affinity {
+            terms.push(self.affinity(shape, term, PlayRule::AntiAffinity));
+        }
+        for it in &shape.preferred_pod_affinity {
+            let weight = PlayRule::Preferred(i64::from(it.weight));
+            terms.push(self.affinity(shape, &it.value, weight));
+        }
+        for it in &shape.preferred_pod_anti_affinity {
+            let weight = PlayRule::Preferred(-i64::from(it.weight));
+            terms.push(self.affinity(shape, &it.value, weight));
+        }
+        terms
+    }
+}
+
+impl Counters {
+    /// The counters of all terms of these kinds, with nobody counted.
+    pub(super) fn new(
+        problem: &Problem,
+        kinds: &PlayKinds,
+        nodes: &[&ExistingNode],
+        profile: &SchedulerProfile,
+    ) -> Self {
+        let mut registry = TermRegistry {
+            problem,
+            keys: Vec::new(),
+            numbers: BTreeMap::new(),
+            known: Vec::new(),
+        };
+        let terms = kinds.all.iter().map(|kind| registry.terms(kind, profile));
+        let terms: Vec<Vec<PlayTerm>> = terms.collect();
+        let domains: Vec<Vec<Option<usize>>> = registry
+            .keys
+            .iter()
+            .map(|key| domains(key, nodes))
+            .collect();
+        let known = registry.known.iter();
+        let all = known.map(|key| DomainCounter::new(key, &domains[key.0], kinds, nodes));
+        // PlayKinds of equal labels are asked once.
+        let mut asked: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+        let mut counted_by = Vec::with_capacity(kinds.all.len());
+        for kind in &kinds.all {
+            let shape = &kind.shape;
+            let uid = shape.owner.as_ref().map(|it| it.uid.as_str());
+            let counters = asked.entry((&shape.namespace, &shape.labels, uid));
+            let counters = counters.or_insert_with(|| {
+                let known = registry.known.iter().enumerate();
+                let known = known.filter(|(_, key)| registry.selects(&key.1, shape));
+                known.map(|(at, _)| at).collect()
+            });
+            counted_by.push(counters.clone());
+        }
+        let mut counters = Self {
+            all: all.collect(),
+            domains,
+            is_bound: Vec::new(),
+            terms,
+            counted_by,
+        };
+        let mut speaks = vec![false; counters.all.len()];
+        for term in counters.terms.iter().flatten() {
+            speaks[term.counter] |= match term.rule {
+                PlayRule::Affinity | PlayRule::AntiAffinity | PlayRule::Preferred(_) => true,
+                PlayRule::Spread { .. } | PlayRule::SoftSpread { .. } => false,
+            };
+        }
+        counters.is_bound = (0..kinds.all.len())
+            .map(|kind| {
+                !counters.terms[kind].is_empty()
+                    || counters.counted_by[kind].iter().any(|at| speaks[*at])
+            })
+            .collect();
+        counters
+    }
+
+    /// The domain of a node for a counter.
+    pub(super) fn domain(&self, counter: usize, node: usize) -> Option<usize> {
+        self.domains[self.all[counter].key][node]
+    }
+
+    /// A pod of the kind came to the node.
+    pub(super) fn count(&mut self, kind: usize, node: usize) {
+        for at in &self.counted_by[kind] {
+            let counter = &mut self.all[*at];
+            if let Some(domain) =
+                self.domains[counter.key][node].filter(|_| !counter.is_left_out[node])
+            {
+                counter.selected[domain] += 1;
+                counter.total += 1;
+            }
+        }
+        for term in &self.terms[kind] {
+            let counter = &mut self.all[term.counter];
+            let Some(domain) = self.domains[counter.key][node] else {
+                continue;
+            };
+            match term.rule {
+                PlayRule::AntiAffinity => counter.repelling[domain] += 1,
+                // The weight that a required term has in others' scores.
+                PlayRule::Affinity => counter.pull[domain] += 1,
+                PlayRule::Preferred(weight) => counter.pull[domain] += weight,
+                PlayRule::Spread { .. } | PlayRule::SoftSpread { .. } => {}
+            }
+        }
+    }
+}
+
+impl DomainCounter {
+    fn new(
+        (key, _, of_nodes): &CounterKey,
+        domains: &[Option<usize>],
+        kinds: &PlayKinds,
+        nodes: &[&ExistingNode],
+    ) -> Self {
+        let count = domains.iter().flatten().max().map_or(0, |most| most + 1);
+        let is_left_out = |node: &ExistingNode| {
+            of_nodes.is_some_and(|(demand, honors_affinity, honors_taints)| {
+                let demand = &kinds.demands[demand];
+                (honors_affinity && !demand.selects(node))
+                    || (honors_taints && !demand.tolerates(node))
+            })
+        };
+        let is_left_out: Vec<bool> = nodes.iter().map(|it| is_left_out(it)).collect();
+        let mut is_domain = vec![false; count];
+        for (domain, _) in domains.iter().zip(&is_left_out).filter(|(_, out)| !**out) {
+            if let Some(domain) = domain {
+                is_domain[*domain] = true;
+            }
+        }
+        Self {
+            key: *key,
+            selected: vec![0; count],
+            total: 0,
+            repelling: vec![0; count],
+            pull: vec![0; count],
+            is_domain,
+            is_left_out,
+        }
+    }
+
+    /// What a spread measures from.
+    pub(super) fn least(&self, min_domains: usize) -> i64 {
+        let counts = self.selected.iter().zip(&self.is_domain);
+        let mut counts = counts.filter(|(_, is)| **is).map(|(count, _)| *count);
+        let Some(first) = counts.next() else {
+            return 0;
+        };
+        let (least, domains) = counts.fold((first, 1), |(least, domains), count| {
+            (count.min(least), domains + 1)
+        });
+        if domains < min_domains { 0 } else { least }
+    }
+}
+
+/// The domains of nodes, numbered as they come.
+fn domains(key: &str, nodes: &[&ExistingNode]) -> Vec<Option<usize>> {
+    let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
+    nodes
+        .iter()
+        .map(|node| {
+            let value = node.label(key)?;
+            let next = numbers.len();
+            Some(*numbers.entry(value).or_insert(next))
+        })
+        .collect()
+}

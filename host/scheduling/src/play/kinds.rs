@@ -1,0 +1,190 @@
+//! What pods of the play have in common: equal pods are one kind, and kinds share the nodes that they may use and the
+//! terms that look at them.
+//!
+//! Knows nothing of where pods are; [`super::counters`] does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use apis::labels;
+use apis::resources::Resources;
+
+use super::scores::{CPU_UNASKED_MILLIS, MEMORY_UNASKED_BYTES};
+use crate::existing_node::ExistingNode;
+use crate::pod::{HostPort, Pod, PodShape, Toleration, Weighted};
+use crate::problem::{PodVolumes, Problem};
+use crate::requirements::{AllowUndefined, Requirement, Requirements};
+use crate::taints;
+
+/// Resources by number: those that any pod asks for, and those that are scored.
+#[derive(Debug, Clone)]
+pub(super) struct Columns(Vec<String>);
+
+impl Columns {
+    pub(super) fn new<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let mut names: Vec<String> = names.map(str::to_owned).collect();
+        names.sort_unstable();
+        names.dedup();
+        Self(names)
+    }
+
+    pub(super) fn amounts(&self, resources: &Resources) -> Vec<i64> {
+        self.0.iter().map(|name| resources.get(name)).collect()
+    }
+
+    pub(super) fn of(&self, name: &str) -> Option<usize> {
+        self.0.iter().position(|it| it == name)
+    }
+}
+
+/// What is asked of the node alone.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct NodeDemand {
+    selector: Requirements,
+    /// Alternatives, each a conjunction; none means that anything goes.
+    alternatives: Vec<Vec<Requirement>>,
+    preferred: Vec<Weighted<Vec<Requirement>>>,
+    tolerations: Vec<Toleration>,
+    volumes: Vec<Requirements>,
+}
+
+/// Pods that are equal for the play.
+#[derive(Debug)]
+pub(super) struct PlayKind {
+    pub(super) shape: Arc<PodShape>,
+    /// Number of its [`NodeDemand`].
+    pub(super) demand: usize,
+    pub(super) requests: Vec<i64>,
+    /// What it counts for, beyond its requests, where nodes are scored, by column.
+    pub(super) unasked: Vec<i64>,
+}
+
+/// All kinds of a play.
+#[derive(Debug)]
+pub(super) struct PlayKinds {
+    pub(super) columns: Columns,
+    pub(super) all: Vec<PlayKind>,
+    pub(super) demands: Vec<NodeDemand>,
+    by_shape: BTreeMap<(usize, Option<PodVolumes>), usize>,
+    by_demand: BTreeMap<NodeDemand, usize>,
+}
+
+impl PlayKinds {
+    pub(super) fn new(columns: Columns) -> Self {
+        Self {
+            columns,
+            all: Vec::new(),
+            demands: Vec::new(),
+            by_shape: BTreeMap::new(),
+            by_demand: BTreeMap::new(),
+        }
+    }
+
+    /// The kind of a pod. `problem` keeps the shape, whose address tells it from others.
+    pub(super) fn of(&mut self, pod: &Pod, problem: &Problem) -> usize {
+        let volumes = problem.volumes.get(&pod.key);
+        let known = (Arc::as_ptr(&pod.shape).addr(), volumes.cloned());
+        if let Some(kind) = self.by_shape.get(&known) {
+            return *kind;
+        }
+        let demand = NodeDemand::of(&pod.shape, volumes);
+        let next = self.demands.len();
+        let number = *self.by_demand.entry(demand.clone()).or_insert(next);
+        if number == next {
+            self.demands.push(demand);
+        }
+        let requests = self.columns.amounts(&pod.shape.requests);
+        self.all.push(PlayKind {
+            demand: number,
+            unasked: unasked(&self.columns, &requests),
+            requests,
+            shape: Arc::clone(&pod.shape),
+        });
+        self.by_shape.insert(known, self.all.len() - 1);
+        self.all.len() - 1
+    }
+}
+
+/// What a pod of these requests counts for beyond them.
+pub(super) fn unasked(columns: &Columns, requests: &[i64]) -> Vec<i64> {
+    let mut unasked = vec![0; requests.len()];
+    for (name, amount) in [
+        (labels::RESOURCE_CPU, CPU_UNASKED_MILLIS),
+        (labels::RESOURCE_MEMORY, MEMORY_UNASKED_BYTES * 1000),
+    ] {
+        if let Some(at) = columns.of(name).filter(|at| requests[*at] == 0) {
+            unasked[at] = amount;
+        }
+    }
+    unasked
+}
+
+impl NodeDemand {
+    fn of(shape: &PodShape, volumes: Option<&PodVolumes>) -> Self {
+        Self {
+            selector: Requirements::from_labels(&shape.node_selector),
+            alternatives: shape.required_node_affinity.clone(),
+            preferred: shape.preferred_node_affinity.clone(),
+            tolerations: shape.tolerations.clone(),
+            volumes: volumes.map_or_else(Vec::new, |it| it.alternatives.clone()),
+        }
+    }
+
+    /// Whether the node is one of those that selector and affinity mean.
+    pub(super) fn selects(&self, node: &ExistingNode) -> bool {
+        let meets_all = |terms: &Vec<Requirement>| terms.iter().all(|it| node.meets(it));
+        self.selector.iter().all(|it| node.meets(it))
+            && (self.alternatives.is_empty() || self.alternatives.iter().any(meets_all))
+    }
+
+    /// Whether its taints let the pod in.
+    pub(super) fn tolerates(&self, node: &ExistingNode) -> bool {
+        let mut hard = node.taints.iter().filter(|it| !taints::is_preference(it));
+        hard.all(|taint| {
+            self.tolerations
+                .iter()
+                .any(|it| taints::tolerates(it, taint))
+        })
+    }
+
+    pub(super) fn admits(&self, node: &ExistingNode) -> bool {
+        let meets_all = |terms: &Requirements| terms.iter().all(|it| node.meets(it));
+        self.selects(node)
+            && self.tolerates(node)
+            && (self.volumes.is_empty() || self.volumes.iter().any(meets_all))
+    }
+
+    /// The weights of preferred terms that the node meets.
+    pub(super) fn preference(&self, node: &ExistingNode) -> i64 {
+        let met = |it: &&Weighted<Vec<Requirement>>| it.value.iter().all(|it| node.meets(it));
+        let met = self.preferred.iter().filter(met);
+        met.map(|it| i64::from(it.weight)).sum()
+    }
+
+    /// Taints that would rather keep the pod away.
+    pub(super) fn shuns(&self, node: &ExistingNode) -> i64 {
+        let soft = node.taints.iter().filter(|it| taints::is_preference(it));
+        let is_tolerated = |taint| {
+            self.tolerations
+                .iter()
+                .any(|it| taints::tolerates(it, taint))
+        };
+        i64::try_from(soft.filter(|it| !is_tolerated(it)).count()).unwrap_or(i64::MAX)
+    }
+}
+
+/// Whether nodes of these requirements can be what selector and affinity mean.
+pub(super) fn may_run_on(shape: &PodShape, requirements: &Requirements) -> bool {
+    let meets_all =
+        |terms: &Requirements| requirements.is_compatible(terms, AllowUndefined::WellKnown);
+    let mut alternatives = shape.required_node_affinity.iter();
+    meets_all(&Requirements::from_labels(&shape.node_selector))
+        && (shape.required_node_affinity.is_empty()
+            || alternatives.any(|terms| meets_all(&terms.iter().cloned().collect())))
+}
+
+/// Whether ports of a pod are free beside others.
+pub(super) fn are_free(ports: &[HostPort], taken: &[HostPort]) -> bool {
+    let is_taken = |port: &HostPort| taken.iter().any(|other| other.conflicts_with(port));
+    !ports.iter().any(is_taken)
+}
