@@ -14,6 +14,7 @@ mod chart;
 mod chart_on_a_cluster;
 mod circles;
 mod convert;
+mod converted;
 mod currency;
 mod dashboards;
 mod demo;

@@ -17,7 +17,10 @@ struct WantedKubelet {
 
 /// Gives each class the configuration of its pools, and pools that want another a copy of the class.
 pub(crate) fn settle(work: &mut Converter<'_>) {
-    let wishes = wishes(work);
+    let mut wishes = wishes(work);
+    for wish in &mut wishes {
+        leave_out_what_was_ignored(work, wish);
+    }
     let mut classes: Vec<&str> = wishes.iter().map(|it| it.class.as_str()).collect();
     classes.sort_unstable();
     classes.dedup();
@@ -27,6 +30,36 @@ pub(crate) fn settle(work: &mut Converter<'_>) {
         if of_class.iter().any(|it| !it.kubelet.is_null()) {
             settle_class(work, class, &of_class);
         }
+    }
+}
+
+/// Bottlerocket never looked at `podsPerCore`, and a class of it that has the field is not ready in v1.
+fn leave_out_what_was_ignored(work: &mut Converter<'_>, wish: &mut WantedKubelet) {
+    let mut classes = work.made.iter().filter(|it| it.kind() == "EC2NodeClass");
+    let class = classes.find(|it| it.name() == wish.class);
+    let is_bottlerocket = class.is_some_and(|it| {
+        let spec = &it.object["spec"];
+        let alias = spec["amiSelectorTerms"][0]["alias"].as_str();
+        let is_alias = alias.is_some_and(|it| it.starts_with("bottlerocket@"));
+        is_alias || spec["amiFamily"] == "Bottlerocket"
+    });
+    if !is_bottlerocket {
+        return;
+    }
+    let field = "podsPerCore";
+    let removed = wish.kubelet.as_object_mut().and_then(|it| it.remove(field));
+    if removed.is_some() {
+        let origin = work.made[wish.pool].origin.clone();
+        let path = format!("spec.kubelet.{field}");
+        let what = "Bottlerocket does not look at it, and v1 refuses it there";
+        work.push(origin.note(Fate::Dropped, &path, what));
+    }
+    if wish
+        .kubelet
+        .as_object()
+        .is_some_and(serde_json::Map::is_empty)
+    {
+        wish.kubelet = Value::Null;
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn terms(
             "aws-ids" | "aws::ids" => ids = split(&value),
             "aws::name" if finds == Finds::Images => names = split(&value),
             "aws::owners" if finds == Finds::Images => owners = split(&value),
-            _ => tags.push((key, split(&value))),
+            _ => tags.push((key, tag_values(&value))),
         }
     }
     let several =
@@ -113,6 +113,14 @@ fn at_most(
         terms.truncate(TERMS_MAX);
     }
     terms
+}
+
+/// Values of a tag; no value was any value, as `*` is.
+fn tag_values(list: &str) -> Vec<String> {
+    match split(list) {
+        values if values.is_empty() => vec!["*".to_owned()],
+        values => values,
+    }
 }
 
 fn split(list: &str) -> Vec<String> {

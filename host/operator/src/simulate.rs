@@ -238,7 +238,7 @@ pub(crate) fn read(arguments: &SimulateArguments) -> anyhow::Result<SimulationSt
     } = expanded;
     let mut pools = match types {
         Some(types) => of_file(&mut world, types),
-        None => runtime.block_on(Box::pin(catalogue::pools(&mut world, arguments.seed)))?,
+        None => runtime.block_on(Box::pin(catalogue::pools(&mut world, arguments)))?,
     };
     obey_gates(arguments, &mut world, &mut pools);
     Ok(SimulationStart {

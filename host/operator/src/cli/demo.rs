@@ -107,7 +107,7 @@ pub(crate) enum Until {
 /// The oldest and the newest minor version of Kubernetes that the simulated world may be of.
 const MINORS: std::ops::RangeInclusive<u32> = 28..=40;
 
-fn parse_minor(text: &str) -> Result<u32, String> {
+pub(super) fn parse_minor(text: &str) -> Result<u32, String> {
     let minor = text.strip_prefix("1.").and_then(|it| it.parse().ok());
     minor.filter(|it| MINORS.contains(it)).ok_or_else(|| {
         let (first, last) = (MINORS.start(), MINORS.end());

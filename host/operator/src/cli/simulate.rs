@@ -5,6 +5,8 @@ use clap::Args;
 use controllers::{FeatureGates, SolverSettings};
 use std::path::PathBuf;
 
+use super::demo::parse_minor;
+
 #[derive(Debug, Args)]
 pub(crate) struct SimulateArguments {
     /// A problem file: JSON lists of pods, nodePools, nodes, daemonSets and more; may be gzipped
@@ -23,6 +25,10 @@ pub(crate) struct SimulateArguments {
     /// Seed of the spot prices in that catalogue: those of `mortise demo --seed N`
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
+
+    /// Version of Kubernetes for which EC2NodeClasses find images; AL2 has some up to 1.32
+    #[arg(long, value_name = "1.MINOR", default_value = "1.35", value_parser = parse_minor)]
+    pub(crate) kubernetes_version: u32,
 
     /// A policy to ask: a module (.wasm, .wasm.gz, .wasm.zst), a manifest of a ConfigMap, a folder of
     /// `mortise policy new`, builtin:NAME, or the name of a ConfigMap in the manifests (repeatable)

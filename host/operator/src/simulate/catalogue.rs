@@ -3,31 +3,40 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use apis::{Ec2NodeClass, conditions};
+use apis::Ec2NodeClass;
+use apis::conditions::{self, reason};
 use cloudprovider::{Clock, CloudProvider as _};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use problem_file::{FileWorld, TypeList};
 use sim::SimulatedClock;
 use sim::ec2::{Ec2Config, SimulatedEc2};
 
 use super::{CLUSTER_NAME, Pools};
+use crate::cli::SimulateArguments;
 use authoring::manifests::{Manifests, variables};
 
 /// A class may need another look once the first filled in its status.
 const LOOKS: usize = 3;
 
-/// Pools that may open nodes with what they may buy, and why the others may not. The seed makes spot prices.
-pub(super) async fn pools(world: &mut FileWorld, seed: u64) -> anyhow::Result<Pools> {
+/// Pools that may open nodes with what they may buy, and why the others may not.
+pub(super) async fn pools(
+    world: &mut FileWorld,
+    arguments: &SimulateArguments,
+) -> anyhow::Result<Pools> {
     let clock = SimulatedClock::virtual_time();
+    let version = format!("1.{}", arguments.kubernetes_version);
     let ec2 = SimulatedEc2::new(
         Ec2Config {
-            seed,
+            seed: arguments.seed,
             cluster_name: CLUSTER_NAME.to_owned(),
+            kubernetes_version: version.clone(),
             ..Ec2Config::default()
         },
         clock,
     );
     let clock: Arc<dyn Clock> = Arc::new(clock);
     let provider = crate::stack::simulated_provider(&ec2, CLUSTER_NAME, clock);
+    provider.set_discovered_options(|it| it.kubernetes_version = version);
     provider.hydrate().await?;
     let mut classes = BTreeMap::new();
     for class in &world.node_classes {
@@ -82,7 +91,7 @@ async fn resolve(
     class: &Ec2NodeClass,
 ) -> Result<Ec2NodeClass, String> {
     let mut class = class.clone();
-    let mut reason = String::new();
+    let mut told = String::new();
     for _ in 0..LOOKS {
         let found = provider.resolve_node_class(&class, &[]).await;
         let found = found.map_err(|it| it.to_string())?;
@@ -93,13 +102,23 @@ async fn resolve(
             .extend(found.annotations);
         let ready = conditions::get(&found.status.conditions, "Ready");
         let is_ready = ready.is_some_and(|it| it.status == "True");
-        reason = ready.map(|it| it.message.clone()).unwrap_or_default();
+        told = told_against(&found.status.conditions);
         class.status = Some(found.status);
         if is_ready {
             return Ok(class);
         }
     }
-    Err(reason)
+    Err(told)
+}
+
+/// What the conditions say against a class.
+fn told_against(conditions: &[Condition]) -> String {
+    let is_cause = |it: &&Condition| it.status != "True" && it.type_ != "Ready";
+    let causes = conditions.iter().filter(is_cause);
+    // What waits for another condition only says so.
+    let causes = causes.filter(|it| it.reason != reason::DEPENDENCIES_NOT_READY);
+    let causes = causes.map(|it| format!("{} ({})", it.type_, it.message));
+    causes.collect::<Vec<_>>().join(", ")
 }
 
 fn default_class(name: &str) -> anyhow::Result<Ec2NodeClass> {
