@@ -3,10 +3,12 @@
 //!
 //! A block of commands runs in the order of its page, in a folder with `charts`, `policies` and `tests` of the project
 //! and the files that blocks before it are named after; a block `text output` holds what it prints. Words after the
-//! fence say why one does not run: `needs-cluster`, `needs-account`, `builds`, or `run-by:` with the test that runs it.
+//! fence say why one does not run here: `needs-cluster`, where another test runs it on a cluster of its own;
+//! `needs-runtime`, `needs-account`, `needs-internet`, `builds`, or `run-by:` with the test that runs it.
 
 mod commands;
 mod objects;
+mod on_a_cluster;
 mod page;
 mod tables;
 
@@ -19,6 +21,16 @@ use tests::workspace_root;
 
 /// The page that lists the others.
 const SUMMARY: &str = "docs/SUMMARY.md";
+
+/// Links that lead out of the project. Nobody asks the internet here: whoever adds one has looked at it.
+const OUTSIDE: [&str; 6] = [
+    "https://cel.dev",
+    "https://docs.getmoto.org",
+    "https://just.systems",
+    "https://karpenter.sh",
+    "https://karpenter.sh/v1.0/upgrading/v1-migration/",
+    "https://keepachangelog.com/en/1.1.0/",
+];
 
 /// `a/b/../c` as `a/c`.
 fn normal(path: &Path) -> PathBuf {
@@ -67,6 +79,26 @@ fn links_lead_somewhere() {
     }
     assert!(links > 50, "{links} links were found");
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn links_that_lead_out_are_those_that_were_looked_at() {
+    let pages = Page::book().into_iter().chain(Page::others());
+    let links = pages.flat_map(|page| page.links());
+    let outside: BTreeSet<String> = links.filter(|it| it.contains("://")).collect();
+    assert_eq!(outside, OUTSIDE.map(str::to_owned).into());
+}
+
+#[test]
+fn files_of_the_reader_begin_with_their_name() {
+    for page in Page::book() {
+        // The words after a fence are not shown.
+        let blocks = page.blocks.iter().filter(|it| it.language == "yaml");
+        for (block, file) in blocks.filter_map(|it| Some((it, it.file()?))) {
+            let is_named = block.text.lines().next() == Some(&format!("# {file}"));
+            assert!(is_named, "{}:{}: no `# {file}`", page.name(), block.line);
+        }
+    }
 }
 
 #[test]

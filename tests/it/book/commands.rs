@@ -10,34 +10,48 @@ use tests::{has_program, mortise, workspace_root};
 
 use super::page::{Block, Page};
 
+/// The word of blocks that a cluster is needed for, which [`super::on_a_cluster`] runs.
+pub(crate) const CLUSTER: &str = "needs-cluster";
 /// Why a block does not run here.
-const NEEDS: [&str; 3] = ["needs-cluster", "needs-account", "builds"];
+const NEEDS: [&str; 5] = [
+    CLUSTER,
+    "needs-runtime",
+    "needs-account",
+    "needs-internet",
+    "builds",
+];
 /// The test that runs a block, a file beside this one.
 const RUN_BY: &str = "run-by:";
 /// What a page may take.
 const SECONDS_MAX: &str = "300";
+/// Programs without which a page is passed over, each with an argument that shows whether it is there.
+const PROGRAMS: [(&str, &str); 2] = [("kubectl", "help"), ("helm", "version")];
+/// Topics that the handbook has at least.
+const TOPICS_MIN: usize = 26;
 /// Folders of the project that commands may name.
 const FOLDERS: [&str; 4] = ["charts", "docs", "policies", "tests"];
 
-fn runs_elsewhere(block: &Block) -> bool {
+pub(crate) fn runs_elsewhere(block: &Block) -> bool {
     let is_reason = |it: &String| NEEDS.contains(&it.as_str()) || it.starts_with(RUN_BY);
     block.words.iter().any(is_reason)
 }
 
 /// Pages whose commands are tried.
-fn pages() -> Vec<Page> {
+pub(crate) fn pages() -> Vec<Page> {
     let mut pages = Page::book();
     pages.push(Page::read(Path::new("README.md")));
     pages
 }
 
 /// A folder that goes when it is dropped.
-struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    fn new(page: &Page) -> Self {
+    /// An empty one for that page; what it is for tells apart those that there are at once.
+    pub(crate) fn new(page: &Page, purpose: &str) -> Self {
         let name = page.path.file_stem().unwrap().to_string_lossy();
-        let path = std::env::temp_dir().join(format!("mortise-{name}-{}", std::process::id()));
+        let path = format!("mortise-{name}-{purpose}-{}", std::process::id());
+        let path = std::env::temp_dir().join(path);
         fs::create_dir_all(path.join("bin")).unwrap();
         symlink(mortise(), path.join("bin/mortise")).unwrap();
         for folder in FOLDERS {
@@ -46,25 +60,51 @@ impl Folder {
         Self(path)
     }
 
-    fn write(&self, file: &str, text: &str) {
+    pub(crate) fn write(&self, file: &str, text: &str) {
         let file = self.0.join(file);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, text).unwrap();
     }
 
+    /// Writes what blocks of the page are files for.
+    pub(crate) fn write_files(&self, page: &Page) {
+        let is_file = |it: &&Block| !it.is_shell() && !it.has_word("output");
+        for block in page.blocks.iter().filter(is_file) {
+            if let Some(file) = block.file() {
+                self.write(file, &block.text);
+            }
+        }
+    }
+
     /// What the script prints, errors among the rest; processes that it leaves behind end with it.
     fn run(&self, script: &str) -> Result<String, String> {
+        Self::finish(script, self.command())
+    }
+
+    /// The same where the folder is the home of who runs it, whose kubeconfig is where kubectl looks for it.
+    pub(crate) fn run_as_home(&self, script: &str) -> Result<String, String> {
+        let mut command = self.command();
+        command.env("HOME", &self.0);
+        Self::finish(script, command)
+    }
+
+    /// A program that ends in time, in the folder.
+    fn command(&self) -> Command {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut command = Command::new("timeout");
+        command
+            .current_dir(&self.0)
+            .env("PATH", format!("{}:{path}", self.0.join("bin").display()))
+            .env_remove("KUBECONFIG");
+        command
+    }
+
+    fn finish(script: &str, mut command: Command) -> Result<String, String> {
         let script = format!(
             "set -eo pipefail; exec 2>&1; trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}"
         );
-        let path = std::env::var("PATH").unwrap_or_default();
-        let output = Command::new("timeout")
-            .args([SECONDS_MAX, "bash", "-c", &script])
-            .current_dir(&self.0)
-            .env("PATH", format!("{}:{path}", self.0.join("bin").display()))
-            .env_remove("KUBECONFIG")
-            .output()
-            .unwrap();
+        let output = command.args([SECONDS_MAX, "bash", "-c", &script]).output();
+        let output = output.unwrap();
         let printed = String::from_utf8_lossy(&output.stdout).into_owned();
         if output.status.success() {
             Ok(printed)
@@ -93,7 +133,7 @@ fn is_like(printed: &str, line: &str) -> bool {
 }
 
 /// The first line of a block of output that was not printed, in the order of the page.
-fn missing(printed: &str, blocks: &[&Block]) -> Option<String> {
+pub(crate) fn missing(printed: &str, blocks: &[&Block]) -> Option<String> {
     let mut lines = printed.lines();
     let wanted = blocks.iter().flat_map(|block| block.text.lines());
     let mut wanted = wanted.filter(|line| !line.trim().is_empty());
@@ -104,17 +144,20 @@ fn missing(printed: &str, blocks: &[&Block]) -> Option<String> {
 /// What comes of the page, where it has anything to run.
 fn follow(page: &Page) -> Result<(), String> {
     let (mut script, mut outputs) = (String::new(), Vec::new());
-    let folder = Folder::new(page);
+    let folder = Folder::new(page, "here");
+    folder.write_files(page);
     for block in page.blocks.iter().filter(|it| !runs_elsewhere(it)) {
         if block.is_shell() {
             script.push_str(&block.text);
         } else if block.has_word("output") {
             outputs.push(block);
-        } else if let Some(file) = block.file() {
-            folder.write(file, &block.text);
         }
     }
-    if script.contains("kubectl") && !has_program("kubectl", "help") {
+    let needed = PROGRAMS.iter().filter(|(it, _)| script.contains(it));
+    if needed
+        .into_iter()
+        .any(|(it, argument)| !has_program(it, argument))
+    {
         return Ok(());
     }
     let printed = folder.run(&script)?;
@@ -132,6 +175,21 @@ fn commands_of_the_book_do_what_it_says() {
         faults.extend(fault.map(|it| format!("{}: {it}", page.name())));
     }
     assert!(faults.is_empty(), "{}", faults.join("\n\n"));
+}
+
+#[test]
+fn every_topic_of_the_handbook_has_an_example_that_is_tried() {
+    let page = Page::read(Path::new("docs/handbook.md"));
+    let topics = page.topics("### ");
+    assert!(topics.len() >= TOPICS_MIN, "{} topics", topics.len());
+    // Commands run here or on a cluster; objects and values are held against the definitions and the chart.
+    let is_tried = |block: &&Block| {
+        let is_run = block.is_shell() && !block.has_word("needs-account");
+        is_run || block.language == "yaml"
+    };
+    for (topic, blocks) in topics {
+        assert!(blocks.iter().any(is_tried), "{topic} has no example");
+    }
 }
 
 #[test]

@@ -13,6 +13,8 @@ pub(crate) struct Page {
     pub(crate) path: PathBuf,
     /// Its lines outside fenced blocks.
     prose: Vec<String>,
+    /// Its headings, signs and all, with their lines from 1.
+    pub(crate) headings: Vec<(usize, String)>,
     pub(crate) blocks: Vec<Block>,
 }
 
@@ -49,6 +51,7 @@ impl Page {
         let mut page = Self {
             path: path.to_owned(),
             prose: Vec::new(),
+            headings: Vec::new(),
             blocks: Vec::new(),
         };
         let mut open: Option<(String, Block)> = None;
@@ -72,7 +75,12 @@ impl Page {
                     };
                     open = Some((fence, block));
                 }
-                None => page.prose.push(line.to_owned()),
+                None => {
+                    if line.starts_with('#') {
+                        page.headings.push((number + 1, line.to_owned()));
+                    }
+                    page.prose.push(line.to_owned());
+                }
             }
         }
         assert!(open.is_none(), "{}: a block has no end", path.display());
@@ -120,10 +128,24 @@ impl Page {
         .collect()
     }
 
+    /// Headings of a level with the blocks that follow them, up to the next heading of any.
+    pub(crate) fn topics(&self, level: &str) -> Vec<(&str, Vec<&Block>)> {
+        let mut topics = Vec::new();
+        for (index, (start, heading)) in self.headings.iter().enumerate() {
+            let end = self.headings.get(index + 1).map_or(usize::MAX, |it| it.0);
+            if let Some(topic) = heading.strip_prefix(level) {
+                let blocks = self.blocks.iter();
+                let blocks = blocks.filter(|it| (*start..end).contains(&it.line));
+                topics.push((topic, blocks.collect()));
+            }
+        }
+        topics
+    }
+
     /// Where links may go to within it.
     pub(crate) fn anchors(&self) -> BTreeSet<String> {
-        let headings = self.prose.iter().filter(|line| line.starts_with('#'));
-        let headings = headings.map(|line| line.trim_start_matches('#').trim());
+        let headings = self.headings.iter();
+        let headings = headings.map(|(_, line)| line.trim_start_matches('#').trim());
         headings.map(anchor).collect()
     }
 
