@@ -137,7 +137,9 @@ pub fn until_stable(
 /// USD an hour of all managed nodes whose price is known.
 pub fn price_per_hour(snapshot: &Snapshot, types: &TypesByPool) -> f64 {
     let nodes = snapshot.nodes().filter(|it| it.is_managed());
-    nodes.filter_map(|it| list_price(types, it)).sum()
+    // A sum of nothing is -0.0, which is not how money is written.
+    let prices = nodes.filter_map(|it| list_price(types, it));
+    prices.fold(0.0, |sum, price| sum + price)
 }
 
 /// Applies a command to the model; the names of the claims that come.

@@ -68,7 +68,8 @@ impl Chapter {
             for (from, to) in &self.instead {
                 text = text.replace(from, to);
             }
-            script.push_str(&format!("echo '== {}:{}'\n{text}", page.name(), block.line));
+            let place = format!("{}:{}", page.name(), block.line);
+            script.extend(["echo '== ", &place, "'\n", &text]);
         }
         script
     }
