@@ -12,7 +12,6 @@ use state::ledger::{NodeOutcome, OutcomeId};
 use crate::budgets::Budgets;
 use crate::candidate::{Blocked, Candidate};
 use crate::command::{Approved, Command, Proposal};
-use crate::consolidation::settling;
 use crate::decision::Decision;
 use crate::findings::{self, Findings};
 use crate::hooks::{BudgetReason, Verdict, VerdictDecision};
@@ -25,6 +24,8 @@ use crate::scored::{self, ScoredMove};
 
 /// The longest that a policy may hold a node back without being asked again.
 const HOLD_SECONDS_MAX: u32 = 3_600;
+/// While nodes come to rest, the next loop comes this soon.
+const SETTLING_SECONDS: u32 = 3;
 
 /// What a loop came to so far.
 pub(crate) struct Scan<'s, 'a> {
@@ -293,7 +294,7 @@ impl<'s, 'a> Scan<'s, 'a> {
 
 /// When what was found may change although nothing happens.
 fn next_look(budgets: &Budgets, settles_soon: bool) -> Option<NonZero<u32>> {
-    let soon = NonZero::new(settling::LOOK_AGAIN_SECONDS).filter(|_| settles_soon);
+    let soon = NonZero::new(SETTLING_SECONDS).filter(|_| settles_soon);
     let closes = NonZero::new(budgets.valid_for_seconds);
     soon.into_iter().chain(closes).min()
 }

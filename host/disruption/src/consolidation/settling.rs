@@ -17,8 +17,6 @@ use crate::scan::Scan;
 const REST_WITHIN: GoDuration = GoDuration::from_seconds(60);
 /// The longest that one wait takes: in a cluster whose pods never rest, consolidation must go on.
 const WAIT_MAX: SignedDuration = SignedDuration::from_secs(60);
-/// While waiting, another look comes this soon.
-pub(crate) const LOOK_AGAIN_SECONDS: u32 = 3;
 /// One node that is not at rest among fewer than this many is reason to wait.
 const ONE_IN: usize = 4;
 
