@@ -60,8 +60,8 @@ pub struct SolverSettings {
     #[arg(long, env = "IGNORE_DRA_REQUESTS", default_value_t = true, num_args = 0..=1, default_missing_value = "true", value_parser = BoolishValueParser::new(), action = ArgAction::Set)]
     pub ignore_dra_requests: bool,
     /// Configuration of the cluster's scheduler, in YAML or JSON, as far as it matters to placement: as Karpenter takes
-    /// it, podTopologySpread.defaultConstraints; or kube-scheduler's own KubeSchedulerConfiguration, whose scores matter
-    /// where pods cannot be told their nodes
+    /// it, podTopologySpread.defaultConstraints; or kube-scheduler's own KubeSchedulerConfiguration, whose scores
+    /// matter where pods cannot be told their nodes
     #[arg(long = "scheduler-config", env = "SCHEDULER_CONFIG", default_value = "", hide_default_value = true, value_parser = parse_scheduler_config)]
     pub scheduler: SchedulerConfig,
     /// How pods are packed: by cost, or in Karpenter's order

@@ -77,7 +77,7 @@ enum InstancePhase {
 
 /// The phases that Nodes were seen or brought to show, by instance id, and when all Nodes were last looked at.
 #[derive(Default)]
-struct Shown {
+struct ShownPhases {
     phases: BTreeMap<String, InstancePhase>,
     all_seen_at: Option<Timestamp>,
 }
@@ -193,7 +193,7 @@ impl SimulatedNodes {
 
     /// Keeps the Nodes in step with the instances until it is dropped. A failed step is tried again.
     pub(crate) async fn run(&self) -> anyhow::Result<()> {
-        let mut shown = Shown::default();
+        let mut shown = ShownPhases::default();
         loop {
             tokio::time::sleep(STEP_EVERY).await;
             self.ec2.advance();
@@ -203,7 +203,7 @@ impl SimulatedNodes {
         }
     }
 
-    async fn step(&self, shown: &mut Shown) -> kube::Result<()> {
+    async fn step(&self, shown: &mut ShownPhases) -> kube::Result<()> {
         let now = self.clock.now();
         let is_late = |at| now.duration_since(at) >= LOOK_AT_LEAST_EVERY;
         let must_see_all = shown.all_seen_at.is_none_or(is_late);
@@ -217,9 +217,9 @@ impl SimulatedNodes {
         }
         let observed = self.observe(behind, must_see_all, now).await?;
         if must_see_all {
-            *shown = Shown {
+            *shown = ShownPhases {
                 all_seen_at: Some(now),
-                ..Shown::default()
+                ..ShownPhases::default()
             };
         }
         let mut first_error = None;

@@ -75,19 +75,19 @@ pub(super) struct DomainCounter {
 
 /// What the terms of kinds come to.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct PodCounters {
     pub(super) all: Vec<DomainCounter>,
     /// Domain of each node by key.
     pub(super) domains: Vec<Vec<Option<usize>>>,
     /// Terms of each kind.
     pub(super) terms: Vec<Vec<PlayTerm>>,
-    /// Counters that count each kind.
+    /// PodCounters that count each kind.
     pub(super) counted_by: Vec<Vec<usize>>,
     /// Whether a kind must be asked for more than its resources.
     pub(super) is_bound: Vec<bool>,
 }
 
-/// Counters while terms are being told apart.
+/// PodCounters while terms are being told apart.
 struct TermRegistry<'a> {
     problem: &'a Problem,
     keys: Vec<String>,
@@ -222,7 +222,7 @@ impl TermRegistry<'_> {
     }
 }
 
-impl Counters {
+impl PodCounters {
     /// The counters of all terms of these kinds, with nobody counted.
     pub(super) fn new(
         problem: &Problem,

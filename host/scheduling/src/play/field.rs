@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::counters::{Counters, PlayRule, PlayTerm};
+use super::counters::{PlayRule, PlayTerm, PodCounters};
 use super::kinds::{Columns, PlayKind, PlayKinds, are_free, unasked};
 use super::planned_node::outstanding;
 use super::profile::SchedulerProfile;
@@ -57,7 +57,7 @@ pub(super) struct Field<'a> {
     balanced: Vec<usize>,
     nodes: Vec<PlayNode>,
     kinds: &'a PlayKinds,
-    counters: Counters,
+    counters: PodCounters,
     standings: Vec<Standing>,
     scores: Vec<ResourceScores>,
     /// Nodes in the order in which they changed.
@@ -76,7 +76,7 @@ impl<'a> Field<'a> {
         profile: &'a SchedulerProfile,
     ) -> Self {
         let plain: Vec<&ExistingNode> = nodes.iter().map(|it| &**it).collect();
-        let mut counters = Counters::new(problem, kinds, &plain, profile);
+        let mut counters = PodCounters::new(problem, kinds, &plain, profile);
         for (node, of_node) in running.iter().enumerate() {
             for kind in of_node {
                 counters.count(*kind, node);
