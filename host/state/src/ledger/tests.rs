@@ -173,7 +173,9 @@ fn why_stops_a_node_at_the_gate_where_the_scan_left_it() {
         ),
         (
             "is eligible: empty, drifted, sick, or consolidatable",
-            &[4015, 4020, 4021, 4022, 4023, 4024, 4025, 4026, 4027, 4058],
+            &[
+                4015, 4020, 4021, 4022, 4023, 4024, 4025, 4026, 4027, 4029, 4058,
+            ],
         ),
         ("has no pod that must stay", &[4010, 4011, 4012, 4016]),
         ("is not behind another command", &[4054]),
