@@ -47,6 +47,29 @@ pub struct ExistingNode {
 }
 
 impl ExistingNode {
+    /// A node that is ready and has nothing on it, of nobody's pool and without labels.
+    pub fn empty(name: impl Into<String>, allocatable: Resources) -> Self {
+        let name = name.into();
+        Self {
+            hostname: name.clone(),
+            name,
+            pool: None,
+            node_claim: None,
+            labels: BTreeMap::new(),
+            taints: Vec::new(),
+            capacity: allocatable.clone(),
+            allocatable,
+            pods: Vec::new(),
+            requests: Resources::new(),
+            daemon_requests: Resources::new(),
+            is_initialized: true,
+            is_schedulable: true,
+            is_within_consolidate_after: false,
+            volume_limits: BTreeMap::new(),
+            volumes: BTreeMap::new(),
+        }
+    }
+
     /// The value of a label; a node without a host name has its own.
     pub(crate) fn label(&self, key: &str) -> Option<&str> {
         match self.labels.get(key) {

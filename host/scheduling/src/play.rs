@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use apis::labels;
+use apis::resources::Resources;
 
 use crate::existing_node::ExistingNode;
 use crate::pod::{Pod, PodKey};
@@ -147,22 +148,9 @@ fn all_nodes(problem: &Problem, solution: &Solution) -> (Vec<Arc<ExistingNode>>,
 /// A node that nothing is known of takes nobody.
 fn unknown(name: String) -> ExistingNode {
     ExistingNode {
-        hostname: name.clone(),
-        name,
-        pool: None,
-        node_claim: None,
-        labels: BTreeMap::new(),
-        taints: Vec::new(),
-        capacity: apis::resources::Resources::new(),
-        allocatable: apis::resources::Resources::new(),
-        pods: Vec::new(),
-        requests: apis::resources::Resources::new(),
-        daemon_requests: apis::resources::Resources::new(),
         is_initialized: false,
         is_schedulable: false,
-        is_within_consolidate_after: false,
-        volume_limits: BTreeMap::new(),
-        volumes: BTreeMap::new(),
+        ..ExistingNode::empty(name, Resources::new())
     }
 }
 

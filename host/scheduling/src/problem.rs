@@ -202,6 +202,12 @@ impl Default for Options {
 }
 
 impl Problem {
+    /// The pool of that name.
+    pub(crate) fn pool(&self, name: &str) -> Option<&Pool> {
+        let mut pools = self.pools.iter();
+        pools.find(|it| it.node_pool.metadata.name.as_deref() == Some(name))
+    }
+
     /// An empty problem.
     pub fn new(options: Options) -> Self {
         Self {

@@ -11,6 +11,7 @@ use super::profile::SchedulerProfile;
 use crate::existing_node::ExistingNode;
 use crate::pod::{AffinityTerm, LabelSelector, PodShape, TopologySpread};
 use crate::problem::Problem;
+use crate::solve::{Namespaces, namespaces};
 
 /// Greatest difference of the scheduler's own spread over hosts, and over zones.
 const DEFAULT_SKEWS: [(&str, i32); 2] = [(labels::HOSTNAME, 3), (labels::TOPOLOGY_ZONE, 5)];
@@ -44,10 +45,8 @@ pub(super) struct PlayTerm {
 /// Whom a counter counts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Counted {
-    /// Of a namespace, by labels.
-    Selected(String, LabelSelector),
-    /// As an affinity term selects.
-    ByTerm(String, AffinityTerm),
+    /// By labels; without a selector nobody.
+    Selected(Namespaces, Option<LabelSelector>),
     /// Those of a controller, by its uid.
     Owned(String),
 }
@@ -81,18 +80,31 @@ pub(super) struct PodCounters {
     pub(super) domains: Vec<Vec<Option<usize>>>,
     /// Terms of each kind.
     pub(super) terms: Vec<Vec<PlayTerm>>,
-    /// PodCounters that count each kind.
+    /// Counters that count each kind.
     pub(super) counted_by: Vec<Vec<usize>>,
     /// Whether a kind must be asked for more than its resources.
     pub(super) is_bound: Vec<bool>,
 }
 
-/// PodCounters while terms are being told apart.
+/// Counters while terms are being told apart.
 struct TermRegistry<'a> {
     problem: &'a Problem,
     keys: Vec<String>,
     numbers: BTreeMap<CounterKey, usize>,
     known: Vec<CounterKey>,
+}
+
+impl Counted {
+    fn counts(&self, shape: &PodShape) -> bool {
+        match self {
+            Self::Selected(namespaces, selector) => {
+                let selector = selector.as_ref();
+                namespaces.contains(&shape.namespace)
+                    && selector.is_some_and(|it| it.matches(&shape.labels))
+            }
+            Self::Owned(uid) => shape.owner.as_ref().is_some_and(|it| it.uid == *uid),
+        }
+    }
 }
 
 impl TermRegistry<'_> {
@@ -120,16 +132,9 @@ impl TermRegistry<'_> {
     }
 
     fn spread(&mut self, kind: &PlayKind, spread: &TopologySpread) -> PlayTerm {
-        let selector = spread.selector.clone();
-        let namespace = kind.shape.namespace.clone();
-        let selects_self = selector
-            .as_ref()
-            .is_some_and(|it| it.matches(&kind.shape.labels));
-        // Without a selector it counts nobody, which is what a controller that owns nothing does.
-        let counted = selector.map_or_else(
-            || Counted::Owned(String::new()),
-            |it| Counted::Selected(namespace, it),
-        );
+        let namespace = Namespaces::one(&kind.shape.namespace);
+        let counted = Counted::Selected(namespace, spread.selector.clone());
+        let selects_self = counted.counts(&kind.shape);
         let of_nodes = (
             kind.demand,
             spread.honors_node_affinity,
@@ -151,40 +156,12 @@ impl TermRegistry<'_> {
     }
 
     fn affinity(&mut self, shape: &PodShape, term: &AffinityTerm, rule: PlayRule) -> PlayTerm {
-        let counted = Counted::ByTerm(shape.namespace.clone(), term.clone());
+        let namespaces = namespaces(term, &shape.namespace, &self.problem.namespaces);
+        let counted = Counted::Selected(namespaces, term.selector.clone());
         PlayTerm {
-            selects_self: self.selects(&counted, shape),
+            selects_self: counted.counts(shape),
             counter: self.counter(&term.topology_key, counted, None),
             rule,
-        }
-    }
-
-    fn selects(&self, counted: &Counted, shape: &PodShape) -> bool {
-        match counted {
-            Counted::Selected(namespace, selector) => {
-                *namespace == shape.namespace && selector.matches(&shape.labels)
-            }
-            Counted::Owned(uid) => {
-                let owner = shape.owner.as_ref();
-                owner.is_some_and(|it| it.uid == *uid && !uid.is_empty())
-            }
-            Counted::ByTerm(own, term) => {
-                let is_named = term.namespaces.contains(&shape.namespace);
-                let is_alone = term.namespaces.is_empty() && term.namespace_selector.is_none();
-                let none = BTreeMap::new();
-                let of_namespace = self
-                    .problem
-                    .namespaces
-                    .get(&shape.namespace)
-                    .unwrap_or(&none);
-                let is_selected = term.namespace_selector.as_ref();
-                let is_selected = is_selected.is_some_and(|it| it.matches(of_namespace));
-                (is_named || is_selected || (is_alone && *own == shape.namespace))
-                    && term
-                        .selector
-                        .as_ref()
-                        .is_some_and(|it| it.matches(&shape.labels))
-            }
         }
     }
 
@@ -245,7 +222,7 @@ impl PodCounters {
             .collect();
         let known = registry.known.iter();
         let all = known.map(|key| DomainCounter::new(key, &domains[key.0], kinds, nodes));
-        // PlayKinds of equal labels are asked once.
+        // Kinds of equal labels are asked once.
         let mut asked: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         let mut counted_by = Vec::with_capacity(kinds.all.len());
         for kind in &kinds.all {
@@ -254,7 +231,7 @@ impl PodCounters {
             let counters = asked.entry((&shape.namespace, &shape.labels, uid));
             let counters = counters.or_insert_with(|| {
                 let known = registry.known.iter().enumerate();
-                let known = known.filter(|(_, key)| registry.selects(&key.1, shape));
+                let known = known.filter(|(_, key)| key.1.counts(shape));
                 known.map(|(at, _)| at).collect()
             });
             counted_by.push(counters.clone());

@@ -7,8 +7,7 @@
 use std::sync::Arc;
 
 use super::counters::{PlayRule, PlayTerm, PodCounters};
-use super::kinds::{Columns, PlayKind, PlayKinds, are_free, unasked};
-use super::planned_node::outstanding;
+use super::kinds::{Columns, DaemonDemand, NodeDemand, PlayKind, PlayKinds, are_free, unasked};
 use super::profile::SchedulerProfile;
 use super::scores::{
     ResourceUse, affinity_score, balanced_allocation, evenness, normalized, normalized_reverse,
@@ -83,8 +82,9 @@ impl<'a> Field<'a> {
             }
         }
         let columns = &kinds.columns;
+        let daemons = DaemonDemand::all(&problem.daemons);
         let scored = |(name, weight): &(String, i64)| Some((columns.of(name)?, *weight));
-        let standing = |demand: &super::kinds::NodeDemand| Standing::new(demand, &plain);
+        let standing = |demand: &NodeDemand| Standing::new(demand, &plain);
         Self {
             profile,
             fit: profile.fit_resources.iter().filter_map(scored).collect(),
@@ -95,7 +95,7 @@ impl<'a> Field<'a> {
                 .collect(),
             nodes: plain
                 .iter()
-                .map(|it| PlayNode::new(it, problem, columns))
+                .map(|it| PlayNode::new(it, &daemons, columns))
                 .collect(),
             standings: kinds.demands.iter().map(standing).collect(),
             scores: kinds
@@ -127,8 +127,7 @@ impl<'a> Field<'a> {
         Some(node)
     }
 
-    /// Puts a pod on a node, whatever the scheduler thinks of it.
-    pub(super) fn put(&mut self, kind: usize, node: usize) {
+    fn put(&mut self, kind: usize, node: usize) {
         let it = &self.kinds.all[kind];
         let on = &mut self.nodes[node];
         for ((free, unasked), (more, more_unasked)) in on
@@ -371,11 +370,11 @@ fn best(scores: impl Iterator<Item = (usize, i64)>) -> Option<usize> {
 }
 
 impl PlayNode {
-    fn new(node: &ExistingNode, problem: &Problem, columns: &Columns) -> Self {
+    fn new(node: &ExistingNode, daemons: &[DaemonDemand<'_>], columns: &Columns) -> Self {
         let allocatable = columns.amounts(&node.allocatable);
         let taken = [
             columns.amounts(&node.requests),
-            columns.amounts(&outstanding(node, &problem.daemons)),
+            columns.amounts(&DaemonDemand::outstanding(daemons, node)),
         ];
         let mut free = allocatable.clone();
         for (at, free) in free.iter_mut().enumerate() {
@@ -401,7 +400,7 @@ impl PlayNode {
 }
 
 impl Standing {
-    fn new(demand: &super::kinds::NodeDemand, nodes: &[&ExistingNode]) -> Self {
+    fn new(demand: &NodeDemand, nodes: &[&ExistingNode]) -> Self {
         let preference: Vec<i64> = nodes.iter().map(|it| demand.preference(it)).collect();
         let shuns: Vec<i64> = nodes.iter().map(|it| demand.shuns(it)).collect();
         Self {

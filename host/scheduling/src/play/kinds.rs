@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use apis::labels;
 use apis::resources::Resources;
+use k8s_openapi::api::core::v1::Taint;
 
 use super::scores::{CPU_UNASKED_MILLIS, MEMORY_UNASKED_BYTES};
 use crate::existing_node::ExistingNode;
 use crate::pod::{HostPort, Pod, PodShape, Toleration, Weighted};
-use crate::problem::{PodVolumes, Problem};
+use crate::problem::{DaemonPod, PodVolumes, Problem};
 use crate::requirements::{AllowUndefined, Requirement, Requirements};
 use crate::taints;
 
@@ -46,6 +47,13 @@ pub(super) struct NodeDemand {
     preferred: Vec<Weighted<Vec<Requirement>>>,
     tolerations: Vec<Toleration>,
     volumes: Vec<Requirements>,
+}
+
+/// What a DaemonSet asks of each node that it has a pod on.
+#[derive(Debug)]
+pub(super) struct DaemonDemand<'a> {
+    demand: NodeDemand,
+    requests: &'a Resources,
 }
 
 /// Pods that are equal for the play.
@@ -119,6 +127,30 @@ pub(super) fn unasked(columns: &Columns, requests: &[i64]) -> Vec<i64> {
     unasked
 }
 
+impl<'a> DaemonDemand<'a> {
+    /// Of all DaemonSets; who claims devices is not known here.
+    pub(super) fn all(daemons: &'a [DaemonPod]) -> Vec<Self> {
+        let shapes = daemons.iter().map(|it| &it.shape);
+        let known = shapes.filter(|shape| !shape.uses_resource_claims);
+        let demands = known.map(|shape| Self {
+            demand: NodeDemand::of(shape, None),
+            requests: &shape.requests,
+        });
+        demands.collect()
+    }
+
+    /// What DaemonSets may still claim of a node.
+    pub(super) fn outstanding(all: &[Self], node: &ExistingNode) -> Resources {
+        let on_node = all.iter().filter(|it| it.demand.admits(node));
+        let sum: Resources = on_node.map(|it| it.requests).sum();
+        let left = sum.iter().map(|(name, amount)| {
+            let there = node.daemon_requests.get(name);
+            (name.to_owned(), amount.saturating_sub(there).max(0))
+        });
+        left.collect()
+    }
+}
+
 impl NodeDemand {
     fn of(shape: &PodShape, volumes: Option<&PodVolumes>) -> Self {
         Self {
@@ -140,11 +172,12 @@ impl NodeDemand {
     /// Whether its taints let the pod in.
     pub(super) fn tolerates(&self, node: &ExistingNode) -> bool {
         let mut hard = node.taints.iter().filter(|it| !taints::is_preference(it));
-        hard.all(|taint| {
-            self.tolerations
-                .iter()
-                .any(|it| taints::tolerates(it, taint))
-        })
+        hard.all(|taint| self.is_tolerated(taint))
+    }
+
+    fn is_tolerated(&self, taint: &Taint) -> bool {
+        let mut tolerations = self.tolerations.iter();
+        tolerations.any(|it| taints::tolerates(it, taint))
     }
 
     pub(super) fn admits(&self, node: &ExistingNode) -> bool {
@@ -164,12 +197,8 @@ impl NodeDemand {
     /// Taints that would rather keep the pod away.
     pub(super) fn shuns(&self, node: &ExistingNode) -> i64 {
         let soft = node.taints.iter().filter(|it| taints::is_preference(it));
-        let is_tolerated = |taint| {
-            self.tolerations
-                .iter()
-                .any(|it| taints::tolerates(it, taint))
-        };
-        i64::try_from(soft.filter(|it| !is_tolerated(it)).count()).unwrap_or(i64::MAX)
+        let unwanted = soft.filter(|it| !self.is_tolerated(it));
+        i64::try_from(unwanted.count()).unwrap_or(i64::MAX)
     }
 }
 

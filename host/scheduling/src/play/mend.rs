@@ -33,8 +33,6 @@ pub struct PlayStage<'a> {
 pub struct MendedPlan {
     /// Every pod where it came to in the last play; nodes that nobody came to are not bought.
     pub solution: Solution,
-    /// How many nodes were added.
-    pub added: usize,
     /// How many pods found no place in the last play.
     pub stranded: usize,
 }
@@ -58,7 +56,6 @@ pub fn mend(stage: PlayStage<'_>, plan: Solution) -> MendedPlan {
             move_pods(stage.problem, &mut mended.solution, &played);
             break;
         }
-        mended.added += rest.len();
         add(&mut mended.solution, rest);
     }
     mended
@@ -181,9 +178,7 @@ fn give(problem: &Problem, claim: &mut NewClaim, (old, new): (&[usize], &[usize]
             }
         }
     }
-    let mut pools = problem.pools.iter();
-    let own = Some(claim.pool.as_str());
-    let Some(pool) = pools.find(|it| it.node_pool.metadata.name.as_deref() == own) else {
+    let Some(pool) = problem.pool(&claim.pool) else {
         return;
     };
     let shapes: BTreeSet<_> = new.iter().map(|pod| &problem.pods[*pod].shape).collect();

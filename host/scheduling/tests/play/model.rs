@@ -76,22 +76,8 @@ fn node((name, cpus, gib, zone): (&str, i64, i64, &str)) -> ExistingNode {
         .with("memory", gib * GIB_MILLIS)
         .with("pods", 110_000);
     ExistingNode {
-        name: name.to_owned(),
-        hostname: name.to_owned(),
-        pool: None,
-        node_claim: None,
         labels: BTreeMap::from([(labels::TOPOLOGY_ZONE.to_owned(), zone.to_owned())]),
-        taints: Vec::new(),
-        capacity: allocatable.clone(),
-        allocatable,
-        pods: Vec::new(),
-        requests: Resources::new(),
-        daemon_requests: Resources::new(),
-        is_initialized: true,
-        is_schedulable: true,
-        is_within_consolidate_after: false,
-        volume_limits: BTreeMap::new(),
-        volumes: BTreeMap::new(),
+        ..ExistingNode::empty(name, allocatable)
     }
 }
 

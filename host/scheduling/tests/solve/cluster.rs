@@ -220,22 +220,12 @@ impl Cluster {
         .into_iter()
         .collect();
         self.problem.nodes.push(Arc::new(ExistingNode {
-            name: name.to_owned(),
-            hostname: name.to_owned(),
             pool: Some("default".to_owned()),
             node_claim: Some(format!("claim-{name}")),
             labels,
-            taints: Vec::new(),
-            capacity: amounts.clone(),
-            allocatable: amounts,
             requests: bound.iter().map(|p| &p.shape.requests).sum(),
             pods: bound,
-            daemon_requests: Resources::new(),
-            is_initialized: true,
-            is_schedulable: true,
-            is_within_consolidate_after: false,
-            volume_limits: BTreeMap::new(),
-            volumes: BTreeMap::new(),
+            ..ExistingNode::empty(name, amounts)
         }));
     }
 

@@ -584,27 +584,16 @@ pub fn add_nodes(problem: &mut Problem, count: usize) {
             (labels::NODEPOOL, "default"),
         ];
         problem.nodes.push(Arc::new(ExistingNode {
-            hostname: name.clone(),
             pool: Some("default".to_owned()),
             node_claim: Some(format!("default-{index:05}")),
             labels: node_labels
                 .into_iter()
                 .map(|(k, v)| (k.to_owned(), v.to_owned()))
                 .collect(),
-            taints: Vec::new(),
-            allocatable: capacity.clone(),
             requests: [(labels::RESOURCE_CPU, 4000 + (index as i64 % 8) * 400)]
                 .into_iter()
                 .collect(),
-            capacity,
-            pods: Vec::new(),
-            daemon_requests: Resources::new(),
-            is_initialized: true,
-            is_schedulable: true,
-            is_within_consolidate_after: false,
-            volume_limits: BTreeMap::new(),
-            volumes: BTreeMap::new(),
-            name,
+            ..ExistingNode::empty(name, capacity)
         }));
     }
 }

@@ -10,7 +10,6 @@ use apis::resources::Resources;
 
 use crate::error::{NearestMiss, PodError, PoolCause, PoolFailure, TopologyKind, TypeCounts};
 use crate::pod::HostPort;
-use crate::problem::Pool;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::pod_groups::PodGroupId;
 use crate::solve::input::topology::{TopologyGroupId, TopologyRule};
@@ -188,9 +187,8 @@ impl Solver<'_> {
             requests: self.dims.resources(requests),
             ..TypeCounts::default()
         };
-        let mut pools = self.problem.pools.iter();
-        let of_name = |it: &&Pool| it.node_pool.metadata.name.as_deref() == Some(&table.name);
-        let all = pools.find(of_name).map(|it| &it.instance_types);
+        let pool = self.problem.pool(&table.name);
+        let all = pool.map(|it| &it.instance_types);
         for instance_type in all.into_iter().flat_map(|it| it.iter()) {
             let name = instance_type.name.as_str();
             let is_large_enough = || {

@@ -121,12 +121,9 @@ impl Term {
     }
 
     fn selects(&self, shape: &PodShape) -> bool {
-        let is_in_namespace = match &self.namespaces {
-            Namespaces::All => true,
-            Namespaces::Named(names) => names.contains(&shape.namespace),
-        };
         let selector = self.selector.as_ref();
-        is_in_namespace && selector.is_some_and(|it| it.matches(&shape.labels))
+        self.namespaces.contains(&shape.namespace)
+            && selector.is_some_and(|it| it.matches(&shape.labels))
     }
 
     /// How often a running pod of this shape declares the term.

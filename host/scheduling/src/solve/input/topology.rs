@@ -57,9 +57,23 @@ pub(crate) enum TopologyRule {
 
 /// In which namespaces a group counts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Namespaces {
+pub(crate) enum Namespaces {
     All,
     Named(BTreeSet<String>),
+}
+
+impl Namespaces {
+    /// Nothing but this one.
+    pub(crate) fn one(name: &str) -> Self {
+        Self::Named(BTreeSet::from([name.to_owned()]))
+    }
+
+    pub(crate) fn contains(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Named(names) => names.contains(name),
+        }
+    }
 }
 
 /// Which nodes a spread counts.
@@ -189,7 +203,7 @@ impl Topology {
                 max_skew: i64::from(constraint.max_skew),
             },
             key: self.key(&constraint.topology_key),
-            namespaces: Namespaces::Named(BTreeSet::from([namespace.to_owned()])),
+            namespaces: Namespaces::one(namespace),
             selector: constraint.selector.clone(),
             filter,
         };
@@ -285,11 +299,7 @@ impl Topology {
         }
         found.retain(|id| {
             let group = &self.groups[id.0];
-            let in_namespace = match &group.namespaces {
-                Namespaces::All => true,
-                Namespaces::Named(names) => names.contains(namespace),
-            };
-            in_namespace
+            group.namespaces.contains(namespace)
                 && group
                     .selector
                     .as_ref()
@@ -349,7 +359,8 @@ impl Topology {
     }
 }
 
-pub(super) fn namespaces(
+/// In which namespaces a term of a pod of `own` selects; `all` are there, with their labels.
+pub(crate) fn namespaces(
     term: &AffinityTerm,
     own: &str,
     all: &BTreeMap<String, BTreeMap<String, String>>,
