@@ -5,7 +5,7 @@
 //! move and a third; one plan for all moves each pod once. Karpenter has no such rule. Empty nodes do not wait.
 
 use apis::GoDuration;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
@@ -28,7 +28,7 @@ pub(crate) fn awaits_others<'s>(scan: &mut Scan<'s, '_>, at_rest: &[&'s Candidat
     }
     let now = scan.scene.input.options.now;
     let since = *scan.memory.unsettled_since.get_or_insert(now);
-    if is_over(since, now) {
+    if now.duration_since(since) >= WAIT_MAX {
         return false;
     }
     for candidate in at_rest {
@@ -36,10 +36,6 @@ pub(crate) fn awaits_others<'s>(scan: &mut Scan<'s, '_>, at_rest: &[&'s Candidat
     }
     scan.settles_soon();
     true
-}
-
-fn is_over(since: Timestamp, now: Timestamp) -> bool {
-    now.duration_since(since) >= WAIT_MAX
 }
 
 /// Whether many of the nodes that consolidation might move have pods that came or left just now. Empty ones count: a
