@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use scheduling::play::{PlayStage, SchedulerProfile, choose};
 use scheduling::pod::PodKey;
-use scheduling::problem::{Options, Packing, ReservedMode};
+use scheduling::problem::{Options, ReservedMode};
 use scheduling::ranking::{RankHook, Usage, UsageKey};
 use scheduling::{Interrupt, Prepared, Solution, TableCache, solve_within_premium};
 use state::Snapshot;
@@ -233,10 +233,9 @@ impl Provisioner {
     }
 
     fn plays_for(&self) -> Option<Arc<SchedulerProfile>> {
-        let Settings { solving, .. } = &self.shell.settings;
+        let profile = &self.shell.settings.solving.scheduler.profile;
         let is_told = self.shell.nominations.is_on();
-        let plays = solving.packing == Packing::Cost && !is_told;
-        plays.then(|| Arc::clone(&solving.scheduler.profile))
+        (!is_told).then(|| Arc::clone(profile))
     }
 
     /// What a pool can buy.
