@@ -25,7 +25,7 @@ const RUN_BY: &str = "run-by:";
 /// What a page may take.
 const SECONDS_MAX: &str = "300";
 /// Programs without which a page is passed over, each with an argument that shows whether it is there.
-const PROGRAMS: [(&str, &str); 2] = [("kubectl", "help"), ("helm", "version")];
+pub(crate) const PROGRAMS: [(&str, &str); 2] = [("kubectl", "help"), ("helm", "version")];
 /// Topics that the handbook has at least.
 const TOPICS_MIN: usize = 26;
 /// Folders of the project that commands may name.
@@ -34,6 +34,12 @@ const FOLDERS: [&str; 4] = ["charts", "docs", "policies", "tests"];
 pub(crate) fn runs_elsewhere(block: &Block) -> bool {
     let is_reason = |it: &String| NEEDS.contains(&it.as_str()) || it.starts_with(RUN_BY);
     block.words.iter().any(is_reason)
+}
+
+pub(crate) fn has_all<'a>(
+    mut programs: impl Iterator<Item = &'a (&'static str, &'static str)>,
+) -> bool {
+    programs.all(|(it, argument)| has_program(it, argument))
 }
 
 /// Pages whose commands are tried.
@@ -153,11 +159,7 @@ fn follow(page: &Page) -> Result<(), String> {
             outputs.push(block);
         }
     }
-    let needed = PROGRAMS.iter().filter(|(it, _)| script.contains(it));
-    if needed
-        .into_iter()
-        .any(|(it, argument)| !has_program(it, argument))
-    {
+    if !has_all(PROGRAMS.iter().filter(|(it, _)| script.contains(it))) {
         return Ok(());
     }
     let printed = folder.run(&script)?;

@@ -9,9 +9,9 @@ use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
-use tests::{has_program, workspace_root};
+use tests::workspace_root;
 
-use super::commands::{CLUSTER, Folder, missing, pages, runs_elsewhere};
+use super::commands::{CLUSTER, Folder, PROGRAMS, has_all, missing, pages, runs_elsewhere};
 use super::page::{Block, Page};
 
 const KUBECONFIG: &str = "MORTISE_TEST_OWN_KUBECONFIG";
@@ -97,7 +97,7 @@ fn commands_of_the_book_do_what_it_says_on_a_cluster() {
         eprintln!("skipped: {KUBECONFIG} names no cluster that is for the book alone");
         return;
     };
-    if !has_program("kubectl", "help") || !has_program("helm", "version") {
+    if !has_all(PROGRAMS.iter()) {
         return;
     }
     let only = std::env::var(ONLY).ok();

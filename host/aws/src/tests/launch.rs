@@ -39,6 +39,12 @@ pub(super) fn offering(
     }
 }
 
+/// What most launches here may buy.
+pub(super) fn m5_on_demand() -> Vec<RankedOffering> {
+    let kind = CapacityType::OnDemand;
+    vec![offering("m5.large", "us-east-1a", kind, 0.096)]
+}
+
 pub(super) async fn request(
     rig: &Rig,
     class: &Ec2NodeClass,
@@ -234,12 +240,7 @@ async fn what_ec2_refuses_is_marked_and_the_rest_is_launched() {
 #[tokio::test(start_paused = true)]
 async fn batches_and_user_data_are_measured() {
     let rig = Rig::new(infos(&["m5.large"]));
-    let offerings = vec![offering(
-        "m5.large",
-        "us-east-1a",
-        CapacityType::OnDemand,
-        0.096,
-    )];
+    let offerings = m5_on_demand();
     let launched = launch(&rig, offerings).await.unwrap();
     rig.provider.delete(&launched.provider_id).await.unwrap();
     let told = rig.metrics();
@@ -268,12 +269,7 @@ async fn equal_claims_share_a_fleet() {
     let class = rig.resolve(class()).await;
     let mut launches = Vec::new();
     for name in ["one", "two", "three"] {
-        let offerings = vec![offering(
-            "m5.large",
-            "us-east-1a",
-            CapacityType::OnDemand,
-            0.096,
-        )];
+        let offerings = m5_on_demand();
         launches.push(
             rig.provider
                 .create(request(&rig, &class, name, offerings).await),
@@ -304,22 +300,14 @@ async fn a_launch_keeps_its_token_until_it_is_known_how_it_ended() {
     let refused = ApiError::client("InvalidParameterValue", "no");
     rig.aws
         .edit(|state| state.fleet_failures.extend([lost, refused]));
-    let offerings = || {
-        vec![offering(
-            "m5.large",
-            "us-east-1a",
-            CapacityType::OnDemand,
-            0.096,
-        )]
-    };
     for _ in 0..2 {
-        let error = launch(&rig, offerings()).await.unwrap_err();
+        let error = launch(&rig, m5_on_demand()).await.unwrap_err();
         assert!(
             matches!(error, CloudProviderError::Create { .. }),
             "{error:?}"
         );
     }
-    launch(&rig, offerings()).await.unwrap();
+    launch(&rig, m5_on_demand()).await.unwrap();
     let tokens = rig.aws.edit(|state| {
         let tokens = state
             .fleets
@@ -333,17 +321,9 @@ async fn a_launch_keeps_its_token_until_it_is_known_how_it_ended() {
 #[tokio::test(start_paused = true)]
 async fn a_missing_template_is_made_again() {
     let rig = Rig::new(infos(&["m5.large"]));
-    let offerings = || {
-        vec![offering(
-            "m5.large",
-            "us-east-1a",
-            CapacityType::OnDemand,
-            0.096,
-        )]
-    };
-    launch(&rig, offerings()).await.unwrap();
+    launch(&rig, m5_on_demand()).await.unwrap();
     rig.aws.edit(|state| state.templates.clear());
-    launch(&rig, offerings()).await.unwrap();
+    launch(&rig, m5_on_demand()).await.unwrap();
     assert_eq!(rig.aws.calls("CreateLaunchTemplate"), 2);
     rig.pass(61);
     rig.provider.sweep_launch_templates().await;
@@ -353,17 +333,7 @@ async fn a_missing_template_is_made_again() {
 #[tokio::test(start_paused = true)]
 async fn a_template_that_nobody_knows_is_found_and_deleted() {
     let rig = Rig::new(infos(&["m5.large"]));
-    launch(
-        &rig,
-        vec![offering(
-            "m5.large",
-            "us-east-1a",
-            CapacityType::OnDemand,
-            0.096,
-        )],
-    )
-    .await
-    .unwrap();
+    launch(&rig, m5_on_demand()).await.unwrap();
     let orphans = rig.aws.edit(|state| state.templates.clone());
     let left = || rig.aws.edit(|state| state.templates.len());
     rig.pass(61);
@@ -387,17 +357,7 @@ async fn a_full_subnet_hides_its_zone() {
             .refusals
             .insert(key, "InsufficientFreeAddressesInSubnet".to_owned())
     });
-    launch(
-        &rig,
-        vec![offering(
-            "m5.large",
-            "us-east-1a",
-            CapacityType::OnDemand,
-            0.096,
-        )],
-    )
-    .await
-    .unwrap_err();
+    launch(&rig, m5_on_demand()).await.unwrap_err();
     let class = rig.resolve(class()).await;
     let found = &rig.types(&class).await[0];
     let available = |zone: &str, kind: CapacityType| found.offering(zone, kind).unwrap().available;
@@ -412,12 +372,7 @@ async fn a_full_subnet_hides_its_zone() {
 async fn min_values_must_survive_the_cut() {
     let rig = Rig::new(infos(&["m5.large", "c5.large"]));
     let class = rig.resolve(class()).await;
-    let offerings = vec![offering(
-        "m5.large",
-        "us-east-1a",
-        CapacityType::OnDemand,
-        0.096,
-    )];
+    let offerings = m5_on_demand();
     let mut request = request(&rig, &class, "one", offerings).await;
     let mut claim = claim("one");
     let mut requirement = NodeSelectorRequirementWithMinValues::new(
@@ -440,12 +395,7 @@ async fn min_values_must_survive_the_cut() {
 async fn a_class_that_is_not_ready_launches_nothing() {
     let rig = Rig::new(infos(&["m5.large"]));
     let class = rig.resolve(class()).await;
-    let offerings = vec![offering(
-        "m5.large",
-        "us-east-1a",
-        CapacityType::OnDemand,
-        0.096,
-    )];
+    let offerings = m5_on_demand();
     let mut request = request(&rig, &class, "one", offerings).await;
     let mut unresolved = super::class();
     unresolved.status = None;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use apis::{CapacityType, NodeSelectorRequirementWithMinValues, Operator, labels};
+use apis::{NodeSelectorRequirementWithMinValues, Operator, labels};
 use aws_sdk_ec2::types::Tag;
 use cloudprovider::{
     CloudProvider, CloudProviderError, FleetingRecord, LaunchAttempt, LaunchRequest, Launched,
@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::catalogue::infos;
-use super::launch::{offering, request};
+use super::launch::{m5_on_demand, request};
 use super::{Rig, class};
 use crate::seam::{ApiError, CODE_TRANSPORT, ErrorFault};
 
@@ -45,12 +45,7 @@ impl Claims {
 
     async fn add(&mut self, name: &str) {
         let class = self.rig.resolve(class()).await;
-        let offerings = vec![offering(
-            "m5.large",
-            "us-east-1a",
-            CapacityType::OnDemand,
-            0.096,
-        )];
+        let offerings = m5_on_demand();
         let mut request = request(&self.rig, &class, name, offerings).await;
         let record = Arc::<FleetingRecord>::default();
         request.record = Arc::<FleetingRecord>::clone(&record) as _;

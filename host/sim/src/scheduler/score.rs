@@ -1,23 +1,24 @@
 //! Scores of one node for one shape: LeastAllocated, preferred node affinity, PreferNoSchedule taints.
 
+use scheduling::play::scores::{FitStrategy, ResourceUse};
+
 use super::filter::matches_term;
 use crate::cluster::node::NodeRecord;
 use crate::cluster::shape::SchedulingShape;
 
 /// Higher is better; each plugin gives up to 100 times its weight, as in kube-scheduler's defaults.
 pub(super) fn score(shape: &SchedulingShape, node: &NodeRecord) -> i64 {
-    let left = |free: i64, want: i64, all: i64| {
-        if all <= 0 {
-            0
-        } else {
-            (free - want).max(0).saturating_mul(100) / all
-        }
-    };
     let (free, all, want) = (&node.free, &node.allocatable, &shape.requests);
-    let cpu = left(free.cpu, want.cpu, all.cpu);
-    // Bytes in milli-units times 100 would overflow on the largest machines.
-    let memory = left(free.memory / 1_000, want.memory / 1_000, all.memory / 1_000);
-    let least_allocated = i64::midpoint(cpu, memory);
+    let with_pod = |free: i64, want: i64, allocatable: i64| ResourceUse {
+        asked: allocatable - free + want,
+        allocatable,
+        weight: 1,
+    };
+    let uses = [
+        with_pod(free.cpu, want.cpu, all.cpu),
+        with_pod(free.memory, want.memory, all.memory),
+    ];
+    let least_allocated = FitStrategy::LeastAllocated.score(uses.into_iter());
     let preferred: i64 = shape
         .preferred_node_affinity
         .iter()
