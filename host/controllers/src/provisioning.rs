@@ -108,6 +108,7 @@ impl Provisioner {
         shell: Arc<Shell>,
         provider: Arc<dyn CloudProvider>,
         batcher: Arc<Batcher>,
+        tables: Arc<TableCache>,
     ) -> Self {
         let (passes, is_busy) = (AtomicU64::new(0), AtomicBool::new(false));
         Self {
@@ -116,7 +117,7 @@ impl Provisioner {
             batcher,
             passes,
             is_busy,
-            tables: Arc::default(),
+            tables,
         }
     }
 

@@ -120,6 +120,7 @@ impl VoluntaryDisruption {
         provider: Arc<dyn CloudProvider>,
         consolidation: Arc<dyn ConsolidationHook>,
         budgets: Arc<dyn BudgetsHook>,
+        tables: Arc<TableCache>,
     ) -> Self {
         let repair = repair_policies(&shell.settings, provider.as_ref());
         let repair = repair.unwrap_or_else(|error| {
@@ -136,7 +137,7 @@ impl VoluntaryDisruption {
             },
             repair,
             memory: Mutex::new(Memory::default()),
-            tables: Arc::default(),
+            tables,
             looks: AtomicU64::new(0),
             waiting: Mutex::default(),
         }

@@ -21,7 +21,7 @@ const SETS_MAX: usize = 256;
 /// What nodes with one set of images reported of their types.
 #[derive(Clone, Default)]
 pub(crate) struct ReportedMemory {
-    /// 0 where nothing was reported.
+    /// Of the set, whether anything was reported or not: the first report makes no other shape either.
     images: u64,
     /// Changes with every report that changes an amount; 0 where nothing was reported.
     pub(super) revision: u64,
@@ -58,18 +58,16 @@ pub(super) struct MemoryReports(Mutex<BTreeMap<u64, ImageSet>>);
 impl MemoryReports {
     /// What counts for a class as it is now.
     pub(super) fn of(&self, node_class: &Ec2NodeClass) -> ReportedMemory {
-        let sets = lock(&self.0);
-        if sets.is_empty() {
-            return ReportedMemory::default();
-        }
         let images = images_key(node_class);
-        sets.get(&images)
-            .map(|set| ReportedMemory {
-                images,
-                revision: set.revision,
-                bytes: Arc::clone(&set.bytes),
-            })
-            .unwrap_or_default()
+        let (revision, bytes) = lock(&self.0)
+            .get(&images)
+            .map(|set| (set.revision, Arc::clone(&set.bytes)))
+            .unwrap_or_default();
+        ReportedMemory {
+            images,
+            revision,
+            bytes,
+        }
     }
 
     /// Takes down what a node with the images of the class reported; answers whether that changes anything.

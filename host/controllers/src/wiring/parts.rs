@@ -10,6 +10,7 @@ use cloudprovider::sync::lock;
 use cloudprovider::{CloudProvider, InterruptionQueue};
 use futures::future::FutureExt;
 use hooks::binding::PolicyRegistry;
+use scheduling::TableCache;
 use tracing::Instrument as _;
 
 use super::activity::ControllerActivity;
@@ -127,16 +128,20 @@ impl Wiring {
             settings.batch_max_duration,
         ));
         let measured = |controller| overlaid(&provider, &shell, controller);
+        // Both look at the same pools, so that what was worked out for one serves the other.
+        let tables = Arc::<TableCache>::default();
         let provisioner = Provisioner::new(
             Arc::clone(&shell),
             measured(Provisioner::NAME),
             Arc::clone(&batcher),
+            Arc::clone(&tables),
         );
         let disruption = VoluntaryDisruption::new(
             Arc::clone(&shell),
             measured(VoluntaryDisruption::NAME),
             hooks.consolidation,
             hooks.budgets,
+            tables,
         );
         Self {
             shell,

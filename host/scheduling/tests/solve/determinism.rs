@@ -138,3 +138,23 @@ fn what_earlier_rounds_left_does_not_show() {
         );
     }
 }
+
+#[test]
+fn tables_of_types_that_were_replaced_are_let_go() {
+    let cache = TableCache::default();
+    let mut cluster = Cluster::new();
+    let prepare = |cluster: &Cluster| Prepared::new(&cluster.problem, &PriceRank, &cache);
+    let first = Arc::clone(&cluster.problem.pools[0].instance_types);
+    let uses = || Arc::strong_count(&first);
+    let without_tables = uses();
+    drop(prepare(&cluster));
+    let kept = uses();
+    drop(prepare(&cluster));
+    assert_eq!(uses(), kept, "the second round has the tables of the first");
+
+    // As after any news of prices or of what is out of stock.
+    let news: Vec<_> = first.iter().cloned().collect();
+    cluster.problem.pools[0].instance_types = news.into();
+    drop(prepare(&cluster));
+    assert_eq!(uses(), without_tables - 1, "neither tables nor pool");
+}

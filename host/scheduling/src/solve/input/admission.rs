@@ -63,6 +63,13 @@ impl Admission {
             && self.template == *template
     }
 
+    /// Whether it is what the same pool has for its types now.
+    pub(super) fn replaces(&self, old: &Self) -> bool {
+        self.has_reserved == old.has_reserved
+            && self.template == old.template
+            && !Arc::ptr_eq(&self.instance_types, &old.instance_types)
+    }
+
     /// The values that nodes of the pool could have for a label, available now or not.
     pub(crate) fn domains(&self, key: &str) -> Arc<BTreeSet<String>> {
         let mut known = self.domains.lock().unwrap_or_else(PoisonError::into_inner);

@@ -109,8 +109,9 @@ impl Prepared {
     /// leave nodes out, add their pods and new ones that ask for no other resources than pods of the problem or of its
     /// nodes, and differ in what is in use and in packing.
     pub fn new(problem: &Problem, hook: &dyn RankHook, cache: &TableCache) -> Self {
-        let mut kept = cache.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.round += 1;
+        let lock = || cache.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock();
+        let number = kept.begin_round();
         let dims = dimensions(problem);
         let mut pool_errors = BTreeMap::new();
         let mut admissions = BTreeMap::new();
@@ -126,11 +127,14 @@ impl Prepared {
             }
         }
         let catalogue = kept.catalogue(&round);
+        // Other rounds need not wait for what a policy thinks.
+        drop(kept);
         let (costs, answer) = rank(problem, hook, &round, &catalogue);
         let mut notes = BTreeMap::new();
         let mut pools = Vec::new();
         let daemons = problem.daemons.iter().map(|it| Arc::clone(&it.shape));
         let daemons: Arc<[Arc<PodShape>]> = daemons.collect();
+        let mut kept = lock();
         for (((pool, admission), ranking), costs) in
             round.into_iter().zip(answer.rankings).zip(costs)
         {
@@ -148,7 +152,7 @@ impl Prepared {
             pools.push(PreparedPool::new(pool, admission, rows, &ranking, own));
             notes.extend(ranking.note.map(|note| (name(pool), note)));
         }
-        kept.forget();
+        kept.forget(number);
         drop(kept);
         Self {
             dims,

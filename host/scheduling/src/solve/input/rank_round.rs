@@ -63,6 +63,10 @@ impl OfferingCatalogue {
         }
     }
 
+    pub(super) fn admissions(&self) -> impl Iterator<Item = &Arc<Admission>> {
+        self.admissions.iter()
+    }
+
     /// Whether it is what `new` would make of these.
     pub(super) fn is_of<'a>(&self, admissions: impl Iterator<Item = &'a Arc<Admission>>) -> bool {
         let mut mine = self.admissions.iter();

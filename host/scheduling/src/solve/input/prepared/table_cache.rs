@@ -18,13 +18,14 @@ use crate::template::requirements_of_template;
 /// How many rounds an unused table is kept: one decision asks in several (pools of other weights, what-ifs).
 const ROUNDS_KEPT: u64 = 8;
 
-/// Tables of earlier rounds. Owned by whoever runs the rounds; dropping it costs time, never answers.
+/// Tables of earlier rounds, for any number of threads that run rounds over the same pools; dropping it costs time,
+/// never answers.
 #[derive(Debug, Default)]
 pub struct TableCache(pub(super) Mutex<CachedTables>);
 
 #[derive(Debug, Default)]
 pub(super) struct CachedTables {
-    pub(super) round: u64,
+    round: u64,
     admissions: Vec<CacheEntry<Arc<Admission>>>,
     ranked: Vec<CacheEntry<Arc<RankedRows>>>,
     catalogues: Vec<CacheEntry<Arc<OfferingCatalogue>>>,
@@ -75,6 +76,11 @@ impl RowsOrigin {
 }
 
 impl CachedTables {
+    pub(super) fn begin_round(&mut self) -> u64 {
+        self.round += 1;
+        self.round
+    }
+
     pub(super) fn admission(&mut self, pool: &Pool, problem: &Problem) -> Arc<Admission> {
         let template = requirements_of_template(&pool.node_pool);
         let reserved = problem.options.reserved;
@@ -150,10 +156,20 @@ impl CachedTables {
         rows
     }
 
-    pub(super) fn forget(&mut self) {
-        let oldest = self.round.saturating_sub(ROUNDS_KEPT);
-        self.admissions.retain(|it| it.round >= oldest);
-        self.ranked.retain(|it| it.round >= oldest);
-        self.catalogues.retain(|it| it.round >= oldest);
+    /// Drops what was not used for long, and what is of types that a pool had before it got those of this round:
+    /// lists of types follow each other, and one that was replaced does not come back.
+    pub(super) fn forget(&mut self, round: u64) {
+        let oldest = round.saturating_sub(ROUNDS_KEPT);
+        let of_round = self.admissions.iter().filter(|it| it.round >= round);
+        let current: Vec<Arc<Admission>> = of_round.map(|it| Arc::clone(&it.value)).collect();
+        let is_replaced = |old: &Admission| current.iter().any(|new| new.replaces(old));
+        self.admissions
+            .retain(|it| it.round >= round || it.round >= oldest && !is_replaced(&it.value));
+        let kept = &self.admissions;
+        let is_kept = |of: &Arc<Admission>| kept.iter().any(|it| Arc::ptr_eq(&it.value, of));
+        self.ranked
+            .retain(|it| it.round >= oldest && is_kept(&it.value.origin.admission));
+        self.catalogues
+            .retain(|it| it.round >= oldest && it.value.admissions().all(is_kept));
     }
 }
