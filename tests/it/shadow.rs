@@ -52,8 +52,13 @@ fn a_shadow_follows_the_load_counts_both_and_writes_nothing() {
     served.eventually("more pods run", || served.running("web-") == 80);
     let report = report(child);
 
-    let changes: Vec<_> = wire.asked().into_iter().filter(Asked::is_change).collect();
+    let asked = wire.asked();
+    let changes: Vec<_> = asked.iter().filter(|it| it.is_change()).collect();
     assert!(changes.is_empty(), "{changes:?}");
+    let is_told =
+        |it: &&Asked| it.user_agent.starts_with("mortise/") && it.user_agent.ends_with(" shadow");
+    let nameless = asked.iter().find(|it| !is_told(it));
+    assert!(nameless.is_none(), "{nameless:?}");
     assert_eq!(report["requests"]["refused"], 0, "{report:#}");
     assert_eq!(report["unread"], serde_json::json!([]), "{report:#}");
     assert_eq!(report["notes"], serde_json::json!([]), "{report:#}");

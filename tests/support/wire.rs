@@ -16,6 +16,7 @@ pub struct Asked {
     pub verb: String,
     /// With the query.
     pub path: String,
+    pub user_agent: String,
 }
 
 impl Asked {
@@ -157,14 +158,19 @@ impl Requests {
                     .unwrap_or_default()
                     .split(' ')
                     .map(str::to_owned);
+                let headers: Vec<_> = lines.filter_map(|line| line.split_once(':')).collect();
+                let header = |name: &str| {
+                    let mut found = headers.iter();
+                    let found = found.find(|it| it.0.eq_ignore_ascii_case(name));
+                    found.map(|it| it.1.trim()).unwrap_or_default()
+                };
                 asked.push(Asked {
                     at: Instant::now(),
                     verb: words.next().unwrap_or_default(),
                     path: words.next().unwrap_or_default(),
+                    user_agent: header("user-agent").to_owned(),
                 });
-                let mut headers = lines.filter_map(|line| line.split_once(':'));
-                let length = headers.find(|it| it.0.eq_ignore_ascii_case("content-length"));
-                self.body = length.map_or(0, |it| it.1.trim().parse().unwrap_or(0));
+                self.body = header("content-length").parse().unwrap_or(0);
             }
         }
     }

@@ -14,6 +14,8 @@ mod requests;
 
 use std::time::Duration;
 
+use http::HeaderValue;
+use http::header::USER_AGENT;
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -22,6 +24,8 @@ use kube::client::{Body, ClientBuilder, ConfigExt as _};
 use kube::{Client, Config};
 use tower::buffer::BufferLayer;
 use tower::{BoxError, ServiceBuilder};
+
+use crate::build_info::VERSION;
 
 pub(crate) use guarded::Guard;
 pub(crate) use missing_rights::MissingRights;
@@ -37,8 +41,44 @@ const IDLE_CONNECTION_KEPT: Duration = Duration::from_mins(1);
 /// Requests that wait for a service that takes one at a time.
 const QUEUED_MAX: usize = 1024;
 
+/// Who asks: audit logs, flow schemas and `managedFields` of the API server tell clients apart by it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Asker {
+    Controller,
+    /// Who is to lead.
+    Election,
+    /// The account of `--cloud simulated`, which is part of no cluster that pays for its nodes.
+    Practice,
+    Shadow,
+    Doctor,
+    Policy,
+}
+
+impl Asker {
+    /// In the form of client-go: program and version, platform, and which part of the program it is.
+    fn user_agent(self) -> String {
+        let part = match self {
+            Self::Controller => "controller",
+            Self::Election => "leader-election",
+            Self::Practice => "practice",
+            Self::Shadow => "shadow",
+            Self::Doctor => "doctor",
+            Self::Policy => "policy",
+        };
+        let architecture = match std::env::consts::ARCH {
+            "x86_64" => "amd64",
+            "aarch64" => "arm64",
+            other => other,
+        };
+        let os = std::env::consts::OS;
+        format!("mortise/{VERSION} ({os}/{architecture}) {part}")
+    }
+}
+
 /// A client for the cluster that the configuration tells of, which keeps to the guard.
-pub(crate) fn client(mut config: Config, guard: &Guard) -> kube::Result<Client> {
+pub(crate) fn client(mut config: Config, guard: &Guard, asker: Asker) -> kube::Result<Client> {
+    let user_agent = HeaderValue::try_from(asker.user_agent()).ok();
+    config.headers.extend(user_agent.map(|it| (USER_AGENT, it)));
     config.default_retry = false;
     // Ways into a cluster that people have and controllers do not; kube knows them all.
     if config.proxy_url.is_some() || config.auth_info.exec.is_some() {

@@ -19,7 +19,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 
-use crate::api_client::{ClientMetrics, Guard, MissingRights, RateLimiter};
+use crate::api_client::{Asker, ClientMetrics, Guard, MissingRights, RateLimiter};
 use crate::build_info::{COMMIT, VERSION};
 use crate::cli::ControllerArguments;
 use crate::clock::SystemClock;
@@ -70,7 +70,8 @@ async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow
     } = policies;
     let fence = fence(process);
     let guard = guard(process, &fence);
-    let client = client(arguments.kubeconfig.as_deref(), &guard).await?;
+    let kubeconfig = arguments.kubeconfig.as_deref();
+    let client = client(kubeconfig, &guard, Asker::Controller).await?;
     let version = client.apiserver_version().await;
     let version = version.context("the Kubernetes API server does not answer")?;
     let is_simulated = is_simulated(arguments.cloud, &version);
@@ -83,7 +84,7 @@ async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow
     };
     log_configuration(arguments, &settings);
     let cloud = if is_simulated {
-        simulated_cloud(&cluster_name, arguments, &client, &clock)
+        simulated_cloud(&cluster_name, arguments, &guard, &clock).await?
     } else {
         aws_cloud(arguments, &client, &version, &clock, &fence).await?
     };
@@ -209,6 +210,7 @@ fn cluster_name(arguments: &ControllerArguments, is_simulated: bool) -> anyhow::
 pub(crate) async fn client(
     kubeconfig: Option<&Path>,
     guard: &Guard,
+    asker: Asker,
 ) -> anyhow::Result<kube::Client> {
     let config = match kubeconfig {
         Some(file) => {
@@ -220,7 +222,7 @@ pub(crate) async fn client(
             "no cluster was found; give --kubeconfig FILE, set KUBECONFIG or run in a pod",
         )?,
     };
-    Ok(crate::api_client::client(config, guard)?)
+    Ok(crate::api_client::client(config, guard, asker)?)
 }
 
 /// 0 where the server says none; providers add a `+` to theirs.

@@ -12,7 +12,7 @@ use convert::{ConversionInput, SourcePlace, Unread};
 use http::Request;
 use kube::Client;
 
-use crate::api_client::{self, Guard};
+use crate::api_client::{self, Asker, Guard};
 use crate::cli::{DoctorArguments, Output};
 use crate::convert::read;
 use crate::output::print_text;
@@ -127,7 +127,7 @@ fn ask_cluster(kubeconfig: &Path, seen: &mut DoctorInput) -> anyhow::Result<()> 
         let read = kube::config::Kubeconfig::read_from(kubeconfig)?;
         let options = kube::config::KubeConfigOptions::default();
         let config = kube::Config::from_custom_kubeconfig(read, &options).await?;
-        let client = api_client::client(config, &Guard::none())?;
+        let client = api_client::client(config, &Guard::none(), Asker::Doctor)?;
         let mut kinds = 0;
         for paths in KINDS {
             let is_served = ask(&client, paths, seen).await?;

@@ -16,7 +16,7 @@ use anyhow::Context as _;
 use shadow::{Happening, Report, cluster_role};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
-use crate::api_client::{Guard, ReadsOnly};
+use crate::api_client::{Asker, Guard, ReadsOnly};
 use crate::controller;
 use crate::output::print_text;
 use arguments::{ReportOutput, ShadowArguments};
@@ -54,7 +54,8 @@ pub(crate) fn run(arguments: &ShadowArguments) -> anyhow::Result<ExitCode> {
 async fn observe(arguments: &ShadowArguments) -> anyhow::Result<Report> {
     let reads_only = ReadsOnly::default();
     let guard = Guard::reading(&reads_only);
-    let client = controller::client(arguments.kubeconfig.as_deref(), &guard).await?;
+    let kubeconfig = arguments.kubeconfig.as_deref();
+    let client = controller::client(kubeconfig, &guard, Asker::Shadow).await?;
     let version = client.apiserver_version().await;
     let version = version.context("the Kubernetes API server does not answer")?;
     let mut readings = Readings::of(&client);

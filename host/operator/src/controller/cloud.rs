@@ -2,6 +2,7 @@
 //!
 //! What is bought there is decided by nobody here.
 
+use crate::api_client::{Asker, Guard};
 use crate::cli::{Cloud, ControllerArguments};
 use crate::cluster::{self, ClusterWatch};
 use crate::fence::Fence;
@@ -56,30 +57,32 @@ pub(super) struct CloudParts {
     pub(super) clients: Option<SdkClients>,
 }
 
-pub(super) fn simulated_cloud(
+pub(super) async fn simulated_cloud(
     cluster_name: &str,
     arguments: &ControllerArguments,
-    client: &kube::Client,
+    guard: &Guard,
     clock: &Arc<dyn Clock>,
-) -> CloudParts {
+) -> anyhow::Result<CloudParts> {
     let practice = Practice {
         seed: arguments.seed,
         zones: arguments.zones.clone(),
         boot: arguments.boot,
         termination: arguments.termination,
     };
-    let nodes = SimulatedNodes::new(client.clone(), cluster_name, practice, clock.now());
+    let kubeconfig = arguments.kubeconfig.as_deref();
+    let client = super::client(kubeconfig, guard, Asker::Practice).await?;
+    let nodes = SimulatedNodes::new(client, cluster_name, practice, clock.now());
     tracing::info!(
         cluster_name,
         "instances are simulated; Nodes carry kwok.x-k8s.io/node=fake"
     );
     let provider = stack::simulated_provider(nodes.ec2(), cluster_name, Arc::clone(clock));
-    CloudParts {
+    Ok(CloudParts {
         provider,
         beside: SideTask::Nodes(Box::new(nodes)),
         interruptions: None,
         clients: None,
-    }
+    })
 }
 
 pub(super) async fn aws_cloud(

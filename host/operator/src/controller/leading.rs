@@ -4,7 +4,7 @@
 
 use super::client;
 use super::cloud::SideTask;
-use crate::api_client::Guard;
+use crate::api_client::{Asker, Guard};
 use crate::cli::ControllerArguments;
 use crate::fence::Fence;
 use crate::leader_election::{Election, LeaderElector};
@@ -122,7 +122,8 @@ pub(super) async fn election(
     } else {
         leader_election_namespace
     };
-    let client = client(arguments.kubeconfig.as_deref(), &Guard::none()).await?;
+    let kubeconfig = arguments.kubeconfig.as_deref();
+    let client = client(kubeconfig, &Guard::none(), Asker::Election).await?;
     Ok(Some(Election::new(LeaderElector {
         leases: Api::namespaced(client, namespace),
         lease_name: leader_election_name.clone(),

@@ -7,7 +7,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams};
 use policy::BindingSource;
 
-use crate::api_client::Guard;
+use crate::api_client::{Asker, Guard};
+use crate::controller;
 
 pub(crate) fn list(arguments: &StatusArguments) -> anyhow::Result<Vec<BindingSource>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -18,7 +19,8 @@ pub(crate) fn list(arguments: &StatusArguments) -> anyhow::Result<Vec<BindingSou
 }
 
 async fn config_maps(arguments: &StatusArguments) -> anyhow::Result<Vec<ConfigMap>> {
-    let client = crate::controller::client(arguments.kubeconfig.as_deref(), &Guard::none()).await?;
+    let kubeconfig = arguments.kubeconfig.as_deref();
+    let client = controller::client(kubeconfig, &Guard::none(), Asker::Policy).await?;
     let api: Api<ConfigMap> = if arguments.all_namespaces {
         Api::all(client)
     } else {

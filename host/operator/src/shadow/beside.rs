@@ -81,6 +81,12 @@ impl Beside {
             world,
             stack,
         };
+        if let Some(file) = &arguments.instance_types {
+            let file = file.display();
+            beside.mirror.note(format!(
+                "nodes of Karpenter cost what {file} says and those of Mortise what EC2 asks: two price lists, which USD/h compares as if they were one"
+            ));
+        }
         let extra = beside.extra(arguments, &gathered)?;
         let writes = beside.mirror.classes(&gathered, given);
         beside.write(writes);

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use anyhow::bail;
 use apis::ObjectKey;
-use futures::StreamExt as _;
 use futures::stream::{self, BoxStream, SelectAll};
+use futures::{StreamExt as _, future};
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use shadow::{Gathered, ObjectChange, ReadKind, ReadRow, TABLE, key_of, slim};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 /// Few, because each page is held as text and as values at once.
 const PAGE_SIZE: u32 = 100;
@@ -20,6 +20,9 @@ const PAGE_SIZE: u32 = 100;
 const WATCH_TIMEOUT_SECONDS: u32 = 290;
 /// How long first lists may take, all together.
 const FIRST_LISTS: Duration = Duration::from_mins(1);
+/// How long a kind that nobody serves, or that may not be read, is left alone before it is asked for again. The watch's
+/// own back-off begins anew with each list.
+const REFUSED_PAUSE: Duration = Duration::from_secs(30);
 
 /// What a watch told.
 enum ReadMessage {
@@ -28,12 +31,31 @@ enum ReadMessage {
     Failed(ReadKind, ReadFailure),
 }
 
+impl ReadMessage {
+    fn is_refusal(&self) -> bool {
+        match self {
+            Self::Failed(_, failure) => failure.is_refusal(),
+            Self::Changed(_) | Self::Listed(_) => false,
+        }
+    }
+}
+
 /// Why a kind cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ReadFailure {
     NotServed,
     Denied(String),
     Unreached(String),
+}
+
+impl ReadFailure {
+    /// Whether the API server answered.
+    fn is_refusal(&self) -> bool {
+        match self {
+            Self::NotServed | Self::Denied(_) => true,
+            Self::Unreached(_) => false,
+        }
+    }
 }
 
 /// What there is to tell or to do.
@@ -92,11 +114,7 @@ impl Readings {
     fn is_complete(&self) -> bool {
         let is_settled = |row: &ReadRow| {
             let failure = self.failed.get(&row.kind);
-            self.listed.contains(&row.kind)
-                || matches!(
-                    failure,
-                    Some(ReadFailure::NotServed | ReadFailure::Denied(_))
-                )
+            self.listed.contains(&row.kind) || failure.is_some_and(ReadFailure::is_refusal)
         };
         TABLE.iter().all(is_settled)
     }
@@ -183,7 +201,18 @@ fn watch(client: &Client, row: &'static ReadRow) -> BoxStream<'static, ReadMessa
     let mut there = There::default();
     watcher(api, config)
         .default_backoff()
-        .flat_map(move |event| stream::iter(there.take(row.kind, event)))
+        .flat_map(move |event| {
+            let messages = there.take(row.kind, event);
+            let is_refused = messages.iter().any(ReadMessage::is_refusal);
+            let pause = async move {
+                if is_refused {
+                    sleep(REFUSED_PAUSE).await;
+                }
+                None
+            };
+            let pause = stream::once(pause).filter_map(future::ready);
+            stream::iter(messages).chain(pause)
+        })
         .boxed()
 }
 

@@ -91,6 +91,20 @@ async fn nothing_of_a_server_that_is_away_is_an_error() {
     assert!(error.contains("connection refused"), "{error}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_is_not_asked_for_over_and_over() {
+    let mut told = watch(
+        &client(&api(), &Arc::default()),
+        ReadKind::PodDisruptionBudgets.row(),
+    );
+    let until = Instant::now() + Duration::from_mins(5);
+    let mut refusals = 0;
+    while let Ok(Some(message)) = timeout_at(until, told.next()).await {
+        refusals += u32::from(message.is_refusal());
+    }
+    assert!((2..=10).contains(&refusals), "{refusals}");
+}
+
 #[test]
 fn what_a_new_list_no_longer_has_is_gone() {
     let mut there = There::default();
