@@ -45,9 +45,8 @@ const QUEUED_MAX: usize = 1024;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Asker {
     Controller,
-    /// Who is to lead.
     Election,
-    /// The account of `--cloud simulated`, which is part of no cluster that pays for its nodes.
+    /// The account of `--cloud simulated`, which writes Nodes as kubelets do.
     Practice,
     Shadow,
     Doctor,
