@@ -84,7 +84,7 @@ impl Beside {
         if let Some(file) = &arguments.instance_types {
             let file = file.display();
             beside.mirror.note(format!(
-                "nodes of Karpenter cost what {file} says and those of Mortise what EC2 asks: two price lists, which USD/h compares as if they were one"
+                "nodes of Karpenter cost what {file} says, those of Mortise what EC2 asks: USD/h compares two price lists"
             ));
         }
         let extra = beside.extra(arguments, &gathered)?;
