@@ -111,10 +111,8 @@ fn a_leader_that_is_killed_is_followed_within_twenty_seconds() {
     first.signal("-KILL");
     goes_on(&served, (&first, &second), since);
     for part in ["controller", "leader-election"] {
-        let is_part = |it: &Asked| {
-            it.user_agent.starts_with("mortise/") && it.user_agent.ends_with(&format!(" {part}"))
-        };
-        assert!(first.wire.asked().iter().any(is_part), "{part}");
+        let asked = first.wire.asked();
+        assert!(asked.iter().any(|it| it.is_by(part)), "{part}");
     }
 }
 

@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 use tests::served::{Served, WEB};
-use tests::wire::{Asked, Wire};
+use tests::wire::Wire;
 use tests::{has_program, mortise};
 
 use crate::kubectl::workload_free;
@@ -55,9 +55,7 @@ fn a_shadow_follows_the_load_counts_both_and_writes_nothing() {
     let asked = wire.asked();
     let changes: Vec<_> = asked.iter().filter(|it| it.is_change()).collect();
     assert!(changes.is_empty(), "{changes:?}");
-    let is_told =
-        |it: &&Asked| it.user_agent.starts_with("mortise/") && it.user_agent.ends_with(" shadow");
-    let nameless = asked.iter().find(|it| !is_told(it));
+    let nameless = asked.iter().find(|it| !it.is_by("shadow"));
     assert!(nameless.is_none(), "{nameless:?}");
     assert_eq!(report["requests"]["refused"], 0, "{report:#}");
     assert_eq!(report["unread"], serde_json::json!([]), "{report:#}");

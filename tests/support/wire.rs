@@ -25,6 +25,13 @@ impl Asked {
         self.verb != "GET"
     }
 
+    /// Whether that part of Mortise asked, as it says itself.
+    pub fn is_by(&self, part: &str) -> bool {
+        let said = self.user_agent.strip_prefix("mortise/");
+        said.and_then(|it| it.rsplit_once(' '))
+            .is_some_and(|it| it.1 == part)
+    }
+
     /// Whether it is about who leads.
     pub fn is_of_lease(&self) -> bool {
         self.path.contains("/leases")

@@ -7,20 +7,10 @@ version=$1 folder=$2/$1 provider=github.com/aws/karpenter-provider-aws core=sigs
 mkdir -p "$folder"
 export GOFLAGS="-buildvcs=false -mod=mod"
 
-# Unpacked by hand and told of an older Go: `go` refuses a module that asks for a later patch of the language than it
-# is itself.
-unpack() {
-  [ ! -d "$folder/$3" ] || return 0
-  go mod download "$1@$2" > /dev/null 2>&1 || true
-  python3 -m zipfile -e "$(go env GOMODCACHE)/cache/download/$1/@v/$2.zip" "$folder/zip"
-  mv "$folder/zip/$1@$2" "$folder/$3"
-  rm -r "$folder/zip"
-  sed -i 's/^go 1\.\([0-9]*\)\..*/go 1.\1.0/; /^toolchain/d' "$folder/$3/go.mod"
-}
-
-unpack $provider "$version" provider
+unpack=$(cd "$(dirname "$0")/../support" && pwd)/unpack-module.sh
+"$unpack" $provider "$version" "$folder/provider"
 cd "$folder/provider"
-unpack $core "$(go list -m -f '{{.Version}}' $core)" core
+"$unpack" $core "$(go list -m -f '{{.Version}}' $core)" "$folder/core"
 go mod edit -replace "$core=$folder/core"
 # An interface that nothing but their tests use, of a module that proxies do not have in every version.
 sed -i '/service\/timestreamwrite"$/d; /^type TimestreamWriteAPI /,/^}/d' pkg/aws/sdk.go

@@ -25,7 +25,7 @@ use kube::{Client, Config};
 use tower::buffer::BufferLayer;
 use tower::{BoxError, ServiceBuilder};
 
-use crate::build_info::VERSION;
+use crate::build_info::{VERSION, go_architecture};
 
 pub(crate) use guarded::Guard;
 pub(crate) use missing_rights::MissingRights;
@@ -64,11 +64,7 @@ impl Asker {
             Self::Doctor => "doctor",
             Self::Policy => "policy",
         };
-        let architecture = match std::env::consts::ARCH {
-            "x86_64" => "amd64",
-            "aarch64" => "arm64",
-            other => other,
-        };
+        let architecture = go_architecture();
         let os = std::env::consts::OS;
         format!("mortise/{VERSION} ({os}/{architecture}) {part}")
     }

@@ -9,3 +9,12 @@ pub(crate) const COMMIT: &str = match option_env!("MORTISE_COMMIT") {
     Some(commit) => commit,
     None => "",
 };
+
+/// The machine's architecture in Go's word for it, which Kubernetes and its programs use.
+pub(crate) fn go_architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}

@@ -11,7 +11,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use crate::build_info::{COMMIT, VERSION};
+use crate::build_info::{COMMIT, VERSION, go_architecture};
 use crate::fence::Fence;
 
 /// Linux tells times in hundredths of a second, on every architecture that there are nodes of.
@@ -127,15 +127,10 @@ fn series<'a>(name: &'a str, help: &'a str) -> ProcessSeries<'a> {
 impl ProcessMetrics {
     /// What was built, and whether it leads.
     fn encode_identity(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let arch = match std::env::consts::ARCH {
-            "x86_64" => "amd64",
-            "aarch64" => "arm64",
-            other => other,
-        };
         let build = [
             ("version", VERSION),
             ("goversion", COMPILER),
-            ("goarch", arch),
+            ("goarch", go_architecture()),
             ("commit", COMMIT),
         ];
         let build = ProcessSeries {
