@@ -42,4 +42,5 @@ pub use shell::journal::SharedLedger;
 pub use shell::metrics::{Labels, Metrics};
 pub use shell::paging::for_each_listed;
 pub use voluntary_disruption::compiled as compiled_repair_policies;
+pub use watches::WatchBackoff;
 pub use wiring::{ControllerActivity, Controllers, ControllersConfig, ControllersHooks};

@@ -3,6 +3,7 @@
 //! There is no second cache: objects are parsed into the model, which answers what changed. All watches are polled in
 //! one task, which is the only one that feeds the model from outside. Answers to `pkg/controllers/state/informer`.
 
+mod backoff;
 mod fact;
 mod mapping;
 pub(crate) mod progress;
@@ -40,6 +41,8 @@ use crate::shell::Shell;
 use mapping::{Pods, Policies, PolicyData, WatchedWorkloads};
 use row::{DEVICE_GROUP, WatchRow, all, device, mapped, ours, plain, workload};
 use stream::{KindWatch, WatchMessage, watch_some};
+
+pub use backoff::WatchBackoff;
 
 pub(crate) use progress::{Failure, FirstLists, WatchedKind};
 pub(crate) use queues::{Keys, QueueName, QueueProfile, Queues};

@@ -5,15 +5,14 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::time::Duration;
 
 use apis::labels::NOMINATION_MANAGER;
 use futures::stream::{BoxStream, StreamExt};
-use kube::runtime::utils::Backoff;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
+use super::backoff::WatchBackoff;
 use super::fact::{WatchFact, key_of};
 use super::mapping::ObjectMapper;
 use super::progress::WatchedKind;
@@ -52,7 +51,7 @@ where
     let config = config.page_size(PAGE_SIZE).timeout(WATCH_TIMEOUT_SECONDS);
     let mut listed = BTreeSet::new();
     let messages = watcher(api, config)
-        .backoff(Steady::default())
+        .backoff(WatchBackoff::default())
         .map(move |event| match event {
             Ok(watcher::Event::Init) => {
                 listed.clear();
@@ -83,37 +82,4 @@ fn trimmed<K: ResourceExt>(mut object: K) -> K {
         .managed_fields_mut()
         .retain(|it| is_plan(&it.manager));
     object
-}
-
-/// Doubling delays without jitter: equal runs stay equal.
-#[derive(Debug)]
-struct Steady {
-    next: Duration,
-}
-
-impl Steady {
-    const FIRST: Duration = Duration::from_millis(500);
-    const LONGEST: Duration = Duration::from_secs(30);
-}
-
-impl Default for Steady {
-    fn default() -> Self {
-        Self { next: Self::FIRST }
-    }
-}
-
-impl Iterator for Steady {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        let delay = self.next;
-        self.next = (delay * 2).min(Self::LONGEST);
-        Some(delay)
-    }
-}
-
-impl Backoff for Steady {
-    fn reset(&mut self) {
-        self.next = Self::FIRST;
-    }
 }

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use anyhow::bail;
 use apis::ObjectKey;
+use controllers::WatchBackoff;
+use futures::StreamExt as _;
 use futures::stream::{self, BoxStream, SelectAll};
-use futures::{StreamExt as _, future};
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use shadow::{Gathered, ObjectChange, ReadKind, ReadRow, TABLE, key_of, slim};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 /// Few, because each page is held as text and as values at once.
 const PAGE_SIZE: u32 = 100;
@@ -20,24 +21,12 @@ const PAGE_SIZE: u32 = 100;
 const WATCH_TIMEOUT_SECONDS: u32 = 290;
 /// How long first lists may take, all together.
 const FIRST_LISTS: Duration = Duration::from_mins(1);
-/// How long a kind that nobody serves, or that may not be read, is left alone before it is asked for again. The watch's
-/// own back-off begins anew with each list.
-const REFUSED_PAUSE: Duration = Duration::from_secs(30);
 
 /// What a watch told.
 enum ReadMessage {
     Changed(ObjectChange),
     Listed(ReadKind),
     Failed(ReadKind, ReadFailure),
-}
-
-impl ReadMessage {
-    fn is_refusal(&self) -> bool {
-        match self {
-            Self::Failed(_, failure) => failure.is_refusal(),
-            Self::Changed(_) | Self::Listed(_) => false,
-        }
-    }
 }
 
 /// Why a kind cannot be read.
@@ -200,19 +189,8 @@ fn watch(client: &Client, row: &'static ReadRow) -> BoxStream<'static, ReadMessa
         .timeout(WATCH_TIMEOUT_SECONDS);
     let mut there = There::default();
     watcher(api, config)
-        .default_backoff()
-        .flat_map(move |event| {
-            let messages = there.take(row.kind, event);
-            let is_refused = messages.iter().any(ReadMessage::is_refusal);
-            let pause = async move {
-                if is_refused {
-                    sleep(REFUSED_PAUSE).await;
-                }
-                None
-            };
-            let pause = stream::once(pause).filter_map(future::ready);
-            stream::iter(messages).chain(pause)
-        })
+        .backoff(WatchBackoff::default())
+        .flat_map(move |event| stream::iter(there.take(row.kind, event)))
         .boxed()
 }
 
