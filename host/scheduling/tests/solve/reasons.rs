@@ -1,6 +1,8 @@
 //! Reasons and nearest misses.
 
+use apis::{CapacityType, labels};
 use scheduling::error::PodError;
+use scheduling::instance_type::Offering;
 use scheduling::ranking::{PriceRank, RankAnswer, RankHook, RankRound};
 use scheduling::{Interrupt, Prepared, TableCache, solve_prepared};
 use serde_json::{Value, json};
@@ -73,6 +75,51 @@ fn a_raised_limit_is_the_nearest_miss() {
         error.nearest_miss().unwrap().to_string(),
         "it would fit if the limit on cpu were 1 higher"
     );
+}
+
+#[test]
+fn what_is_sold_out_is_the_nearest_miss_where_it_would_do() {
+    let of_zone_a: fn(&Offering) -> bool = |it| it.zone() == "zone-a";
+    let on_demand: fn(&Offering) -> bool = |it| it.capacity_type() == Some(CapacityType::OnDemand);
+    let in_a = json!({(labels::TOPOLOGY_ZONE): "zone-a"});
+    let asks_on_demand = json!({(labels::CAPACITY_TYPE): "on-demand"});
+    // What is sold out, what the pod asks for, and what is told.
+    let cases = [
+        (
+            of_zone_a,
+            in_a,
+            "1",
+            "c6g.large in zone-a (spot) would fit but is unavailable",
+        ),
+        (
+            on_demand,
+            asks_on_demand,
+            "3",
+            "c6g.xlarge in zone-a (on-demand) would fit but is unavailable",
+        ),
+        // There is more that keeps it away.
+        (
+            of_zone_a,
+            json!({}),
+            "64",
+            "c6g.8xlarge is the closest, short of cpu by 32100m",
+        ),
+    ];
+    for (is_sold_out, node_selector, cpu, expected) in cases {
+        let mut types = types();
+        let offerings = types.iter_mut().flat_map(|it| &mut it.offerings);
+        for offering in offerings.filter(|it| is_sold_out(it)) {
+            offering.available = false;
+        }
+        let mut cluster = Cluster::without_pools(types);
+        cluster.pool("default", json!({}));
+        let spec = json!({"nodeSelector": node_selector});
+        cluster.pods("a", 1, (cpu, "1Gi"), spec);
+        let solution = cluster.solve();
+        let error = solution.pod_errors.values().next().unwrap();
+        let nearest = error.nearest_miss().map(ToString::to_string);
+        assert_eq!(nearest.as_deref(), Some(expected), "{node_selector} {cpu}");
+    }
 }
 
 #[test]

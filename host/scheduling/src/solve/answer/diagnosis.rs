@@ -9,6 +9,7 @@ use apis::labels;
 use apis::resources::Resources;
 
 use crate::error::{NearestMiss, PodError, PoolCause, PoolFailure, TopologyKind, TypeCounts};
+use crate::instance_type::InstanceType;
 use crate::pod::HostPort;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::pod_groups::PodGroupId;
@@ -121,7 +122,12 @@ impl Solver<'_> {
             return (cause, None);
         }
         if within.is_empty() {
-            let miss = self.nearest_miss(pool, &by_requirements, &fitting, &requests);
+            let sold_out = fitting
+                .is_empty()
+                .then(|| self.sold_out(pool, set, &requests));
+            let miss = sold_out
+                .flatten()
+                .or_else(|| self.nearest_miss(pool, &by_requirements, &fitting, &requests));
             let exclusions = &self.pools[pool].exclusions;
             if fitting.is_empty() && exclusions.total() > 0 && by_requirements.is_empty() {
                 return (PoolCause::Excluded(exclusions.as_ref().clone()), None);
@@ -172,9 +178,8 @@ impl Solver<'_> {
         steps: [&BitSet; 3],
         requests: &[i64],
     ) -> TypeCounts {
-        let template = self.pools[pool].template;
-        let merged = self.vocabulary.merge(template, set).unwrap_or(set);
-        let asked = self.vocabulary.get(merged);
+        let asked = self.asked(pool, set);
+        let asked = self.vocabulary.get(asked);
         let table = &self.pools[pool];
         let names = |rows: &BitSet| -> BTreeSet<&str> {
             rows.iter()
@@ -191,10 +196,6 @@ impl Solver<'_> {
         let all = pool.map(|it| &it.instance_types);
         for instance_type in all.into_iter().flat_map(|it| it.iter()) {
             let name = instance_type.name.as_str();
-            let is_large_enough = || {
-                let available = self.dims.amounts(&instance_type.allocatable());
-                requests.iter().zip(&available).all(|(ask, has)| ask <= has)
-            };
             let left_out_by = if within.contains(name) {
                 continue;
             } else if fitting.contains(name) {
@@ -203,7 +204,7 @@ impl Solver<'_> {
                 &mut counts.by_resources
             } else if !asked.meets(&instance_type.requirements) {
                 &mut counts.by_requirements
-            } else if is_large_enough() {
+            } else if self.is_large_enough(instance_type, requests) {
                 &mut counts.by_offerings
             } else {
                 &mut counts.by_resources
@@ -211,6 +212,39 @@ impl Solver<'_> {
             *left_out_by += 1;
         }
         counts
+    }
+
+    /// What the pool's template and the pod ask together.
+    fn asked(&mut self, pool: usize, set: SetId) -> SetId {
+        let template = self.pools[pool].template;
+        self.vocabulary.merge(template, set).unwrap_or(set)
+    }
+
+    fn is_large_enough(&self, instance_type: &InstanceType, requests: &[i64]) -> bool {
+        let available = self.dims.amounts(&instance_type.allocatable());
+        requests.iter().zip(&available).all(|(ask, has)| ask <= has)
+    }
+
+    /// The cheapest offering that nothing speaks against but that it cannot be bought now.
+    fn sold_out(&mut self, pool: usize, set: SetId, requests: &[i64]) -> Option<NearestMiss> {
+        let asked = self.asked(pool, set);
+        let asked = self.vocabulary.get(asked);
+        let pool = self.problem.pool(&self.pools[pool].name)?;
+        let types = pool.instance_types.iter();
+        let suiting =
+            types.filter(|it| asked.meets(&it.requirements) && self.is_large_enough(it, requests));
+        let offerings =
+            suiting.flat_map(|it| it.offerings.iter().map(move |offering| (it, offering)));
+        let sold_out = offerings.filter(|(_, offering)| {
+            !offering.available && !offering.lacks_price && asked.meets(&offering.requirements)
+        });
+        let (instance_type, offering) =
+            sold_out.min_by(|(_, a), (_, b)| a.price_per_hour.total_cmp(&b.price_per_hour))?;
+        Some(NearestMiss::Unavailable {
+            instance_type: instance_type.name.clone(),
+            zone: offering.zone().to_owned(),
+            capacity_type: offering.capacity_type()?,
+        })
     }
 
     /// The type that lacks least, or the limit that is exceeded least.
