@@ -4,13 +4,13 @@
 
 mod karpenter;
 mod sampling;
+mod span_fields;
 
 use std::fs::OpenOptions;
 use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context as _, bail};
-use tracing_subscriber::fmt::format::JsonFields;
 use tracing_subscriber::fmt::writer::{BoxMakeWriter, MakeWriterExt as _};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::reload;
@@ -19,6 +19,7 @@ use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt};
 
 use karpenter::KarpenterLine;
 use sampling::Sampling;
+use span_fields::SpanFields;
 
 /// Changes the level of a log; clones change the same.
 #[derive(Clone)]
@@ -41,8 +42,8 @@ pub(crate) fn start(level: &str, paths: &str) -> anyhow::Result<LogLevel> {
     let lines = if paths == "stdout" && std::io::stdout().is_terminal() {
         fmt::layer().boxed()
     } else {
-        let layer = fmt::layer().event_format(KarpenterLine);
-        let layer = layer.fmt_fields(JsonFields::new());
+        let layer = fmt::layer().fmt_fields(SpanFields);
+        let layer = layer.event_format(KarpenterLine);
         layer.with_writer(writer(paths)?).boxed()
     };
     tracing_subscriber::registry()

@@ -25,6 +25,11 @@ pub(crate) struct Consistency {
     pub(crate) shell: Arc<Shell>,
 }
 
+/// Whether the node of a claim is there and as large as it should be.
+pub(crate) fn is_consistent(node: &StateNode) -> bool {
+    node.claim.is_some() && node.node.is_some() && decide(node).is_empty()
+}
+
 /// One sentence for each resource of which the node has too little.
 fn decide(node: &StateNode) -> Vec<String> {
     let (Some(claim), Some(facts)) = (&node.claim, &node.node) else {

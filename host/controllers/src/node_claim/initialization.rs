@@ -13,6 +13,9 @@ use state::facts::NodeFacts;
 use super::ConditionUpdate;
 use crate::node::taints::has_taint;
 
+/// The label that says that a node lacks nothing.
+pub(crate) const MARK: (&str, &str) = (labels::INITIALIZED, "true");
+
 /// What a node still lacks: a condition reason and a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lack {
@@ -32,10 +35,10 @@ impl Lack {
     }
 }
 
-/// Gives a node the label that says that it lacks nothing.
+/// Gives a node [`MARK`].
 pub(crate) fn mark(node: &mut Node) {
-    node.labels_mut()
-        .insert(labels::INITIALIZED.to_owned(), "true".to_owned());
+    let (label, value) = MARK;
+    node.labels_mut().insert(label.to_owned(), value.to_owned());
 }
 
 /// The first thing the node lacks, if it lacks anything.

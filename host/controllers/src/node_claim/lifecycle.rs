@@ -24,7 +24,7 @@ use crate::node_claim::finalize::Finalizer;
 use crate::node_claim::initialization::{self, Lack};
 use crate::node_claim::launch::Launcher;
 use crate::node_claim::liveness::TimeLimit;
-use crate::node_claim::{ConditionUpdate, NodeClaimExt, registration};
+use crate::node_claim::{ConditionUpdate, NodeClaimExt, consistency, registration};
 use crate::node_pool::registration_health::Registration;
 use crate::nomination::until_next_look;
 use crate::shell::Shell;
@@ -192,7 +192,7 @@ impl Lifecycle {
         let mut after = claim.with_true(conditions::REGISTERED, now);
         after.status.get_or_insert_default().node_name = Some(name.clone());
         let after = match &lack {
-            None => after.with_true(conditions::INITIALIZED, now),
+            None => self.initialized(&after),
             Some(lack) => after.with_condition(lack.as_condition(), now),
         };
         self.shell.writer.write_claim_status(claim, &after).await?;
@@ -206,6 +206,19 @@ impl Lifecycle {
             self.tell_initialized(claim, name);
         }
         Ok(Action::Await)
+    }
+
+    /// The claim, initialized, and found to be what it was told to be in the same write if it is.
+    fn initialized(&self, claim: &NodeClaim) -> NodeClaim {
+        let now = self.shell.now();
+        let after = claim.with_true(conditions::INITIALIZED, now);
+        let snapshot = self.shell.model.snapshot();
+        match snapshot.node_of_claim(&claim.name_any()) {
+            Some(node) if consistency::is_consistent(node) => {
+                after.with_true(conditions::CONSISTENT_STATE_FOUND, now)
+            }
+            Some(_) | None => after,
+        }
     }
 
     fn tell_initialized(&self, claim: &NodeClaim, node: &str) {
@@ -265,14 +278,13 @@ impl Lifecycle {
         claim: &NodeClaim,
         seen: &NodeFacts,
     ) -> Result<Action, ReconcileError> {
-        let Some(node) = self.shell.model.node_seen(seen).await? else {
+        let Shell { writer, .. } = self.shell.as_ref();
+        let (label, value) = initialization::MARK;
+        if !writer.label_node(seen, label, value).await? {
             return Ok(Action::RequeueAfter(self.next_poll()));
-        };
-        let mut initialized = (*node).clone();
-        initialization::mark(&mut initialized);
-        self.shell.writer.write_node(&node, &initialized).await?;
-        let after = claim.with_true(conditions::INITIALIZED, self.shell.now());
-        self.shell.writer.write_claim_status(claim, &after).await?;
+        }
+        let after = self.initialized(claim);
+        writer.write_claim_status(claim, &after).await?;
         self.tell_initialized(claim, &seen.name);
         Ok(Action::Await)
     }

@@ -1,7 +1,8 @@
 //! Writes what changed between two versions of an object, as a merge patch that fails when someone else was faster.
 //!
-//! Lists are replaced whole by a merge patch, hence the lock on the version that was read. Answers to
-//! controller-runtime's `client.MergeFromWithOptimisticLock`.
+//! Lists are replaced whole by a merge patch, hence the lock on the version that was read. Values of a status that are
+//! in no list take nothing from anybody and need none. Answers to controller-runtime's `client.MergeFrom` and
+//! `client.MergeFromWithOptimisticLock`.
 
 use std::fmt::Debug;
 
@@ -94,7 +95,8 @@ where
     if difference.is_empty() {
         return Ok(None);
     }
-    if let Some(version) = before.resource_version() {
+    let is_locked = part == PatchTarget::Main || difference.values().any(has_list);
+    if let Some(version) = before.resource_version().filter(|_| is_locked) {
         let metadata = difference
             .entry("metadata")
             .or_insert_with(|| Value::Object(Map::new()));
@@ -113,6 +115,14 @@ where
         PatchTarget::Status => api.patch_status(&name, &params, &change).await?,
     };
     Ok(Some(written))
+}
+
+fn has_list(value: &Value) -> bool {
+    match value {
+        Value::Array(_) => true,
+        Value::Object(fields) => fields.values().any(has_list),
+        _ => false,
+    }
 }
 
 fn difference_of<T: Serialize>(before: &T, after: &T) -> Result<Option<Value>, serde_json::Error> {
@@ -146,9 +156,40 @@ pub(crate) fn merge_difference(before: &Value, after: &Value) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use jiff::Timestamp;
+    use kube::Client;
     use serde_json::json;
+    use sim::api_server::{ApiServer, Resource};
 
     use super::*;
+    use crate::test_objects::with_values;
+
+    #[tokio::test]
+    async fn a_status_without_lists_is_written_over_a_newer_object_and_one_with_lists_is_not() {
+        let server = ApiServer::new(1, Arc::new(|| Timestamp::UNIX_EPOCH));
+        let node = json!({"metadata": {"name": "n"}, "status": {}});
+        server.create(&Resource::NODES, "", node).unwrap();
+        let nodes: Api<Node> = Api::all(Client::new(server.clone(), "default"));
+        let stale = nodes.get("n").await.unwrap();
+        let theirs = json!({"metadata": {"labels": {"theirs": "true"}}});
+        server
+            .patch_merge(&Resource::NODES, "", "n", theirs)
+            .unwrap();
+        let write = async |value: Value| {
+            let node = with_values(serde_json::to_value(&stale).unwrap(), &value);
+            let after = serde_json::from_value(node).unwrap();
+            patch(&nodes, &stale, &after, PatchTarget::Status).await
+        };
+        let volumes = json!({"/status/volumesInUse": ["v"]});
+        let refused = write(volumes).await.unwrap_err().to_string();
+        assert!(refused.contains("has been modified"), "{refused}");
+        let written = write(json!({"/status/capacity": {"cpu": "4"}})).await;
+        let written = written.unwrap().unwrap();
+        assert_eq!(written.labels()["theirs"], "true");
+        assert!(written.status.unwrap().capacity.is_some());
+    }
 
     #[test]
     fn a_merge_patch_removes_adds_and_replaces_lists_whole() {

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use apis::{NodeClaim, NodePool, labels};
 use cloudprovider::Clock;
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Api, DeleteParams, PostParams, Preconditions};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
+use serde_json::json;
 use state::Event;
 use state::facts::NodeFacts;
 
@@ -19,7 +20,7 @@ use crate::shell::claim_names::ClaimNames;
 use crate::shell::error::{ReconcileError, api_code};
 use crate::shell::finalizers::add_finalizer;
 use crate::shell::model::Model;
-use crate::shell::patching::{PatchTarget, patch};
+use crate::shell::patching::{FIELD_MANAGER, PatchTarget, patch};
 
 /// Shared by all that write.
 pub(crate) struct Writer {
@@ -141,6 +142,31 @@ impl Writer {
         Ok(written)
     }
 
+    /// Gives this very node a label, whatever else of it has changed since; whether it is still there.
+    pub(crate) async fn label_node(
+        &self,
+        seen: &NodeFacts,
+        label: &str,
+        value: &str,
+    ) -> Result<bool, ReconcileError> {
+        let change = json!({"metadata": {"uid": seen.uid, "labels": {label: value}}});
+        let params = PatchParams {
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let nodes = self.api::<Node>();
+        match nodes
+            .patch(&seen.name, &params, &Patch::Merge(change))
+            .await
+        {
+            Ok(written) => self.model.note(Event::written(Arc::new(written))),
+            // Gone, or another of that name, whose UID cannot be changed.
+            Err(error) if matches!(api_code(&error), Some(404 | 409 | 422)) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(true)
+    }
+
     /// Writes metadata and spec of a pool.
     pub(crate) async fn write_pool(
         &self,
@@ -239,4 +265,41 @@ fn is_unknown(error: &kube::Error) -> bool {
 /// Whether the write took the last finalizer off a deleted object.
 fn is_gone(written: &impl ResourceExt) -> bool {
     written.meta().deletion_timestamp.is_some() && written.finalizers().is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use jiff::Timestamp;
+    use sim::api_server::{ApiServer, DeleteOptions, Resource};
+
+    use super::*;
+    use crate::Settings;
+
+    #[tokio::test]
+    async fn a_node_is_labelled_over_changes_of_others_and_another_of_its_name_is_not() {
+        let clock: Arc<dyn Clock> = Arc::new(sim::SimulatedClock::virtual_time());
+        let server = ApiServer::new(1, Arc::new(|| Timestamp::UNIX_EPOCH));
+        let client = Client::new(server.clone(), "default");
+        let model = Model::new(client.clone(), Arc::clone(&clock), &Settings::default());
+        let writer = Writer::new(client, clock, Arc::new(model));
+        let nodes = &Resource::NODES;
+        let node = || json!({"metadata": {"name": "n"}});
+        let created = server.create(nodes, "", node()).unwrap();
+        let seen = NodeFacts::parse(&serde_json::from_value((*created).clone()).unwrap());
+        let theirs = json!({"metadata": {"labels": {"theirs": "true"}}});
+        server.patch_merge(nodes, "", "n", theirs).unwrap();
+        let labels = || server.get(nodes, "", "n").unwrap()["metadata"]["labels"].clone();
+
+        assert!(writer.label_node(&seen, "ours", "1").await.unwrap());
+        assert_eq!(labels(), json!({"theirs": "true", "ours": "1"}));
+        server
+            .delete(nodes, "", "n", &DeleteOptions::default())
+            .unwrap();
+        assert!(!writer.label_node(&seen, "ours", "1").await.unwrap());
+        server.create(nodes, "", node()).unwrap();
+        assert!(!writer.label_node(&seen, "ours", "1").await.unwrap());
+        assert_eq!(labels(), json!(null));
+    }
 }

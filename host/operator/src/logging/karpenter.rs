@@ -11,9 +11,10 @@ use serde_json::{Map, Value, json};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
+use super::span_fields::{SpanFields, fields_of};
 use crate::build_info::COMMIT;
 
 /// The one key with a capital that is a text: several names.
@@ -30,14 +31,13 @@ const OBJECTS: [&str; 4] = [
 #[derive(Debug)]
 pub(super) struct KarpenterLine;
 
-impl<S, N> FormatEvent<S, N> for KarpenterLine
+impl<S> FormatEvent<S, SpanFields> for KarpenterLine
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
-    N: for<'a> FormatFields<'a> + 'static,
 {
     fn format_event(
         &self,
-        context: &FmtContext<'_, S, N>,
+        context: &FmtContext<'_, S, SpanFields>,
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
@@ -58,9 +58,9 @@ where
         // What is at work: its controller, its object and the number of the reconcile.
         for span in context.event_scope().into_iter().flatten() {
             let extensions = span.extensions();
-            let written = extensions.get::<FormattedFields<N>>();
-            let fields = written.and_then(|it| serde_json::from_str::<Map<_, _>>(it).ok());
-            line.extend(fields.unwrap_or_default());
+            let written = extensions.get::<FormattedFields<SpanFields>>();
+            let fields = fields_of(written.map_or("", |it| it));
+            line.extend(fields.map(|(name, value)| (name.to_owned(), json!(value))));
         }
         for (key, value) in told.fields {
             line.insert(key, value);
@@ -170,7 +170,6 @@ impl Visit for LineFields {
 
 #[cfg(test)]
 mod tests {
-    use tracing_subscriber::fmt::format::JsonFields;
     use tracing_subscriber::layer::SubscriberExt as _;
 
     use super::*;
@@ -181,8 +180,8 @@ mod tests {
         let kept = LoggedLines::default();
         let writer = kept.clone();
         let layer = tracing_subscriber::fmt::layer()
+            .fmt_fields(SpanFields)
             .event_format(KarpenterLine)
-            .fmt_fields(JsonFields::new())
             .with_writer(move || writer.clone());
         let subscriber = tracing_subscriber::registry().with(layer);
         tracing::subscriber::with_default(subscriber, work);
