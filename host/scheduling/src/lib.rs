@@ -13,6 +13,7 @@ mod market;
 pub mod node_overlay;
 pub mod play;
 pub mod pod;
+mod pod_selection;
 pub mod problem;
 pub mod ranking;
 pub mod requirements;

@@ -21,7 +21,6 @@ mod place;
 mod solver;
 
 pub use input::prepared::{Prepared, Sale, TableCache};
-pub(crate) use input::topology::{Namespaces, namespaces};
 pub use lower_bound::lower_bound_per_hour;
 
 use answer::premium;

@@ -9,9 +9,9 @@ use apis::labels;
 use super::kinds::{PlayKind, PlayKinds};
 use super::profile::SchedulerProfile;
 use crate::existing_node::ExistingNode;
-use crate::pod::{AffinityTerm, LabelSelector, PodShape, TopologySpread};
+use crate::pod::{AffinityTerm, PodShape, TopologySpread};
+use crate::pod_selection::PodSelection;
 use crate::problem::Problem;
-use crate::solve::{Namespaces, namespaces};
 
 /// Greatest difference of the scheduler's own spread over hosts, and over zones.
 const DEFAULT_SKEWS: [(&str, i32); 2] = [(labels::HOSTNAME, 3), (labels::TOPOLOGY_ZONE, 5)];
@@ -45,8 +45,7 @@ pub(super) struct PlayTerm {
 /// Whom a counter counts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Counted {
-    /// By labels; without a selector nobody.
-    Selected(Namespaces, Option<LabelSelector>),
+    Selected(PodSelection),
     /// Those of a controller, by its uid.
     Owned(String),
 }
@@ -97,11 +96,7 @@ struct TermRegistry<'a> {
 impl Counted {
     fn counts(&self, shape: &PodShape) -> bool {
         match self {
-            Self::Selected(namespaces, selector) => {
-                let selector = selector.as_ref();
-                namespaces.contains(&shape.namespace)
-                    && selector.is_some_and(|it| it.matches(&shape.labels))
-            }
+            Self::Selected(selection) => selection.selects(&shape.namespace, &shape.labels),
             Self::Owned(uid) => shape.owner.as_ref().is_some_and(|it| it.uid == *uid),
         }
     }
@@ -132,8 +127,8 @@ impl TermRegistry<'_> {
     }
 
     fn spread(&mut self, kind: &PlayKind, spread: &TopologySpread) -> PlayTerm {
-        let namespace = Namespaces::one(&kind.shape.namespace);
-        let counted = Counted::Selected(namespace, spread.selector.clone());
+        let selection = PodSelection::of_spread(spread, &kind.shape.namespace);
+        let counted = Counted::Selected(selection);
         let selects_self = counted.counts(&kind.shape);
         let of_nodes = (
             kind.demand,
@@ -156,8 +151,9 @@ impl TermRegistry<'_> {
     }
 
     fn affinity(&mut self, shape: &PodShape, term: &AffinityTerm, rule: PlayRule) -> PlayTerm {
-        let namespaces = namespaces(term, &shape.namespace, &self.problem.namespaces);
-        let counted = Counted::Selected(namespaces, term.selector.clone());
+        let all = &self.problem.namespaces;
+        let selection = PodSelection::of_affinity(term, &shape.namespace, all);
+        let counted = Counted::Selected(selection);
         PlayTerm {
             selects_self: counted.counts(shape),
             counter: self.counter(&term.topology_key, counted, None),

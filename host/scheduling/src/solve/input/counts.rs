@@ -6,11 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::nodes::{PreparedNode, Shapes, meets};
-use super::topology::{
-    GroupCounts, HOSTNAME_KEY, Namespaces, Topology, TopologyGroupId, TopologyRule, namespaces,
-};
+use super::topology::{GroupCounts, HOSTNAME_KEY, Topology, TopologyGroupId, TopologyRule};
 use super::vocabulary::Vocabulary;
-use crate::pod::{LabelSelector, PodShape, Toleration};
+use crate::pod::{PodShape, Toleration};
+use crate::pod_selection::PodSelection;
 use crate::problem::ExistingNode;
 use crate::requirements::Requirements;
 use crate::taints::untolerated;
@@ -21,8 +20,7 @@ struct Term {
     /// Only required anti-affinity counts those that declare it.
     counts_owners: bool,
     key: String,
-    namespaces: Namespaces,
-    selector: Option<LabelSelector>,
+    selection: PodSelection,
     requirements: Vec<Requirements>,
     tolerations: Option<Vec<Toleration>>,
 }
@@ -113,17 +111,14 @@ impl Term {
         Self {
             counts_owners: group.rule == TopologyRule::AntiAffinity { is_required: true },
             key: topology.label(group.key).to_owned(),
-            namespaces: group.namespaces.clone(),
-            selector: group.selector.clone(),
+            selection: group.selection.clone(),
             requirements: sets.map(|set| vocabulary.get(*set).clone()).collect(),
             tolerations: group.filter.tolerations.clone(),
         }
     }
 
     fn selects(&self, shape: &PodShape) -> bool {
-        let selector = self.selector.as_ref();
-        self.namespaces.contains(&shape.namespace)
-            && selector.is_some_and(|it| it.matches(&shape.labels))
+        self.selection.selects(&shape.namespace, &shape.labels)
     }
 
     /// How often a running pod of this shape declares the term.
@@ -135,10 +130,9 @@ impl Term {
         if !self.counts_owners {
             return 0;
         }
+        let (own, all) = (&shape.namespace, all_namespaces);
         let terms = shape.pod_anti_affinity.iter().filter(|it| {
-            it.topology_key == self.key
-                && it.selector == self.selector
-                && namespaces(it, &shape.namespace, all_namespaces) == self.namespaces
+            it.topology_key == self.key && self.selection.is_of_affinity(it, own, all)
         });
         i64::try_from(terms.count()).unwrap_or(i64::MAX)
     }

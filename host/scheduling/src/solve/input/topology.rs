@@ -11,7 +11,8 @@ use apis::labels;
 
 use super::vocabulary::SetId;
 use crate::error::TopologyKind;
-use crate::pod::{AffinityTerm, LabelSelector, SelectorOperator, Toleration, TopologySpread};
+use crate::pod::{AffinityTerm, SelectorOperator, Toleration, TopologySpread};
+use crate::pod_selection::PodSelection;
 
 pub(crate) use counting::{GroupCounts, NodePlace, counts_of};
 
@@ -55,27 +56,6 @@ pub(crate) enum TopologyRule {
     },
 }
 
-/// In which namespaces a group counts.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Namespaces {
-    All,
-    Named(BTreeSet<String>),
-}
-
-impl Namespaces {
-    /// Nothing but this one.
-    pub(crate) fn one(name: &str) -> Self {
-        Self::Named(BTreeSet::from([name.to_owned()]))
-    }
-
-    pub(crate) fn contains(&self, name: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::Named(names) => names.contains(name),
-        }
-    }
-}
-
 /// Which nodes a spread counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NodeFilter {
@@ -90,8 +70,7 @@ pub(crate) struct NodeFilter {
 struct Identity {
     rule: TopologyRule,
     key: KeyId,
-    namespaces: Namespaces,
-    selector: Option<LabelSelector>,
+    selection: PodSelection,
     filter: NodeFilter,
 }
 
@@ -101,8 +80,7 @@ pub(crate) struct TopologyGroup {
     pub(crate) rule: TopologyRule,
     pub(crate) key: KeyId,
     pub(crate) filter: NodeFilter,
-    pub(super) namespaces: Namespaces,
-    pub(super) selector: Option<LabelSelector>,
+    pub(super) selection: PodSelection,
     /// Selected pods by domain; unused for the host name.
     pub(crate) selected: Vec<i64>,
     /// Pods that declare the term, by domain; unused for the host name.
@@ -203,8 +181,7 @@ impl Topology {
                 max_skew: i64::from(constraint.max_skew),
             },
             key: self.key(&constraint.topology_key),
-            namespaces: Namespaces::one(namespace),
-            selector: constraint.selector.clone(),
+            selection: PodSelection::of_spread(constraint, namespace),
             filter,
         };
         self.intern(identity)
@@ -221,8 +198,7 @@ impl Topology {
         let identity = Identity {
             rule,
             key: self.key(&term.topology_key),
-            namespaces: namespaces(term, namespace, all_namespaces),
-            selector: term.selector.clone(),
+            selection: PodSelection::of_affinity(term, namespace, all_namespaces),
             filter: NodeFilter::default(),
         };
         self.intern(identity)
@@ -242,13 +218,14 @@ impl Topology {
             return *known;
         }
         let id = TopologyGroupId(self.groups.len());
-        let insisted = identity.selector.as_ref().and_then(|selector| {
+        let selector = identity.selection.selector();
+        let insisted = selector.and_then(|selector| {
             selector
                 .requirements
                 .iter()
                 .find(|r| r.operator == SelectorOperator::In)
         });
-        match (insisted, &identity.selector) {
+        match (insisted, selector) {
             (Some(requirement), _) => {
                 for value in &requirement.values {
                     let label = (requirement.key.clone(), value.clone());
@@ -262,16 +239,14 @@ impl Topology {
         let Identity {
             rule,
             key,
-            namespaces,
-            selector,
+            selection,
             filter,
         } = identity.clone();
         self.groups.push(TopologyGroup {
             rule,
             key,
             filter,
-            namespaces,
-            selector,
+            selection,
             selected: Vec::new(),
             owners: Vec::new(),
             total: 0,
@@ -298,12 +273,8 @@ impl Topology {
             }
         }
         found.retain(|id| {
-            let group = &self.groups[id.0];
-            group.namespaces.contains(namespace)
-                && group
-                    .selector
-                    .as_ref()
-                    .is_some_and(|s| s.matches(pod_labels))
+            let selection = &self.groups[id.0].selection;
+            selection.selects(namespace, pod_labels)
         });
         found.sort_unstable();
         found
@@ -357,27 +328,4 @@ impl Topology {
         };
         (kind, self.label(group.key).to_owned(), counts)
     }
-}
-
-/// In which namespaces a term of a pod of `own` selects; `all` are there, with their labels.
-pub(crate) fn namespaces(
-    term: &AffinityTerm,
-    own: &str,
-    all: &BTreeMap<String, BTreeMap<String, String>>,
-) -> Namespaces {
-    if let Some(selector) = &term.namespace_selector
-        && selector.requirements.is_empty()
-    {
-        return Namespaces::All;
-    }
-    let mut names: BTreeSet<String> = term.namespaces.iter().cloned().collect();
-    if let Some(selector) = &term.namespace_selector {
-        let matching = all
-            .iter()
-            .filter(|(_, namespace)| selector.matches(namespace));
-        names.extend(matching.map(|(name, _)| name.clone()));
-    } else if names.is_empty() {
-        names.insert(own.to_owned());
-    }
-    Namespaces::Named(names)
 }
