@@ -27,10 +27,8 @@ pub(super) struct LaunchPlan {
     pub(super) tenancy: &'static str,
     /// Reservations by type and zone; empty unless the capacity type is reserved.
     pub(super) reservations: BTreeMap<(String, String), Reservation>,
-    /// Whether EC2 must keep the order rather than choose by price.
-    pub(super) is_prioritized: bool,
-    /// Place of an offering in the caller's order, by type and zone.
-    ranks: BTreeMap<(String, String), usize>,
+    /// Place of an offering in the caller's order, by type and zone; none where EC2 may choose by price.
+    ranks: Option<BTreeMap<(String, String), usize>>,
 }
 
 impl LaunchPlan {
@@ -77,22 +75,17 @@ impl LaunchPlan {
             .offerings
             .iter()
             .filter(|offering| offering.capacity_type == capacity_type);
-        let ranks = of_kind
-            .enumerate()
-            .map(|(rank, offering)| {
-                (
-                    (offering.instance_type.clone(), offering.zone.clone()),
-                    rank,
-                )
-            })
-            .collect();
+        let ranks = of_kind.enumerate().map(|(rank, offering)| {
+            let place = (offering.instance_type.clone(), offering.zone.clone());
+            (place, rank)
+        });
+        let is_prioritized = request.order_differs_from_price || has_overlay;
         Ok(Self {
             capacity_type,
             candidates,
             tenancy: tenancy(claim),
             reservations,
-            is_prioritized: request.order_differs_from_price || has_overlay,
-            ranks,
+            ranks: is_prioritized.then(|| ranks.collect()),
         })
     }
 
@@ -126,20 +119,32 @@ impl LaunchPlan {
     }
 
     /// The reservation behind an offering of this plan.
+    pub(super) fn reservation(&self, instance_type: &str, zone: &str) -> Option<&Reservation> {
+        if self.reservations.is_empty() {
+            return None;
+        }
+        let place = (instance_type.to_owned(), zone.to_owned());
+        self.reservations.get(&place)
+    }
+
+    /// The id of that reservation.
     pub(super) fn reservation_of(&self, instance_type: Option<&str>, zone: &str) -> Option<&str> {
-        let key = (instance_type?.to_owned(), zone.to_owned());
-        self.reservations
-            .get(&key)
-            .map(|reservation| reservation.id.as_str())
+        let reservation = self.reservation(instance_type?, zone);
+        reservation.map(|it| it.id.as_str())
+    }
+
+    /// Whether EC2 must keep the order rather than choose by price.
+    pub(super) fn is_prioritized(&self) -> bool {
+        self.ranks.is_some()
     }
 
     /// Lower goes first: the place in the caller's order, or the price.
     pub(super) fn priority(&self, instance_type: &str, zone: &str, price_per_hour: f64) -> f64 {
-        let key = (instance_type.to_owned(), zone.to_owned());
-        match self.ranks.get(&key) {
-            Some(rank) if self.is_prioritized => *rank as f64,
-            _ => price_per_hour,
-        }
+        let Some(ranks) = &self.ranks else {
+            return price_per_hour;
+        };
+        let rank = ranks.get(&(instance_type.to_owned(), zone.to_owned()));
+        rank.map_or(price_per_hour, |rank| *rank as f64)
     }
 }
 

@@ -142,7 +142,7 @@ fn target_capacity_type(plan: &LaunchPlan) -> DefaultTargetCapacityType {
 fn strategies(plan: &LaunchPlan, input: CreateFleetInputBuilder) -> CreateFleetInputBuilder {
     match target_capacity_type(plan) {
         DefaultTargetCapacityType::Spot => {
-            let strategy = if plan.is_prioritized {
+            let strategy = if plan.is_prioritized() {
                 SpotAllocationStrategy::CapacityOptimizedPrioritized
             } else {
                 SpotAllocationStrategy::PriceCapacityOptimized
@@ -162,7 +162,7 @@ fn strategies(plan: &LaunchPlan, input: CreateFleetInputBuilder) -> CreateFleetI
         }
         DefaultTargetCapacityType::CapacityBlock => input,
         _ => {
-            let strategy = if plan.is_prioritized {
+            let strategy = if plan.is_prioritized() {
                 FleetOnDemandAllocationStrategy::Prioritized
             } else {
                 FleetOnDemandAllocationStrategy::LowestPrice

@@ -20,6 +20,7 @@ use crate::ami_family::{
 use crate::kubelet::Kubelet;
 use crate::kubelet::expressions::SettledKubelet;
 use crate::launch_template::{NetworkPlan, ReservationPlan, TemplateParameters};
+use crate::options::AwsOptions;
 use crate::tags::launch_tags;
 
 /// A launch template and the types it is for.
@@ -107,18 +108,13 @@ fn kinds_of(
             // Its node would be set up otherwise than asked for.
             Some(Err(_)) => continue,
         };
-        for offering in &candidate.offerings {
-            let key = (instance_type.name.clone(), offering.zone.clone());
-            let reservation = match plan.reservations.get(&key) {
-                Some(reservation) => ReservationPlan::Target {
-                    id: reservation.id.clone(),
-                    kind: reservation.kind,
-                    is_interruptible: reservation.is_interruptible,
-                },
-                None if context.options.reserved_capacity => ReservationPlan::Avoid,
-                None => ReservationPlan::Unmanaged,
-            };
-            let efa_count = instance_type.capacity.get(labels::RESOURCE_EFA) / 1000;
+        let name = &instance_type.name;
+        let offerings = candidate.offerings.iter();
+        let reservations: BTreeSet<ReservationPlan> = offerings
+            .map(|it| reservation_plan(plan, context.options, name, &it.zone))
+            .collect();
+        let efa_count = instance_type.capacity.get(labels::RESOURCE_EFA) / 1000;
+        for reservation in reservations {
             let kind = TemplateKey {
                 image_id: ami.id.clone(),
                 efa_count: if wants_efa { efa_count } else { 0 },
@@ -126,10 +122,27 @@ fn kinds_of(
                 amounts: amounts.clone(),
                 reservation,
             };
-            kinds.push((kind, instance_type.name.clone()));
+            kinds.push((kind, name.clone()));
         }
     }
     kinds
+}
+
+fn reservation_plan(
+    plan: &LaunchPlan,
+    options: &AwsOptions,
+    instance_type: &str,
+    zone: &str,
+) -> ReservationPlan {
+    match plan.reservation(instance_type, zone) {
+        Some(reservation) => ReservationPlan::Target {
+            id: reservation.id.clone(),
+            kind: reservation.kind,
+            is_interruptible: reservation.is_interruptible,
+        },
+        None if options.reserved_capacity => ReservationPlan::Avoid,
+        None => ReservationPlan::Unmanaged,
+    }
 }
 
 fn parameters(
