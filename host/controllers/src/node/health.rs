@@ -122,7 +122,7 @@ impl Periodic for HealthRounds<'_> {
     async fn round(&mut self) -> Result<(), ReconcileError> {
         let (shell, now) = (&self.health.shell, self.health.shell.now());
         self.held_back.forget_past(now);
-        let mut nodes = sick(&shell.model.snapshot(), &self.policies, now);
+        let mut nodes = decide(&shell.model.snapshot(), &self.policies, now);
         nodes.retain(|it| !self.held_back.has(it));
         let mut outcome = Ok(());
         for sick in nodes {
@@ -202,7 +202,7 @@ impl JournalEntry for RepairBlocked<'_> {
 }
 
 /// Nodes that have been sick for longer than is tolerated.
-fn sick(snapshot: &Snapshot, policies: &RepairPolicies, now: Timestamp) -> Vec<Sick> {
+fn decide(snapshot: &Snapshot, policies: &RepairPolicies, now: Timestamp) -> Vec<Sick> {
     let mut cluster = Share::default();
     let mut pools: BTreeMap<&str, Share> = BTreeMap::new();
     for node in snapshot.nodes().filter(|it| it.node.is_some()) {
