@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use crate::shell::error::ReconcileError;
 
 /// Field manager of our writes.
-pub(crate) const FIELD_MANAGER: &str = "karpenter";
+const FIELD_MANAGER: &str = "karpenter";
 
 /// Which part of an object a patch goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,16 +105,21 @@ where
         }
     }
     let name = before.name_any();
-    let params = PatchParams {
-        field_manager: Some(FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
+    let params = patch_params();
     let change = Patch::Merge(Value::Object(difference));
     let written = match part {
         PatchTarget::Main => api.patch(&name, &params, &change).await?,
         PatchTarget::Status => api.patch_status(&name, &params, &change).await?,
     };
     Ok(Some(written))
+}
+
+/// How all our patches are sent.
+pub(crate) fn patch_params() -> PatchParams {
+    PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    }
 }
 
 fn has_list(value: &Value) -> bool {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use apis::{NodeClaim, NodePool, labels};
 use cloudprovider::Clock;
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{Api, DeleteParams, Patch, PostParams, Preconditions};
 use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -20,7 +20,7 @@ use crate::shell::claim_names::ClaimNames;
 use crate::shell::error::{ReconcileError, api_code};
 use crate::shell::finalizers::add_finalizer;
 use crate::shell::model::Model;
-use crate::shell::patching::{FIELD_MANAGER, PatchTarget, patch};
+use crate::shell::patching::{PatchTarget, patch, patch_params};
 
 /// Shared by all that write.
 pub(crate) struct Writer {
@@ -150,15 +150,9 @@ impl Writer {
         value: &str,
     ) -> Result<bool, ReconcileError> {
         let change = json!({"metadata": {"uid": seen.uid, "labels": {label: value}}});
-        let params = PatchParams {
-            field_manager: Some(FIELD_MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
+        let (params, change) = (patch_params(), Patch::Merge(change));
         let nodes = self.api::<Node>();
-        match nodes
-            .patch(&seen.name, &params, &Patch::Merge(change))
-            .await
-        {
+        match nodes.patch(&seen.name, &params, &change).await {
             Ok(written) => self.model.note(Event::written(Arc::new(written))),
             // Gone, or another of that name, whose UID cannot be changed.
             Err(error) if matches!(api_code(&error), Some(404 | 409 | 422)) => return Ok(false),
