@@ -1,7 +1,7 @@
 //! What spans say of themselves, put down as it comes and read again where a line is written: there is a span for every
 //! reconcile, and a line for few.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use tracing::field::{Field, Visit};
 use tracing::span::Record;
@@ -25,6 +25,10 @@ pub(super) fn fields_of(written: &str) -> impl Iterator<Item = (&str, &str)> {
         .filter_map(|it| it.split_once(AFTER_NAME))
 }
 
+fn write_field(writer: &mut impl fmt::Write, name: &str, value: impl fmt::Display) -> fmt::Result {
+    write!(writer, "{name}{AFTER_NAME}{value}{AFTER_VALUE}")
+}
+
 impl<'w> FormatFields<'w> for SpanFields {
     fn format_fields<R: RecordFields>(&self, writer: Writer<'w>, fields: R) -> fmt::Result {
         let mut entry = FieldEntry {
@@ -46,7 +50,7 @@ impl<'w> FormatFields<'w> for SpanFields {
         let mut written = String::new();
         for (name, value) in fields_of(&current.fields) {
             if fields_of(&again.fields).all(|(it, _)| it != name) {
-                write!(written, "{name}{AFTER_NAME}{value}{AFTER_VALUE}")?;
+                write_field(&mut written, name, value)?;
             }
         }
         written.push_str(&again.fields);
@@ -61,16 +65,15 @@ struct FieldEntry<'w> {
 }
 
 impl FieldEntry<'_> {
-    fn write(&mut self, field: &Field, value: fmt::Arguments<'_>) {
-        let name = field.name();
-        let result = write!(self.writer, "{name}{AFTER_NAME}{value}{AFTER_VALUE}");
+    fn write(&mut self, field: &Field, value: impl fmt::Display) {
+        let result = write_field(&mut self.writer, field.name(), value);
         self.result = self.result.and(result);
     }
 }
 
 impl Visit for FieldEntry<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.write(field, format_args!("{value}"));
+        self.write(field, value);
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
