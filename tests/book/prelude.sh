@@ -107,6 +107,20 @@ definitions() {
   command kubectl wait --for=condition=Established crd --all >/dev/null
 }
 
+# An API server that cannot list the objects of a definition yet, because it is new, tries again after a minute or two,
+# and at once where the definition changes.
+delete_definitions() {
+  local tries
+  for tries in $(seq 60); do
+    command kubectl get crds -o name | { grep -E 'karpenter|autoscaling.x-k8s.io' || true; } >definitions
+    [ -s definitions ] || return 0
+    command kubectl annotate --overwrite $(cat definitions) "try=$tries" || true
+    xargs kubectl delete --ignore-not-found --timeout=3s <definitions || true
+  done
+  echo "definitions are left"
+  return 1
+}
+
 # Nothing is left of the page before this one, or of this one for the next.
 clean() {
   local kind release namespace
@@ -118,8 +132,7 @@ clean() {
   done
   helm list -A -o json | tr '{' '\n' | sed -n 's/.*"name":"\([^"]*\)","namespace":"\([^"]*\)".*/\1 \2/p' >releases
   while read -r release namespace; do helm uninstall "$release" --namespace "$namespace"; done <releases
-  command kubectl get crds -o name | { grep -E 'karpenter|autoscaling.x-k8s.io' || true; } >definitions
-  xargs -r kubectl delete --timeout=1m <definitions
+  delete_definitions || return
   command kubectl delete deployments --all --namespace default
   for namespace in mortise mortise-policies karpenter; do
     command kubectl delete namespace "$namespace" --ignore-not-found --timeout=1m
