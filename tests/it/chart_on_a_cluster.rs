@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tests::kubernetes::{helm, kubectl, test_cluster};
+use tests::served::free_port;
 use tests::{has_program, mortise, workspace_root};
 
 use crate::chart::{Case, objects};
@@ -231,6 +232,8 @@ fn the_controller_gets_by_with_the_roles_of_the_chart() {
         "--set",
         "practice.enabled=true",
         "--set",
+        "controller.metrics.secure=true",
+        "--set",
         "replicas=0",
     ];
     let _release = Release::install(&cluster, "charts/mortise", (name, namespace), &values);
@@ -267,6 +270,7 @@ fn the_controller_gets_by_with_the_roles_of_the_chart() {
         "karpenter.sh/nodepool=roles",
         "--timeout=100s",
     ];
+    check_who_reads_metrics(&cluster, &running, namespace);
     running.until("a claim", || !cluster.kubectl(&claims).is_empty());
     cluster.kubectl(&initialized);
     cluster.kubectl(&["delete", "deployment", "-n", namespace, "web"]);
@@ -278,6 +282,42 @@ fn the_controller_gets_by_with_the_roles_of_the_chart() {
     let log = running.log().to_lowercase();
     assert!(log.contains("created nodeclaim"), "{log}");
     assert!(!log.contains("forbidden"), "{log}");
+}
+
+/// An account that the chart's role is bound to, and nobody else.
+fn check_who_reads_metrics(cluster: &Cluster, running: &Running, namespace: &str) {
+    if !has_program("curl", "--version") {
+        return;
+    }
+    for account in ["reader", "stranger"] {
+        cluster.kubectl(&["create", "serviceaccount", account, "-n", namespace]);
+    }
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": "mortise-roles-reader"},
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "mortise-roles-metrics-reader",
+        },
+        "subjects": [{"kind": "ServiceAccount", "name": "reader", "namespace": namespace}],
+    });
+    cluster.apply(&binding);
+    let token = |account: &str| cluster.kubectl(&["create", "token", account, "-n", namespace]);
+    let (reader, stranger) = (token("reader"), token("stranger"));
+    let answer = |token: &str, path: &str| running.metrics_port(token.trim(), path);
+    running.until("metrics are told", || {
+        answer(&reader, "/metrics").contains("karpenter_build_info")
+    });
+    for (token, path, expected) in [
+        ("", "/metrics", "401"),
+        ("made up", "/metrics", "401"),
+        (&stranger, "/metrics", "403"),
+        (&reader, "/debug/log-level", "403"),
+        (&reader, "/metrics", "200"),
+    ] {
+        let answer = answer(token, path);
+        assert!(answer.ends_with(expected), "{path}: {answer}");
+    }
+    cluster.kubectl(&["delete", "clusterrolebinding", "mortise-roles-reader"]);
 }
 
 /// A NodePool, its class and two pods for it.
@@ -316,6 +356,7 @@ fn practice() -> [Value; 3] {
 struct Running {
     controller: Child,
     folder: PathBuf,
+    port: u16,
 }
 
 impl Running {
@@ -325,16 +366,18 @@ impl Running {
         let kubeconfig = folder.join("kubeconfig");
         fs::write(&kubeconfig, as_account(cluster, namespace).to_string()).unwrap();
         let log = File::create(folder.join("log")).unwrap();
+        let port = free_port();
         let controller = Command::new(mortise())
             .args([
                 "controller",
                 "--cloud",
                 "simulated",
-                "--metrics-port",
-                "0",
+                "--metrics-secure",
                 "--health-probe-port",
                 "0",
+                "--metrics-port",
             ])
+            .arg(port.to_string())
             .args([
                 "--cluster-name",
                 "mortise-demo",
@@ -347,7 +390,25 @@ impl Running {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        Self { controller, folder }
+        Self {
+            controller,
+            folder,
+            port,
+        }
+    }
+
+    /// What is answered to who has that token, and the number of the status behind it.
+    fn metrics_port(&self, token: &str, path: &str) -> String {
+        let address = format!("https://127.0.0.1:{}{path}", self.port);
+        let output = Command::new("curl")
+            .args(["--silent", "--insecure", "--write-out", "%{http_code}"])
+            .args([
+                "--header",
+                &format!("Authorization: Bearer {token}"),
+                &address,
+            ])
+            .output();
+        String::from_utf8_lossy(&output.unwrap().stdout).into_owned()
     }
 
     fn log(&self) -> String {

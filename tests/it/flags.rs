@@ -12,7 +12,7 @@ use tests::served::Served;
 use tests::{mortise, workspace_root};
 
 /// Every flag, with a value that is not its default.
-const CHANGED: [(&str, &str); 46] = [
+const CHANGED: [(&str, &str); 49] = [
     ("cloud", "simulated"),
     ("seed", "2"),
     ("zones", "us-east-1a"),
@@ -48,6 +48,8 @@ const CHANGED: [(&str, &str); 46] = [
     ("plan-coming-pods", "true"),
     ("policy-max-premium", "50%"),
     ("metrics-port", "1"),
+    ("metrics-secure", "true"),
+    ("metrics-cert-dir", "blue"),
     ("health-probe-port", "2"),
     ("disable-leader-election", "true"),
     ("leader-election-name", "blue"),
@@ -57,6 +59,7 @@ const CHANGED: [(&str, &str); 46] = [
     ("disable-cluster-state-observability", "true"),
     ("log-level", "debug"),
     ("log-output-paths", "stdout,stderr"),
+    ("enable-profiling", "true"),
     ("system-namespace", "blue"),
     ("policy-namespace", "blue"),
     ("allow-policy-authority-replace", "true"),

@@ -26,6 +26,7 @@ mod kubectl;
 mod names;
 mod policy;
 mod practice;
+mod profiles;
 mod replicas;
 mod shadow;
 mod shipped;

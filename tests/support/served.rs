@@ -73,18 +73,23 @@ impl Served {
 
     /// Starts a world whose controller is a process of its own, so that its metrics can be read.
     pub fn with_metrics(arguments: &[&str]) -> Self {
+        Self::with_metrics_of(arguments, &[], &[])
+    }
+
+    /// The same of a controller with these flags and variables.
+    pub fn with_metrics_of(arguments: &[&str], flags: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut served = Self::start(&[&["--no-controller"], arguments].concat());
         let port = free_port();
-        let metrics_port = port.to_string();
-        served.also_run(&[
-            "controller",
-            "--metrics-port",
-            &metrics_port,
-            "--health-probe-port",
-            "0",
-        ]);
+        let ports = format!("--metrics-port={port}");
+        let controller = ["controller", &ports, "--health-probe-port=0"];
+        served.also_run_with(&[&controller, flags].concat(), variables);
         served.metrics_port = Some(port);
         served
+    }
+
+    /// Where the controller is asked.
+    pub fn metrics_address(&self) -> String {
+        format!("127.0.0.1:{}", self.metrics_port.unwrap_or_default())
     }
 
     /// What `/metrics` says; nothing while nobody listens.
@@ -216,7 +221,7 @@ impl Served {
 }
 
 /// A port that nobody listens on, for now.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     let address = listener.and_then(|listener| listener.local_addr());
     address.map_or(0, |address| address.port())

@@ -216,6 +216,17 @@ What the controller may do, one template for each role. Written from host/contro
   verbs: ["patch"]
 {{- end }}
 
+{{- define "mortise.rules.metrics" -}}
+# Whose token it is that comes with a request for metrics.
+- apiGroups: ["authentication.k8s.io"]
+  resources: ["tokenreviews"]
+  verbs: ["create"]
+# And whether that one may read them.
+- apiGroups: ["authorization.k8s.io"]
+  resources: ["subjectaccessreviews"]
+  verbs: ["create"]
+{{- end }}
+
 {{- define "mortise.rules.leaderElection" -}}
 # One of the replicas leads.
 - apiGroups: ["coordination.k8s.io"]

@@ -13,6 +13,7 @@
   "DISABLE_CLUSTER_STATE_OBSERVABILITY" $settings.disableClusterStateObservability
   "DISABLE_DRY_RUN" $settings.disableDryRun
   "EKS_CONTROL_PLANE" $settings.eksControlPlane
+  "ENABLE_PROFILING" $settings.enableProfiling
   "ENABLE_ZONAL_SHIFT" $settings.enableZonalShift
   "FEATURE_GATES" (include "mortise.featureGates" $settings.featureGates)
   "HEALTH_PROBE_PORT" .Values.controller.healthProbe.port
@@ -27,6 +28,8 @@
   "METRICS_PORT" .Values.controller.metrics.port
   "MIN_VALUES_POLICY" $settings.minValuesPolicy
   "MORTISE_ALLOW_POLICY_AUTHORITY_REPLACE" $settings.allowPolicyAuthorityReplace
+  "MORTISE_METRICS_CERT_DIR" (ternary "/var/run/mortise/metrics-certificate" "" (not (empty .Values.controller.metrics.certSecret)))
+  "MORTISE_METRICS_SECURE" .Values.controller.metrics.secure
   "MORTISE_NOMINATE_PLANNED_PODS" (include "mortise.nominations" .)
   "MORTISE_PLAN_COMING_PODS" $settings.planComingPods
   "MORTISE_POLICY_NAMESPACE" (include "mortise.policyNamespace" .)

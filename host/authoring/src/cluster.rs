@@ -19,9 +19,21 @@ pub struct ClusterAccess {
 /// Where a running controller is.
 #[derive(Debug, Clone, Args)]
 pub struct ControllerAddress {
-    /// Address of the controller's metrics port
+    /// Address of the controller's metrics port, with https:// where that is secure
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
     pub server: String,
+
+    /// Token of who asks, where the port is secure
+    #[arg(long, env = "MORTISE_TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
+
+    /// Whose certificates to believe there, as PEM
+    #[arg(long, value_name = "FILE")]
+    pub certificate_authority: Option<PathBuf>,
+
+    /// Believe any certificate there, such as one that the controller made for itself
+    #[arg(long, conflicts_with = "certificate_authority")]
+    pub insecure_skip_tls_verify: bool,
 
     /// Ask through the API server of this kubeconfig instead, at the controller's service
     #[arg(long, value_name = "FILE")]

@@ -46,6 +46,8 @@ const QUEUED_MAX: usize = 1024;
 pub(crate) enum Asker {
     Controller,
     Election,
+    /// The metrics port, of who asks it.
+    Metrics,
     /// The account of `--cloud simulated`, which writes Nodes as kubelets do.
     Practice,
     Shadow,
@@ -59,6 +61,7 @@ impl Asker {
         let part = match self {
             Self::Controller => "controller",
             Self::Election => "leader-election",
+            Self::Metrics => "metrics",
             Self::Practice => "practice",
             Self::Shadow => "shadow",
             Self::Doctor => "doctor",

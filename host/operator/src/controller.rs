@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
+use aws::sdk::SdkClients;
 use cloudprovider::Clock;
 use controllers::{Settings, SolvePlacement};
 use k8s_openapi::apimachinery::pkg::version::Info;
@@ -25,7 +26,7 @@ use crate::cli::ControllerArguments;
 use crate::clock::SystemClock;
 use crate::exposition;
 use crate::fence::Fence;
-use crate::http::{self, Probes};
+use crate::http::{self, Probes, SecurePort};
 use crate::logging::LogLevel;
 use crate::options::{ControllerOptions, PolicyOptions, ProcessOptions};
 use crate::policies::recorder::FileRecorder;
@@ -106,24 +107,53 @@ async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow
         slow_renewals: Counter::default(),
     };
     let slow_renewals = process_metrics.slow_renewals.clone();
-    let mut registry = registry(&stack, process_metrics, &guard.metrics);
-    if let Some(clients) = &cloud.clients {
-        clients.register_metrics(&mut registry);
-    }
-    let serving = http::serve(
-        Probes {
-            log_level: Some(log_level),
-            ..probes(&stack, recorder, registry)
-        },
-        process.metrics_port,
-        process.health_probe_port,
+    let registry = registry(
+        &stack,
+        cloud.clients.as_ref(),
+        process_metrics,
+        &guard.metrics,
     );
+    let probes = Probes {
+        log_level: Some(log_level),
+        is_profiled: process.enable_profiling,
+        ..probes(&stack, recorder, registry)
+    };
+    let serving = serve(process, kubeconfig, &guard, probes);
     let election = election(arguments, &fence, clock, slow_renewals).await?;
     tokio::select! {
         biased;
         served = async { serving.await?; std::future::pending().await } => served,
         ended = live(election.as_ref(), &stack, &cloud.beside) => ended,
     }
+}
+
+/// Serves both ports until the process ends.
+async fn serve(
+    process: &ProcessOptions,
+    kubeconfig: Option<&Path>,
+    guard: &Guard,
+    probes: Probes,
+) -> anyhow::Result<()> {
+    let secure = secure_port(process, kubeconfig, guard).await?;
+    let (metrics_port, health_port) = (process.metrics_port, process.health_probe_port);
+    http::serve(probes, metrics_port, secure, health_port).await
+}
+
+/// Asks with a client that is not fenced: who waits for the lease is scraped too.
+async fn secure_port(
+    process: &ProcessOptions,
+    kubeconfig: Option<&Path>,
+    guard: &Guard,
+) -> anyhow::Result<Option<SecurePort>> {
+    if !process.metrics_secure {
+        return Ok(None);
+    }
+    let guard = Guard {
+        fence: Fence::open(),
+        ..guard.clone()
+    };
+    let client = client(kubeconfig, &guard, Asker::Metrics).await?;
+    SecurePort::new(process.metrics_cert_dir.as_deref(), client).map(Some)
 }
 
 /// Without an election nobody closes it.
@@ -256,15 +286,24 @@ fn probes(stack: &Stack, recorder: Option<Arc<FileRecorder>>, registry: Registry
         policy_parts: stack.policy_parts(),
         recorder,
         log_level: None,
+        is_profiled: false,
         is_ready: Arc::new(move || is_ready(controllers.leads(), controllers.is_started())),
         metrics: Arc::new(move |format| exposition::expose(&registry, format)),
     }
 }
 
 /// All that is measured.
-fn registry(stack: &Stack, process: ProcessMetrics, requests: &ClientMetrics) -> Registry {
+fn registry(
+    stack: &Stack,
+    clients: Option<&SdkClients>,
+    process: ProcessMetrics,
+    requests: &ClientMetrics,
+) -> Registry {
     let mut registry = Registry::default();
     stack.register_metrics(&mut registry);
+    if let Some(clients) = clients {
+        clients.register_metrics(&mut registry);
+    }
     requests.register(&mut registry);
     registry.register_collector(Box::new(process));
     registry

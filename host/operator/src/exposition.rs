@@ -96,22 +96,30 @@ fn translate(text: &str, format: ExpositionFormat) -> String {
 }
 
 /// A series without the braces of no labels, and with whole bounds as Go writes them.
+///
+/// Most of a scrape is buckets, and a search for a text of several letters takes longer than all else on a line: what
+/// is looked for is one letter, from the end that it is at.
 fn push_series(exposed: &mut String, line: &str, format: ExpositionFormat) {
-    if let Some((name, value)) = line.split_once("{} ") {
+    let Some((name, rest)) = line.split_once('{') else {
+        return push(exposed, &[line]);
+    };
+    if let Some(value) = rest.strip_prefix("} ") {
         return push(exposed, &[name, " ", value]);
     }
-    let rest = match format {
-        ExpositionFormat::Prometheus => line.split_once("le=\"").map(|it| it.1),
-        ExpositionFormat::OpenMetrics => None,
-    };
-    let bound = rest.and_then(|rest| rest.split_once(".0\""));
-    match bound {
-        Some((whole, after)) if whole.bytes().all(|it| it.is_ascii_digit()) => {
-            let before = &line[..line.len() - after.len() - whole.len() - ".0\"".len()];
-            push(exposed, &[before, whole, "\"", after]);
-        }
-        Some(_) | None => push(exposed, &[line]),
+    let has_bound = format == ExpositionFormat::Prometheus && name.ends_with("_bucket");
+    match has_bound.then(|| whole_bound(line)).flatten() {
+        Some((bound, after)) => push(exposed, &[bound, "\"}", after]),
+        None => push(exposed, &[line]),
     }
+}
+
+/// A line up to the whole bound of its bucket, which is its last label, and what follows its labels.
+fn whole_bound(line: &str) -> Option<(&str, &str)> {
+    let (labels, after) = line.rsplit_once('}')?;
+    let labels = labels.strip_suffix(".0\"")?;
+    let (before, whole) = labels.rsplit_once('"')?;
+    let is_whole = before.ends_with("le=") && whole.bytes().all(|it| it.is_ascii_digit());
+    is_whole.then_some((labels, after))
 }
 
 fn push(exposed: &mut String, parts: &[&str]) {

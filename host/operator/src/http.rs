@@ -1,10 +1,14 @@
 //! `/metrics`, `/healthz` and `/readyz`, on Karpenter's ports, and beside the metrics `/debug/ledger`,
-//! `/debug/policy-records` and `/debug/log-level`.
+//! `/debug/policy-records`, `/debug/log-level` and, where it is asked for, `/debug/pprof/`.
 
 mod connections;
+mod profiles;
+mod reviews;
+mod tls;
 
 use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -17,13 +21,17 @@ use connections::{ConnectionLimits, serve_within};
 use controllers::SharedLedger;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use kube::Client;
 use state::ledger::{PolicyPart, Subject, Why};
 use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 
 use crate::exposition::{ExpositionFormat, accepts_gzip};
 use crate::logging::LogLevel;
 use crate::policies::recorder::FileRecorder;
 use crate::policies::records::records_router;
+
+pub(crate) use reviews::secured;
 
 /// What the probes and the scrape ask.
 #[derive(Clone)]
@@ -40,6 +48,8 @@ pub(crate) struct Probes {
     pub(crate) recorder: Option<Arc<FileRecorder>>,
     /// Changes the level of the log, if it can be changed.
     pub(crate) log_level: Option<LogLevel>,
+    /// Whether profiles of the process are taken for who asks.
+    pub(crate) is_profiled: bool,
 }
 
 /// All that is measured, in a format.
@@ -54,17 +64,42 @@ pub(crate) const LEDGER_PATH: &str = "/debug/ledger";
 /// Where the level of the log is changed, with `curl -X PUT --data debug`.
 const LOG_LEVEL_PATH: &str = "/debug/log-level";
 
+/// How the metrics port is served where not everybody may ask.
+pub(crate) struct SecurePort {
+    tls: TlsAcceptor,
+    /// Asks who may.
+    client: Client,
+}
+
+impl SecurePort {
+    /// With the certificate of a folder (`tls.crt` and `tls.key`), else with one of its own.
+    pub(crate) fn new(certificates: Option<&Path>, client: Client) -> anyhow::Result<Self> {
+        Ok(Self {
+            tls: tls::acceptor(certificates)?,
+            client,
+        })
+    }
+}
+
 /// Serves both ports until the process ends; a port of 0 is not served.
 pub(crate) async fn serve(
     probes: Probes,
     metrics_port: u16,
+    secure: Option<SecurePort>,
     health_port: u16,
 ) -> anyhow::Result<()> {
     let parts = Arc::clone(&probes.policy_parts);
     let debug_router = ledger_router(Arc::clone(&probes.ledger), parts)
         .merge(records_router(probes.recorder.clone()))
         .merge(log_level_router(probes.log_level.clone()));
-    let metrics_router = debug_router.merge(metrics_router(Arc::clone(&probes.metrics)));
+    let mut metrics_router = debug_router.merge(metrics_router(Arc::clone(&probes.metrics)));
+    if probes.is_profiled {
+        metrics_router = metrics_router.merge(profiles::router());
+    }
+    let (tls, metrics_router) = match secure {
+        None => (None, metrics_router),
+        Some(SecurePort { tls, client }) => (Some(tls), secured(metrics_router, client)),
+    };
     let is_ready = Arc::clone(&probes.is_ready);
     let health_router = Router::new()
         .route("/healthz", get(|| async { "ok" }))
@@ -82,8 +117,8 @@ pub(crate) async fn serve(
             }),
         );
     tokio::try_join!(
-        listen(metrics_port, metrics_router, "metrics"),
-        listen(health_port, health_router, "health probe")
+        listen(metrics_port, tls, metrics_router, "metrics"),
+        listen(health_port, None, health_router, "health probe")
     )?;
     Ok(())
 }
@@ -109,16 +144,16 @@ async fn page(text: String, format: ExpositionFormat, is_gzipped: bool) -> Respo
     if !is_gzipped {
         return (kind, text).into_response();
     }
-    let gzipped = tokio::task::spawn_blocking(move || gzip(&text)).await;
+    let gzipped = tokio::task::spawn_blocking(move || gzip(text.as_bytes())).await;
     match gzipped.map_err(io::Error::from).flatten() {
         Ok(bytes) => (kind, [("content-encoding", "gzip")], bytes).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
 }
 
-fn gzip(text: &str) -> io::Result<Vec<u8>> {
+fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(text.as_bytes())?;
+    encoder.write_all(bytes)?;
     encoder.finish()
 }
 
@@ -155,14 +190,18 @@ pub(crate) fn ledger_router(ledger: SharedLedger, parts: PolicyParts) -> Router 
     Router::new().route(LEDGER_PATH, get(answer))
 }
 
+/// What the query of an address says of a key, as it is written.
+fn query_value<'a>(query: &'a str, key: &str) -> Option<&'a str> {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.find(|(name, _)| *name == key).map(|it| it.1)
+}
+
 fn why(ledger: &SharedLedger, parts: &PolicyParts, query: &str) -> Option<String> {
-    let value = |key: &str| {
-        let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-        pairs.find(|(name, _)| *name == key).map(|it| it.1)
-    };
     // Names of objects need no escape but for the slash between namespace and name.
-    let name = value("name")?.replace("%2F", "/").replace("%2f", "/");
-    let subject = Subject::parse(value("kind")?, &name)?;
+    let name = query_value(query, "name")?
+        .replace("%2F", "/")
+        .replace("%2f", "/");
+    let subject = Subject::parse(query_value(query, "kind")?, &name)?;
     let ledger = lock(ledger);
     let mut why = Why::of(&ledger, &subject);
     drop(ledger);
@@ -172,14 +211,19 @@ fn why(ledger: &SharedLedger, parts: &PolicyParts, query: &str) -> Option<String
     serde_json::to_string(&why).ok()
 }
 
-async fn listen(port: u16, router: Router, what: &str) -> anyhow::Result<()> {
+async fn listen(
+    port: u16,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    what: &str,
+) -> anyhow::Result<()> {
     if port == 0 {
         return Ok(());
     }
     let listener = bind(port).await.with_context(|| {
         format!("the {what} port {port} cannot be opened; choose another or 0 for none")
     })?;
-    serve_within(ConnectionLimits::USUAL, listener, router).await?;
+    serve_within(ConnectionLimits::USUAL, listener, tls, router).await?;
     Ok(())
 }
 

@@ -54,6 +54,14 @@ pub(crate) struct ProcessOptions {
     /// Port of /metrics; 0 turns it off
     #[arg(long, env = "METRICS_PORT", default_value_t = 8080)]
     pub(crate) metrics_port: u16,
+    /// Serve that port by TLS, and only to whom the API server lets ask for the path: the bearer token goes into a
+    /// TokenReview, the path into a SubjectAccessReview
+    #[arg(long, env = "MORTISE_METRICS_SECURE", default_value_t = false, num_args = 0..=1, default_missing_value = "true", value_parser = BoolishValueParser::new(), action = clap::ArgAction::Set)]
+    pub(crate) metrics_secure: bool,
+    /// Folder with tls.crt and tls.key for that, read again when they change. Default: the process makes a certificate
+    /// for itself
+    #[arg(long, env = "MORTISE_METRICS_CERT_DIR", value_name = "FOLDER")]
+    pub(crate) metrics_cert_dir: Option<PathBuf>,
     /// Port of /healthz and /readyz; 0 turns it off
     #[arg(long, env = "HEALTH_PROBE_PORT", default_value_t = 8081)]
     pub(crate) health_probe_port: u16,
@@ -93,6 +101,9 @@ pub(crate) struct ProcessOptions {
     /// Where the log goes: a comma list of stdout, stderr and files
     #[arg(long, env = "LOG_OUTPUT_PATHS", default_value = "stdout")]
     pub(crate) log_output_paths: String,
+    /// Serve profiles of CPU and heap under /debug/pprof/ of the metrics port, in the format of pprof
+    #[arg(long, env = "ENABLE_PROFILING", default_value_t = false, num_args = 0..=1, default_missing_value = "true", value_parser = BoolishValueParser::new(), action = clap::ArgAction::Set)]
+    pub(crate) enable_profiling: bool,
     /// Namespace of the controller. Default: that of its service account, else mortise
     #[arg(
         long,
@@ -153,8 +164,6 @@ impl ProcessOptions {
 pub(crate) struct AcceptedOptions {
     #[arg(long, env = "KARPENTER_SERVICE", default_value = "", hide = true)]
     karpenter_service: String,
-    #[arg(long, env = "ENABLE_PROFILING", default_value = "", hide = true, num_args = 0..=1)]
-    enable_profiling: String,
     #[arg(long, env = "DISABLE_CONTROLLER_WARMUP", default_value = "", hide = true, num_args = 0..=1)]
     disable_controller_warmup: String,
     #[arg(
@@ -179,15 +188,13 @@ impl AcceptedOptions {
     pub(crate) fn given(&self) -> Vec<&'static str> {
         let Self {
             karpenter_service,
-            enable_profiling,
             disable_controller_warmup,
             memory_limit,
             log_error_output_paths,
         } = self;
         // Each with what it may be without being told of.
-        let all: [(&str, &str, &[&str]); 5] = [
+        let all: [(&str, &str, &[&str]); 4] = [
             ("KARPENTER_SERVICE", karpenter_service, &[""]),
-            ("ENABLE_PROFILING", enable_profiling, &["", "false"]),
             (
                 "DISABLE_CONTROLLER_WARMUP",
                 disable_controller_warmup,
@@ -258,7 +265,6 @@ mod tests {
             (&[], &[]),
             (
                 &[
-                    "--enable-profiling=false",
                     "--disable-controller-warmup=true",
                     "--memory-limit=-1",
                     "--log-error-output-paths=stderr",

@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use axum::Router;
+use axum::body::Body as AxumBody;
+use axum::routing::get;
 use controllers::rbac::{RULES, ResourceAttributes, Role};
 use http::Request as HttpRequest;
 use k8s_openapi::api::core::v1::Node;
@@ -92,6 +95,19 @@ async fn a_lease_is_taken_and_renewed_with_the_rights_that_there_are() {
     let renewing = tokio::time::timeout(Duration::from_secs(5), election.keep(until));
     assert!(renewing.await.is_err(), "it is kept");
     check(Role::LeaderElection, "leases", &asked);
+}
+
+#[tokio::test]
+async fn who_reads_metrics_is_asked_about_with_the_rights_for_it() {
+    let (client, asked) = client();
+    let router = Router::new().route("/metrics", get(|| async { "told" }));
+    let request = HttpRequest::get("/metrics").header("authorization", "Bearer token");
+    let request = request.body(AxumBody::empty()).unwrap();
+    let answer = crate::http::secured(router, client).oneshot(request).await;
+    assert_eq!(answer.unwrap().status(), 200);
+    for resource in ["tokenreviews", "subjectaccessreviews"] {
+        check(Role::Metrics, resource, &asked);
+    }
 }
 
 #[tokio::test]

@@ -1,13 +1,14 @@
 //! Asking a running controller what it serves beside its metrics: directly, or through the API server.
 
+use std::io;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use authoring::ControllerAddress;
 use http_body_util::BodyExt as _;
 use kube::client::Body;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 
 use crate::policies::records::RECORDS_PATH;
 
@@ -21,63 +22,81 @@ pub(crate) fn recording(address: &ControllerAddress, bytes: u32) -> anyhow::Resu
 
 /// What stands under a path.
 pub(crate) async fn ask(address: &ControllerAddress, path: &str) -> anyhow::Result<Vec<u8>> {
+    let Destination {
+        config,
+        prefix,
+        name,
+    } = match &address.kubeconfig {
+        Some(file) => through_api(file, &address.service).await?,
+        None => directly(address)?,
+    };
+    let request = http::Request::get(format!("{prefix}{path}")).body(Body::empty())?;
+    let asked = kube::Client::try_from(config)?.send(request).await;
+    let answer = asked.with_context(|| {
+        format!("{name} does not answer; name the controller's metrics port with --server, or use --kubeconfig")
+    })?;
+    let status = answer.status();
+    let body = answer.into_body().collect().await?.to_bytes();
+    if !status.is_success() {
+        let message = String::from_utf8_lossy(&body);
+        bail!("{name} answered {status}: {}", message.trim());
+    }
+    Ok(body.to_vec())
+}
+
+/// Where to ask, and what comes before the path there.
+struct Destination {
+    config: kube::Config,
+    prefix: String,
+    /// For people.
+    name: String,
+}
+
+fn directly(address: &ControllerAddress) -> anyhow::Result<Destination> {
     let ControllerAddress {
         server,
-        kubeconfig,
-        service,
+        token,
+        certificate_authority,
+        insecure_skip_tls_verify,
+        kubeconfig: _,
+        service: _,
     } = address;
-    match kubeconfig {
-        Some(file) => through_api(file, service, path).await,
-        None => directly(server, path).await,
+    let server = server.trim_end_matches('/');
+    let url = match server.split_once("://") {
+        Some(_) => server.to_owned(),
+        None => format!("http://{server}"),
+    };
+    let url = url
+        .parse()
+        .with_context(|| format!("--server {server} is no address"))?;
+    let mut config = kube::Config::new(url);
+    config.default_retry = false;
+    config.accept_invalid_certs = *insecure_skip_tls_verify;
+    config.auth_info.token = token.clone().map(Into::into);
+    if let Some(file) = certificate_authority {
+        let certificates = CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
+        let certificates: Vec<CertificateDer<'_>> =
+            certificates.map_err(io::Error::other).with_context(|| {
+                format!("--certificate-authority {} cannot be used", file.display())
+            })?;
+        config.root_cert = Some(certificates.iter().map(|it| it.to_vec()).collect());
     }
+    Ok(Destination {
+        config,
+        prefix: String::new(),
+        name: server.to_owned(),
+    })
 }
 
-/// One request of HTTP/1.0, which ends with the connection.
-async fn directly(server: &str, path: &str) -> anyhow::Result<Vec<u8>> {
-    let server = server.trim_start_matches("http://").trim_end_matches('/');
-    let mut stream = TcpStream::connect(server).await.with_context(|| {
-        format!("no controller answers at {server}; name its metrics port with --server, or use --kubeconfig")
-    })?;
-    let request = format!("GET {path} HTTP/1.0\r\nHost: {server}\r\n\r\n");
-    stream.write_all(request.as_bytes()).await?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).await?;
-    let end = answer.windows(4).position(|it| it == b"\r\n\r\n");
-    let body = answer.split_off(end.context("the answer is not HTTP")? + 4);
-    let head = String::from_utf8_lossy(&answer);
-    let status = head.lines().next().unwrap_or_default();
-    if !status.contains(" 200 ") {
-        let message = String::from_utf8_lossy(&body);
-        bail!("{server} answered {status}: {}", message.trim());
-    }
-    Ok(body)
-}
-
-async fn through_api(file: &Path, service: &str, path: &str) -> anyhow::Result<Vec<u8>> {
-    let Some((namespace, service)) = service.split_once('/') else {
+async fn through_api(file: &Path, service: &str) -> anyhow::Result<Destination> {
+    let Some((namespace, name)) = service.split_once('/') else {
         bail!("--service {service}: write NAMESPACE/NAME:PORT");
     };
     let read = kube::config::Kubeconfig::read_from(file)?;
     let options = kube::config::KubeConfigOptions::default();
-    let config = kube::Config::from_custom_kubeconfig(read, &options).await?;
-    let client = kube::Client::try_from(config)?;
-    let uri = format!("/api/v1/namespaces/{namespace}/services/{service}/proxy{path}");
-    let request = http::Request::get(uri).body(Body::empty())?;
-    let asking = || format!("asking service {namespace}/{service} through the API server");
-    let answer = client.send(request).await.with_context(asking)?;
-    let status = answer.status();
-    let body = answer
-        .into_body()
-        .collect()
-        .await
-        .with_context(asking)?
-        .to_bytes();
-    if !status.is_success() {
-        let message = String::from_utf8_lossy(&body);
-        bail!(
-            "service {namespace}/{service} answered {status}: {}",
-            message.trim()
-        );
-    }
-    Ok(body.to_vec())
+    Ok(Destination {
+        config: kube::Config::from_custom_kubeconfig(read, &options).await?,
+        prefix: format!("/api/v1/namespaces/{namespace}/services/{name}/proxy"),
+        name: format!("service {service}, through the API server,"),
+    })
 }

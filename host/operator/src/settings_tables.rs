@@ -18,7 +18,7 @@ use crate::cli::ControllerArguments;
 use crate::options::{CloudOptions, PolicyOptions, ProcessOptions};
 
 /// A variable that no value of the same name sets: the value, and what the template makes of it.
-const BY_HAND: [(&str, &str, &str); 13] = [
+const BY_HAND: [(&str, &str, &str); 15] = [
     (
         "AWS_FEATURE_GATES",
         "settings.awsFeatureGates",
@@ -49,6 +49,16 @@ const BY_HAND: [(&str, &str, &str); 13] = [
         "LOG_OUTPUT_PATHS",
         "logOutputPaths",
         r#"(join "," .Values.logOutputPaths)"#,
+    ),
+    (
+        "MORTISE_METRICS_CERT_DIR",
+        "controller.metrics.certSecret",
+        r#"(ternary "/var/run/mortise/metrics-certificate" "" (not (empty .Values.controller.metrics.certSecret)))"#,
+    ),
+    (
+        "MORTISE_METRICS_SECURE",
+        "controller.metrics.secure",
+        ".Values.controller.metrics.secure",
     ),
     (
         "METRICS_PORT",

@@ -57,7 +57,9 @@ impl DeniedRequest {
             format!(", where {value}: switch it on by the value, not by a variable alone")
         });
         let instead = match rule.role {
-            Role::Core | Role::Aws | Role::Practice => format!("; without it, the value {by_hand}"),
+            Role::Core | Role::Aws | Role::Practice | Role::Metrics => {
+                format!("; without it, the value {by_hand}")
+            }
             Role::LeaderElection | Role::Policies => String::new(),
         };
         format!(
@@ -78,6 +80,7 @@ fn granted_in(role: Role) -> &'static str {
         Role::Core => "the ClusterRole that ends in -core",
         Role::Aws => "the ClusterRole of the release",
         Role::Practice => "the ClusterRole of the release, where practice.enabled is true",
+        Role::Metrics => "the ClusterRole of the release, where controller.metrics.secure is true",
         Role::LeaderElection => "the Role of the release in its namespace",
         Role::Policies => {
             "the Role that ends in -policies, in the namespace of settings.policyNamespace"
@@ -131,7 +134,7 @@ mod tests {
     #[test]
     fn it_is_said_what_grants_a_right() {
         // Verb, group and resource, and what the sentence names.
-        let cases: [([&str; 3], &[&str]); 8] = [
+        let cases: [([&str; 3], &[&str]); 9] = [
             (
                 ["list", "", "nodes"],
                 &[
@@ -149,6 +152,10 @@ mod tests {
                 &["the ClusterRole of the release;"],
             ),
             (["create", "", "nodes"], &["practice.enabled"]),
+            (
+                ["create", "authentication.k8s.io", "tokenreviews"],
+                &["controller.metrics.secure"],
+            ),
             (
                 ["patch", "", "pods"],
                 &[

@@ -16,6 +16,8 @@ pub enum Role {
     Aws,
     /// The ClusterRole of instances that are simulated on a real API server.
     Practice,
+    /// The ClusterRole of a metrics port that asks who may read it.
+    Metrics,
     /// The Role in the namespace of the release.
     LeaderElection,
     /// The Role in the namespace of the policies.
@@ -24,10 +26,11 @@ pub enum Role {
 
 impl Role {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Core,
         Self::Aws,
         Self::Practice,
+        Self::Metrics,
         Self::LeaderElection,
         Self::Policies,
     ];
@@ -38,6 +41,7 @@ impl Role {
             Self::Core => "core",
             Self::Aws => "aws",
             Self::Practice => "practice",
+            Self::Metrics => "metrics",
             Self::LeaderElection => "leaderElection",
             Self::Policies => "policies",
         }

@@ -129,6 +129,20 @@ pub(super) const WRITTEN: &[RbacRule] = &[
         "nor says that it is ready",
     ),
     RbacRule::new(
+        Role::Metrics,
+        "authentication.k8s.io",
+        &["tokenreviews"],
+        &["create"],
+        "whose token it is that comes with a request for metrics",
+    ),
+    RbacRule::new(
+        Role::Metrics,
+        "authorization.k8s.io",
+        &["subjectaccessreviews"],
+        &["create"],
+        "and whether that one may read them",
+    ),
+    RbacRule::new(
         Role::LeaderElection,
         "coordination.k8s.io",
         &["leases"],

@@ -18,11 +18,13 @@ use crate::policies::Registry;
 use crate::world::World;
 
 /// Not asked for by the controllers but by the process around them; shown by tests in `host/operator`.
-const OF_THE_PROCESS: [(Role, &str); 5] = [
+const OF_THE_PROCESS: [(Role, &str); 7] = [
     (Role::Aws, "servicecidrs"),
     (Role::Aws, "services"),
     (Role::Practice, "nodes"),
     (Role::Practice, "nodes/status"),
+    (Role::Metrics, "tokenreviews"),
+    (Role::Metrics, "subjectaccessreviews"),
     (Role::LeaderElection, "leases"),
 ];
 
@@ -38,7 +40,7 @@ pub(crate) fn unlawful(info: &RequestInfo, settings: &Settings) -> Option<String
         let is_here = match rule.role {
             Role::Core | Role::Aws => true,
             Role::Policies => info.namespace == settings.policy_namespace,
-            Role::Practice | Role::LeaderElection => false,
+            Role::Practice | Role::Metrics | Role::LeaderElection => false,
         };
         is_here && rule.when.holds(settings) && rule.allows(request)
     });

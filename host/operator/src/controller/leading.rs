@@ -103,10 +103,13 @@ pub(super) async fn election(
     let ProcessOptions {
         // Served, logged and bound elsewhere.
         metrics_port: _,
+        metrics_secure: _,
+        metrics_cert_dir: _,
         health_probe_port: _,
         log_level: _,
         log_output_paths: _,
         policy_namespace: _,
+        enable_profiling: _,
         disable_leader_election,
         leader_election_name,
         leader_election_namespace,

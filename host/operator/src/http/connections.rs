@@ -11,8 +11,10 @@ use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
 
 /// Pause after a connection that could not be accepted, such as for want of files.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -22,7 +24,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(super) struct ConnectionLimits {
     /// Connections at one time; more wait in the kernel until one closes.
     pub(super) at_once: usize,
-    /// How long the head of a request may take to come, and how long a connection may be idle.
+    /// How long the head of a request may take to come, and TLS before it, and how long a connection may be idle.
     pub(super) head: Duration,
 }
 
@@ -34,10 +36,11 @@ impl ConnectionLimits {
     };
 }
 
-/// Serves for ever.
+/// Serves for ever, by TLS where there is some.
 pub(super) async fn serve_within(
     limits: ConnectionLimits,
     listener: TcpListener,
+    tls: Option<TlsAcceptor>,
     router: Router,
 ) -> io::Result<()> {
     let places = Arc::new(Semaphore::new(limits.at_once));
@@ -52,20 +55,36 @@ pub(super) async fn serve_within(
                 continue;
             }
         };
-        let service = TowerToHyperService::new(router.clone());
-        // What tells HTTP/1 from HTTP/2 waits for ever for the first bytes, and who scrapes and probes has no TLS to
-        // agree on HTTP/2.
-        let mut server = auto::Builder::new(TokioExecutor::new()).http1_only();
-        let timer = TokioTimer::new();
-        server.http1().timer(timer).header_read_timeout(limits.head);
+        let (tls, router) = (tls.clone(), router.clone());
         tokio::spawn(async move {
-            let stream = TokioIo::new(stream);
-            if let Err(error) = server.serve_connection(stream, service).await {
-                tracing::debug!(error, "a connection ended early");
+            let served = match tls {
+                None => answer(limits, stream, router).await,
+                Some(tls) => match tokio::time::timeout(limits.head, tls.accept(stream)).await {
+                    Ok(Ok(stream)) => answer(limits, stream, router).await,
+                    Ok(Err(error)) => Err(error),
+                    Err(late) => Err(late.into()),
+                },
+            };
+            if let Err(error) = served {
+                tracing::debug!(%error, "a connection ended early");
             }
             drop(place);
         });
     }
+}
+
+/// Answers until the other side has no more to ask.
+async fn answer<S>(limits: ConnectionLimits, stream: S, router: Router) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let service = TowerToHyperService::new(router);
+    // What tells HTTP/1 from HTTP/2 waits for ever for the first bytes, and nobody who scrapes or probes needs HTTP/2.
+    let mut server = auto::Builder::new(TokioExecutor::new()).http1_only();
+    let timer = TokioTimer::new();
+    server.http1().timer(timer).header_read_timeout(limits.head);
+    let served = server.serve_connection(TokioIo::new(stream), service).await;
+    served.map_err(io::Error::other)
 }
 
 #[cfg(test)]
@@ -88,7 +107,7 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new().route("/", get(|| async { "here" }));
-        let server = tokio::spawn(serve_within(limits, listener, router));
+        let server = tokio::spawn(serve_within(limits, listener, None, router));
         for head in ["", "GET / HTTP/1.1\r\nHost: a\r\n"] {
             let started = Instant::now();
             let mut silent = TcpStream::connect(address).await.unwrap();
