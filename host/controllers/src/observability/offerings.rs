@@ -68,29 +68,42 @@ fn each_offering(
 ) {
     let types = observation.shell.sold_types.get();
     let shows_reserved = observation.shell.settings.feature_gates.reserved_capacity;
-    let mut offerings: BTreeMap<(&str, &str, &str), OfferingSeen> = BTreeMap::new();
+    // A map for each type, as there are tens of thousands of offerings and names of types begin alike.
+    let mut by_name: BTreeMap<&str, Vec<&InstanceType>> = BTreeMap::new();
     for instance_type in types.values().flat_map(|it| it.iter()) {
-        for offering in &instance_type.offerings {
-            let zone = offering.zone();
-            let capacity_type = CapacityType::word(offering.capacity_type());
-            let offered = offerings
-                .entry((&instance_type.name, capacity_type, zone))
-                .or_default();
-            offered.is_available |= offering.available;
-            offered.price_per_hour = offering.price_per_hour;
-            if shows_reserved {
-                offerings
-                    .entry((&instance_type.name, CapacityType::Reserved.as_str(), zone))
-                    .or_default();
-            }
+        by_name
+            .entry(&instance_type.name)
+            .or_default()
+            .push(instance_type);
+    }
+    for (name, seen) in by_name {
+        for ((capacity_type, zone), offered) in offerings(&seen, shows_reserved) {
+            let labels = [
+                ("instance_type", name),
+                ("capacity_type", capacity_type),
+                ("zone", zone),
+            ];
+            each(&labels, &offered);
         }
     }
-    for ((instance_type, capacity_type, zone), offered) in &offerings {
-        let labels = [
-            ("instance_type", *instance_type),
-            ("capacity_type", capacity_type),
-            ("zone", zone),
-        ];
-        each(&labels, offered);
+}
+
+/// Offerings of one type, as NodePools see it, by capacity type and zone.
+fn offerings<'a>(
+    seen: &[&'a InstanceType],
+    shows_reserved: bool,
+) -> BTreeMap<(&'a str, &'a str), OfferingSeen> {
+    let mut offerings: BTreeMap<(&str, &str), OfferingSeen> = BTreeMap::new();
+    for offering in seen.iter().flat_map(|it| &it.offerings) {
+        let zone = offering.zone();
+        let capacity_type = CapacityType::word(offering.capacity_type());
+        let offered = offerings.entry((capacity_type, zone)).or_default();
+        offered.is_available |= offering.available;
+        offered.price_per_hour = offering.price_per_hour;
+        if shows_reserved {
+            let reserved = (CapacityType::Reserved.as_str(), zone);
+            offerings.entry(reserved).or_default();
+        }
     }
+    offerings
 }
