@@ -1,4 +1,4 @@
-//! Two replicas: the leader is killed or frozen in mid-launch, mid-drain and mid-replace, and the other goes on.
+//! Two replicas: the leader is killed, frozen or cut off in mid-launch, mid-drain and mid-replace, and the other goes on.
 
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,15 @@ enum Moment {
     Launch,
     Drain,
     Replacement,
+}
+
+/// What happens to the leader.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Loss {
+    Kill,
+    Freeze,
+    /// Nothing it says arrives any more, and nobody tells it so.
+    CutOff,
 }
 
 /// Brings the cluster to the moment.
@@ -63,11 +72,11 @@ fn settles(cluster: &Cluster, moment: Moment) {
     cluster.assert_one_node_a_claim();
 }
 
-fn leader_is_lost(name: &'static str, moment: Moment, signal: &str) {
+fn leader_is_lost(name: &'static str, moment: Moment, loss: Loss) {
     let Some(cluster) = Cluster::start(name) else {
         return;
     };
-    let mut first = cluster.controller("first");
+    let (mut first, wire) = cluster.controller_over_wire("first");
     cluster.until("one leads", || first.leads());
     let second = cluster.controller("second");
     cluster.until("the other waits", || {
@@ -75,10 +84,18 @@ fn leader_is_lost(name: &'static str, moment: Moment, signal: &str) {
     });
     reach(&cluster, moment);
     let since = Instant::now();
-    first.signal(signal);
+    match loss {
+        Loss::Kill => first.signal("-KILL"),
+        Loss::Freeze => first.signal("-STOP"),
+        Loss::CutOff => wire.cut(),
+    }
     cluster.until("the other leads", || second.leads());
     assert!(since.elapsed() <= TAKEOVER_MAX, "{:?}", since.elapsed());
-    if signal == "-STOP" {
+    if loss == Loss::CutOff {
+        cluster.until("the first ends", || first.has_ended());
+        assert!(since.elapsed() <= TAKEOVER_MAX, "it ends by itself");
+    }
+    if loss == Loss::Freeze {
         let before = first.log();
         first.signal("-CONT");
         cluster.until("the first ends", || first.has_ended());
@@ -93,30 +110,53 @@ fn leader_is_lost(name: &'static str, moment: Moment, signal: &str) {
 
 #[test]
 fn a_leader_is_killed_in_mid_launch() {
-    leader_is_lost("mortise-test-kill-launch", Moment::Launch, "-KILL");
+    leader_is_lost("mortise-test-kill-launch", Moment::Launch, Loss::Kill);
 }
 
 #[test]
 fn a_leader_is_killed_in_mid_drain() {
-    leader_is_lost("mortise-test-kill-drain", Moment::Drain, "-KILL");
+    leader_is_lost("mortise-test-kill-drain", Moment::Drain, Loss::Kill);
 }
 
 #[test]
 fn a_leader_is_killed_in_mid_replacement() {
-    leader_is_lost("mortise-test-kill-replace", Moment::Replacement, "-KILL");
+    leader_is_lost("mortise-test-kill-replace", Moment::Replacement, Loss::Kill);
 }
 
 #[test]
 fn a_leader_is_frozen_in_mid_launch() {
-    leader_is_lost("mortise-test-freeze-launch", Moment::Launch, "-STOP");
+    leader_is_lost("mortise-test-freeze-launch", Moment::Launch, Loss::Freeze);
 }
 
 #[test]
 fn a_leader_is_frozen_in_mid_drain() {
-    leader_is_lost("mortise-test-freeze-drain", Moment::Drain, "-STOP");
+    leader_is_lost("mortise-test-freeze-drain", Moment::Drain, Loss::Freeze);
 }
 
 #[test]
 fn a_leader_is_frozen_in_mid_replacement() {
-    leader_is_lost("mortise-test-freeze-replace", Moment::Replacement, "-STOP");
+    leader_is_lost(
+        "mortise-test-freeze-replace",
+        Moment::Replacement,
+        Loss::Freeze,
+    );
+}
+
+#[test]
+fn a_leader_is_cut_off_in_mid_launch() {
+    leader_is_lost("mortise-test-cut-launch", Moment::Launch, Loss::CutOff);
+}
+
+#[test]
+fn a_leader_is_cut_off_in_mid_drain() {
+    leader_is_lost("mortise-test-cut-drain", Moment::Drain, Loss::CutOff);
+}
+
+#[test]
+fn a_leader_is_cut_off_in_mid_replacement() {
+    leader_is_lost(
+        "mortise-test-cut-replace",
+        Moment::Replacement,
+        Loss::CutOff,
+    );
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tests::has_program;
 use tests::kubernetes::{helm, kubectl};
+use tests::wire::Wire;
 
 /// How long a condition may take to come true.
 const PATIENCE: Duration = Duration::from_mins(3);
@@ -140,21 +141,35 @@ impl Cluster {
 
     /// Starts a controller; several wait for each other's lease.
     pub(crate) fn controller(&self, name: &str) -> Controller {
-        let kubeconfig = if self.has_roles {
-            let file = self.folder.join("kubeconfig");
-            fs::write(&file, self.as_account().to_string()).unwrap();
-            file.display().to_string()
-        } else {
-            eprintln!("the controller has the rights of KUBECONFIG: helm is not there");
-            self.kubeconfig.clone()
-        };
+        self.controller_by(name, &self.config())
+    }
+
+    /// The same over a wire that can be cut.
+    pub(crate) fn controller_over_wire(&self, name: &str) -> (Controller, Wire) {
+        let mut config = self.config();
+        let cluster = &mut config["clusters"][0]["cluster"];
+        let url = cluster["server"].as_str().unwrap();
+        let (scheme, server) = url.trim_end_matches('/').split_once("://").unwrap();
+        let (host, port) = server.rsplit_once(':').unwrap_or((server, "443"));
+        let wire = Wire::to(&format!("{host}:{port}"));
+        let leads_here = format!("{scheme}://{}", wire.address());
+        // The certificate is of the server that is behind the wire.
+        cluster["tls-server-name"] = host.into();
+        cluster["server"] = leads_here.into();
+        (self.controller_by(name, &config), wire)
+    }
+
+    fn controller_by(&self, name: &str, config: &Value) -> Controller {
+        let kubeconfig = self.folder.join(format!("{name}.kubeconfig"));
+        fs::write(&kubeconfig, config.to_string()).unwrap();
         let log = self.folder.join(format!("{name}.log"));
         let process = Command::new(mortise())
             .args(["controller", "--cloud=simulated"])
             .args(["--boot=3s", "--termination=3s"])
             .args(["--metrics-port=0", "--health-probe-port=0"])
             .args(["--cluster-name=mortise-demo", "--batch-idle-duration=1s"])
-            .args(["--system-namespace", self.name, "--kubeconfig", &kubeconfig])
+            .args(["--system-namespace", self.name, "--kubeconfig"])
+            .arg(kubeconfig)
             .stdout(File::create(&log).unwrap())
             .stderr(Stdio::null())
             .spawn();
@@ -164,13 +179,17 @@ impl Cluster {
         }
     }
 
-    /// The kubeconfig with the token of the chart's service account.
-    fn as_account(&self) -> Value {
-        let token = self.kubectl(&["create", "token", self.name, "-n", self.name]);
+    /// The kubeconfig of a controller: with the token of the chart's service account, where there is one.
+    fn config(&self) -> Value {
         let view = ["config", "view", "--raw", "--minify", "--flatten"];
         let told = self.kubectl(&[&view[..], &["-o", "json"]].concat());
         let mut config: Value = serde_json::from_str(&told).unwrap();
-        config["users"][0]["user"] = json!({"token": token.trim()});
+        if self.has_roles {
+            let token = self.kubectl(&["create", "token", self.name, "-n", self.name]);
+            config["users"][0]["user"] = json!({"token": token.trim()});
+        } else {
+            eprintln!("the controller has the rights of KUBECONFIG: helm is not there");
+        }
         config
     }
 

@@ -20,12 +20,12 @@ struct Replica {
 
 impl Replica {
     fn start(served: &Served, name: &str) -> Self {
-        let wire = Wire::to(&served.kubeconfig(), name);
+        let (wire, kubeconfig) = Wire::of_kubeconfig(&served.kubeconfig(), name);
         let process = Command::new(mortise())
             .args(["controller", "--cloud", "simulated"])
             .args(["--metrics-port", "0", "--health-probe-port", "0"])
             .arg("--kubeconfig")
-            .arg(wire.kubeconfig())
+            .arg(kubeconfig)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()

@@ -1,5 +1,6 @@
 //! Mortise beside an autoscaler that runs: what it counts of both, and that it only reads.
 
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
@@ -10,10 +11,10 @@ use tests::{has_program, mortise};
 use crate::kubectl::workload_free;
 
 /// Starts a shadow that ends by itself with a report.
-fn shadow(wire: &Wire, arguments: &[&str]) -> Child {
+fn shadow(kubeconfig: &Path, arguments: &[&str]) -> Child {
     let child = Command::new(mortise())
         .args(["shadow", "-o", "json", "--kubeconfig"])
-        .arg(wire.kubeconfig())
+        .arg(kubeconfig)
         .args(arguments)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -40,8 +41,8 @@ fn a_shadow_follows_the_load_counts_both_and_writes_nothing() {
     served.apply(WEB);
     served.eventually("the pods run", || served.running("web-") == 6);
     let start = served.items("nodeclaims").len();
-    let wire = Wire::to(&served.kubeconfig(), "shadow");
-    let child = shadow(&wire, &["--for", "75s"]);
+    let (wire, kubeconfig) = Wire::of_kubeconfig(&served.kubeconfig(), "shadow");
+    let child = shadow(&kubeconfig, &["--for", "75s"]);
     served.eventually("pods are watched", || {
         let asked = wire.asked();
         asked
@@ -88,8 +89,10 @@ fn a_cluster_without_nodepools_is_told_what_mortise_would_buy() {
     let served = Served::start(&["--no-controller", "-f", empty.to_str().unwrap()]);
     served.kubectl(&["delete", "nodepools", "--all"]);
     served.apply(WEB);
-    let wire = Wire::to(&served.kubeconfig(), "shadow");
-    let report = report(shadow(&wire, &["--for", "25s", "--seed", "7"]));
+    let report = report(shadow(
+        &served.kubeconfig(),
+        &["--for", "25s", "--seed", "7"],
+    ));
     assert_eq!(report["karpenter"]["nodes"], 0, "{report:#}");
     assert_eq!(report["karpenter"]["pendingPods"], 6, "{report:#}");
     assert!(

@@ -1,9 +1,9 @@
-//! A wire between a process and the API server of a demo: it writes down what is asked, and can be cut.
+//! A wire between a process and an API server: it writes down what is asked, unless that is TLS, and can be cut.
 //!
 //! It understands HTTP/1.1 as far as where a request ends, and changes nothing that passes.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -53,29 +53,33 @@ impl Line {
 /// The wire; its threads end with their connections.
 pub struct Wire {
     line: Arc<Line>,
-    kubeconfig: PathBuf,
+    address: SocketAddr,
 }
 
 impl Wire {
-    /// Leads to the API server of the kubeconfig, and writes another beside it that leads to the wire.
-    pub fn to(kubeconfig: &Path, name: &str) -> Self {
+    /// Leads to the API server of a demo's kubeconfig, and writes another beside it that leads to the wire.
+    pub fn of_kubeconfig(kubeconfig: &Path, name: &str) -> (Self, PathBuf) {
         let fails = |what: &str| panic!("{}: {what}", kubeconfig.display());
         let text = std::fs::read_to_string(kubeconfig).unwrap_or_default();
         let Some((_, rest)) = text.split_once("http://") else {
             fails("names no server")
         };
-        let server = rest.split('/').next().unwrap_or_default().to_owned();
-        let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) else {
-            fails("no port is free")
-        };
-        let Ok(address) = listener.local_addr() else {
-            fails("no port is free")
-        };
-        let changed = text.replace(&server, &address.to_string());
+        let server = rest.split('/').next().unwrap_or_default();
+        let wire = Self::to(server);
+        let changed = text.replace(server, &wire.address.to_string());
         let beside = kubeconfig.with_extension(name);
         if std::fs::write(&beside, changed).is_err() {
             fails("nothing can be written beside it");
         }
+        (wire, beside)
+    }
+
+    /// Leads to a server, which is a host and a port.
+    pub fn to(server: &str) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+        let bound = listener.and_then(|it| Ok((it.local_addr()?, it)));
+        let (address, listener) = bound.unwrap_or_else(|error| panic!("no port is free: {error}"));
+        let server = server.to_owned();
         let line = Arc::new(Line::default());
         let accepting = Arc::clone(&line);
         std::thread::spawn(move || {
@@ -85,15 +89,12 @@ impl Wire {
                 std::thread::spawn(move || connect(&near, &server, &line));
             }
         });
-        Self {
-            line,
-            kubeconfig: beside,
-        }
+        Self { line, address }
     }
 
-    /// Leads over the wire.
-    pub fn kubeconfig(&self) -> &Path {
-        &self.kubeconfig
+    /// Where it begins.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// What was asked, oldest first.
@@ -143,13 +144,28 @@ fn pass(from: &mut impl Read, to: &mut impl Write, line: &Line, mut note: impl F
 /// What of a request was read so far.
 #[derive(Default)]
 struct Requests {
+    is_begun: bool,
+    is_tls: bool,
     head: Vec<u8>,
     /// Bytes of the body that are to come.
     body: usize,
 }
 
 impl Requests {
+    /// The first byte of a connection tells.
+    fn is_tls(&mut self, bytes: &[u8]) -> bool {
+        const HANDSHAKE: u8 = 22;
+        if !self.is_begun {
+            self.is_begun = true;
+            self.is_tls = bytes.first() == Some(&HANDSHAKE);
+        }
+        self.is_tls
+    }
+
     fn read(&mut self, bytes: &[u8], asked: &mut Vec<Asked>) {
+        if self.is_tls(bytes) {
+            return;
+        }
         for byte in bytes {
             if self.body > 0 {
                 self.body -= 1;
