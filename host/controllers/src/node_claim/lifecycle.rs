@@ -32,8 +32,9 @@ use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::finalizers::{add_finalizer, has_finalizer};
 use crate::shell::runtime::{Action, Reconciler};
 
-/// A node that is held closed for less than this opens without a word: most do, and each word is a write.
-const HOLD_TOLD_AFTER: SignedDuration = SignedDuration::from_secs(5);
+/// What keeps a node from opening or from being initialized is told once it has for that long: most are soon done with
+/// it, and each word is a write.
+const TOLD_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
 /// The controller.
 pub(crate) struct Lifecycle {
@@ -65,6 +66,8 @@ enum Step {
     TellNodesApart(usize),
     /// Its node is there.
     Register(Arc<NodeFacts>),
+    /// Its node is not ready for pods, and lacks something else than the claim says, but not for long: so much is left.
+    AwaitReadiness(Duration),
     /// Its node is not ready for pods.
     AwaitInitialization(Lack),
     /// Its node is ready for pods.
@@ -120,6 +123,7 @@ impl Lifecycle {
                 self.await_registration(&claim, registered).await
             }
             Step::Register(node) => self.register(&claim, &node).await,
+            Step::AwaitReadiness(left) => Ok(Action::RequeueAfter(left)),
             Step::AwaitInitialization(lack) => {
                 let after = claim.with_condition(lack.as_condition(), self.shell.now());
                 self.shell.writer.write_claim_status(&claim, &after).await?;
@@ -334,7 +338,7 @@ impl Reconciler for Lifecycle {
 /// Whether a node was held closed for so long that its claim is to say what for.
 fn is_held_long(node: &NodeFacts, now: Timestamp) -> bool {
     let since = node.ready_at().or(node.created_at);
-    since.is_none_or(|at| now.duration_since(at) >= HOLD_TOLD_AFTER)
+    since.is_none_or(|at| now.duration_since(at) >= TOLD_AFTER)
 }
 
 fn decide(observed: &Observed, now: Timestamp) -> Step {
@@ -369,13 +373,27 @@ fn decide(observed: &Observed, now: Timestamp) -> Step {
         return Step::Rest;
     }
     let Some(node) = nodes.first() else {
-        return Step::AwaitInitialization(Lack {
+        let lack = Lack {
             reason: reason::NODE_NOT_FOUND,
             message: "Node not registered with cluster".to_owned(),
-        });
+        };
+        return await_initialization(claim, lack, now);
     };
     match initialization::lack(claim, node) {
-        Some(lack) => Step::AwaitInitialization(lack),
+        Some(lack) => await_initialization(claim, lack, now),
         None => Step::Initialize(Arc::clone(node)),
+    }
+}
+
+/// What the claim does not say yet waits until its node has been registered for a while.
+fn await_initialization(claim: &NodeClaim, lack: Lack, now: Timestamp) -> Step {
+    let initialized = claim.condition(conditions::INITIALIZED);
+    let is_told = initialized.is_some_and(|it| it.reason == lack.reason);
+    let registered = claim.condition(conditions::REGISTERED);
+    let registered_for = registered.map(|it| now.duration_since(it.last_transition_time.0));
+    let left = registered_for.map(|it| TOLD_AFTER - it);
+    match left.filter(|left| left.is_positive() && !is_told) {
+        Some(left) => Step::AwaitReadiness(left.unsigned_abs()),
+        None => Step::AwaitInitialization(lack),
     }
 }

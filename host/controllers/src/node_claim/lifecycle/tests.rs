@@ -29,6 +29,10 @@ fn a_claim_is_launched_registered_and_initialized_in_time() {
     let launching = |at| vec![condition("Launched", "Unknown", at)];
     let waiting = |at| vec![launched.clone(), condition("Registered", "Unknown", at)];
     let there = vec![launched.clone(), registered.clone()];
+    let just_there = vec![launched.clone(), condition("Registered", "True", "01:00")];
+    let mut not_found = condition("Initialized", "Unknown", "00:20");
+    not_found["reason"] = "NodeNotFound".into();
+    let told = [just_there.clone(), vec![not_found]].concat();
     let rebooting = [there.clone(), vec![condition("Rebooting", "True", "00:50")]].concat();
     let at_rest = [there.clone(), vec![initialized]].concat();
     let cases = [
@@ -41,6 +45,9 @@ fn a_claim_is_launched_registered_and_initialized_in_time() {
         (waiting("00:50"), 2, "TellNodesApart"),
         (there.clone(), 0, "AwaitInitialization"),
         (there, 1, "Initialize"),
+        (just_there.clone(), 0, "AwaitReadiness"),
+        (told, 0, "AwaitInitialization"),
+        (just_there, 1, "Initialize"),
         (rebooting, 1, "Rest"),
         (at_rest, 1, "Rest"),
     ];
