@@ -1,13 +1,14 @@
-//! The errors a provider may answer, one variant per reaction of the caller.
+//! The errors a provider may answer, one variant per reaction of the caller. Words are those of
+//! `pkg/cloudprovider/types.go`, as events and logs show them.
 
 /// Why a provider could not do what was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CloudProviderError {
     /// No capacity for any offering of the claim: the claim is deleted and its pods are solved again.
-    #[error("insufficient capacity: {0}")]
+    #[error("insufficient capacity, {0}")]
     InsufficientCapacity(String),
     /// The NodeClass is missing, deleting or not ready: the claim is deleted.
-    #[error("node class not ready: {0}")]
+    #[error("NodeClassRef not ready, {0}")]
     NodeClassNotReady(String),
     /// The launch failed for another reason; it is retried, and the claim's `Launched` condition carries both words.
     #[error("{message}")]
@@ -27,7 +28,7 @@ pub enum CloudProviderError {
         message: String,
     },
     /// The instance (or other object) does not exist: a delete is done, a get means it is gone.
-    #[error("not found: {0}")]
+    #[error("nodeclaim not found, {0}")]
     NotFound(String),
     /// Anything else; the caller retries with back-off.
     #[error("{0}")]

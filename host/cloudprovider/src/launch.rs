@@ -4,12 +4,13 @@
 //! finds one by the other. Nothing here asks a cloud or an API server.
 
 use std::fmt::Debug;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use apis::{NodeClaim, labels};
 use jiff::SignedDuration;
 
 use crate::CloudProviderError;
+use crate::sync::lock;
 
 /// The cloud lists an instance this long after its launch at the latest: from then on "not found" means that it is
 /// gone.
@@ -61,16 +62,14 @@ pub struct FleetingRecord(Mutex<Option<LaunchAttempt>>);
 impl FleetingRecord {
     /// The attempt that was begun last.
     pub fn attempt(&self) -> Option<LaunchAttempt> {
-        let attempt = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        attempt.clone()
+        lock(&self.0).clone()
     }
 }
 
 #[async_trait::async_trait]
 impl AttemptRecord for FleetingRecord {
     async fn begin(&self, attempt: &LaunchAttempt) -> Result<(), CloudProviderError> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *known = Some(attempt.clone());
+        *lock(&self.0) = Some(attempt.clone());
         Ok(())
     }
 

@@ -52,7 +52,7 @@ impl Periodic for InstanceStatusController {
     /// Most likely a permission is missing: once is enough.
     fn log(&mut self, error: &CloudProviderError) {
         if self.logged.as_ref() != Some(error) {
-            error!(%error, "sick instances stay unknown; the controller's role needs ec2:DescribeInstanceStatus");
+            error!(%error, "sick instances stay unknown; where this is a refusal, the controller's role needs ec2:DescribeInstanceStatus");
             self.logged = Some(error.clone());
         }
     }

@@ -41,6 +41,7 @@ use crate::provisioning::early::full_claims;
 use crate::settings::{Settings, SolverRun};
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
+use crate::shell::log_values::FirstFew;
 use crate::shell::turn::TurnStage;
 
 /// How often an unsynced model is looked at again.
@@ -159,8 +160,11 @@ impl Provisioner {
         let mut complaint = SYNC_COMPLAINT;
         while !self.shell.model.note_sync() {
             if started.elapsed() >= complaint {
+                let unlaunched = self.shell.model.unlaunched_claims();
                 error!(
                     seconds = started.elapsed().as_secs(),
+                    unlisted = ?self.shell.model.progress().awaited(),
+                    unlaunched = %FirstFew(unlaunched.iter()),
                     "cluster state is not synced"
                 );
                 complaint += Duration::from_secs(10);

@@ -217,6 +217,11 @@ fn repair(
     Ok(command(renewal, candidate, repair_reason, now.as_second()))
 }
 
+/// Whether so many of some nodes are sick at once that the trouble is not theirs.
+pub fn trips_breaker(unhealthy: usize, total: usize) -> bool {
+    unhealthy > (total * BREAKER_PERCENT).div_ceil(100)
+}
+
 /// Whether too much of a pool is sick at once.
 fn breaker(snapshot: &Snapshot, policies: &RepairPolicies, pool: &str) -> Result<(), Obstacle> {
     let of_pool = || {
@@ -228,8 +233,7 @@ fn breaker(snapshot: &Snapshot, policies: &RepairPolicies, pool: &str) -> Result
         of_pool().count(),
         of_pool().filter(|it| policies.is_unhealthy(it)).count(),
     );
-    let tolerated = (total * BREAKER_PERCENT).div_ceil(100);
-    if unhealthy <= tolerated {
+    if !trips_breaker(unhealthy, total) {
         return Ok(());
     }
     let reason = format!(

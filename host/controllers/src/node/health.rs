@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use apis::GoDuration;
 use cloudprovider::CloudProvider;
-use disruption::repair::RepairPolicies;
+use disruption::repair::{RepairPolicies, trips_breaker};
 use jiff::{SignedDuration, Timestamp};
 use state::Snapshot;
 use tracing::error;
@@ -24,7 +24,6 @@ use crate::shell::recorder::Notice;
 use crate::voluntary_disruption::{compiled, repair_blocked};
 
 const PERIOD: Duration = Duration::from_secs(10);
-const BREAKER_PERCENT: usize = 20;
 /// What was held back is not looked at again before this time is over.
 const BLOCKED_PERIOD: SignedDuration = SignedDuration::from_mins(5);
 
@@ -98,7 +97,7 @@ impl Share {
     }
 
     fn is_too_sick(self) -> bool {
-        self.sick > (self.total * BREAKER_PERCENT).div_ceil(100)
+        trips_breaker(self.sick, self.total)
     }
 }
 

@@ -191,7 +191,8 @@ impl JournalEntry for ClaimEntry<'_> {
                 message,
                 ..
             } => {
-                let message = format!("Failed resolving NodeClass: {message}");
+                let message = shorten(message, ERROR_BYTES_MAX);
+                let message = format!("NodeClaim {} event: {message}", claim.name_any());
                 notice(Warning, "NodeClassNotReady", message)
             }
             Self::UnregisteredTaintMissing { .. } => {

@@ -99,6 +99,12 @@ impl Model {
         self.progress().is_complete() && is_launched
     }
 
+    /// Claims whose instances are waited for until then.
+    pub(crate) fn unlaunched_claims(&self) -> Vec<String> {
+        let cluster = read(&self.cluster);
+        cluster.unlaunched_claims().map(str::to_owned).collect()
+    }
+
     /// Answers whether the model may be relied on, and notes since when it may not: nothing tells of the moment at
     /// which that changes, so whoever asks is who finds out.
     pub(crate) fn note_sync(&self) -> bool {

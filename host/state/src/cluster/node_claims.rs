@@ -62,7 +62,13 @@ impl Cluster {
     /// Whether every claim has its instance: the capacity of one that has none is unknown, so that nothing may be
     /// decided.
     pub fn is_every_claim_launched(&self) -> bool {
-        self.data.claim_keys.values().all(Option::is_some)
+        self.unlaunched_claims().next().is_none()
+    }
+
+    /// Names of claims that have no instance yet.
+    pub fn unlaunched_claims(&self) -> impl Iterator<Item = &str> {
+        let unlaunched = self.data.claim_keys.iter().filter(|(_, key)| key.is_none());
+        unlaunched.map(|(name, _)| name.as_str())
     }
 
     fn of_claim(&self, claim: &str) -> Option<&Arc<StateNode>> {

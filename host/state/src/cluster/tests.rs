@@ -147,6 +147,7 @@ fn startup_and_ephemeral_taints_count_only_once_initialized() {
 fn a_claim_is_launched_once_its_instance_was_seen() {
     let mut model = cluster([claim("web-1", "", json!({"status": {"providerID": null}}))]);
     assert!(!model.is_every_claim_launched());
+    assert_eq!(model.unlaunched_claims().collect::<Vec<_>>(), ["web-1"]);
     model
         .apply(at(1), claim("web-1", "aws:///a/n1", json!({})))
         .unwrap();

@@ -42,7 +42,7 @@ fn a_claim_goes_where_it_can_never_be_launched_and_waits_otherwise() {
         ),
         (
             gone.clone(),
-            retry(reason::LAUNCH_FAILED, "not found: m", &gone),
+            retry(reason::LAUNCH_FAILED, "nodeclaim not found, m", &gone),
         ),
         (other.clone(), retry(reason::LAUNCH_FAILED, "m", &other)),
     ];
