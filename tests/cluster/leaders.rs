@@ -1,4 +1,5 @@
-//! Two replicas: the leader is killed, frozen or cut off in mid-launch, mid-drain and mid-replace, and the other goes on.
+//! Two replicas: the leader is killed, frozen or cut off in mid-launch, mid-drain and mid-replace, and the other goes
+//! on.
 
 use std::time::{Duration, Instant};
 

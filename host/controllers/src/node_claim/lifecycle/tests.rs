@@ -31,7 +31,7 @@ fn a_claim_is_launched_registered_and_initialized_in_time() {
     let there = vec![launched.clone(), registered.clone()];
     let just_there = vec![launched.clone(), condition("Registered", "True", "01:00")];
     let mut not_found = condition("Initialized", "Unknown", "00:20");
-    not_found["reason"] = "NodeNotFound".into();
+    not_found["reason"] = reason::NODE_NOT_FOUND.into();
     let told = [just_there.clone(), vec![not_found]].concat();
     let rebooting = [there.clone(), vec![condition("Rebooting", "True", "00:50")]].concat();
     let at_rest = [there.clone(), vec![initialized]].concat();
