@@ -303,7 +303,7 @@ fn check_who_reads_metrics(cluster: &Cluster, running: &Running, namespace: &str
     cluster.apply(&binding);
     let token = |account: &str| cluster.kubectl(&["create", "token", account, "-n", namespace]);
     let (reader, stranger) = (token("reader"), token("stranger"));
-    let answer = |token: &str, path: &str| running.metrics_port(token.trim(), path);
+    let answer = |token: &str, path: &str| running.ask_metrics_port(token.trim(), path);
     running.until("metrics are told", || {
         answer(&reader, "/metrics").contains("karpenter_build_info")
     });
@@ -398,7 +398,7 @@ impl Running {
     }
 
     /// What is answered to who has that token, and the number of the status behind it.
-    fn metrics_port(&self, token: &str, path: &str) -> String {
+    fn ask_metrics_port(&self, token: &str, path: &str) -> String {
         let address = format!("https://127.0.0.1:{}{path}", self.port);
         let output = Command::new("curl")
             .args(["--silent", "--insecure", "--write-out", "%{http_code}"])

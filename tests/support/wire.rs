@@ -144,8 +144,8 @@ fn pass(from: &mut impl Read, to: &mut impl Write, line: &Line, mut note: impl F
 /// What of a request was read so far.
 #[derive(Default)]
 struct Requests {
-    is_begun: bool,
-    is_tls: bool,
+    /// Not known before the first byte.
+    is_tls: Option<bool>,
     head: Vec<u8>,
     /// Bytes of the body that are to come.
     body: usize,
@@ -155,11 +155,8 @@ impl Requests {
     /// The first byte of a connection tells.
     fn is_tls(&mut self, bytes: &[u8]) -> bool {
         const HANDSHAKE: u8 = 22;
-        if !self.is_begun {
-            self.is_begun = true;
-            self.is_tls = bytes.first() == Some(&HANDSHAKE);
-        }
-        self.is_tls
+        let tells = || bytes.first() == Some(&HANDSHAKE);
+        *self.is_tls.get_or_insert_with(tells)
     }
 
     fn read(&mut self, bytes: &[u8], asked: &mut Vec<Asked>) {

@@ -97,8 +97,8 @@ fn translate(text: &str, format: ExpositionFormat) -> String {
 
 /// A series without the braces of no labels, and with whole bounds as Go writes them.
 ///
-/// Most of a scrape is buckets, and a search for a text of several letters takes longer than all else on a line: what
-/// is looked for is one letter, from the end that it is at.
+/// A search for a text of several letters takes longer than all else on a line, and a scrape has tens of thousands of
+/// them: what is looked for is one letter, from the end that it is at.
 fn push_series(exposed: &mut String, line: &str, format: ExpositionFormat) {
     let Some((name, rest)) = line.split_once('{') else {
         return push(exposed, &[line]);

@@ -137,7 +137,7 @@ fn leave_allocating_out(stack: &mut WeightedStack, inside: &mut HashMap<usize, b
         *known.or_insert_with(|| {
             let mut is_inside = false;
             backtrace::resolve(*address as *mut _, |symbol| {
-                let name = symbol.name().and_then(|it| it.as_str().map(str::to_owned));
+                let name = symbol.name().and_then(|it| it.as_str());
                 is_inside |=
                     name.is_some_and(|name| ALLOCATOR.iter().any(|it| name.starts_with(it)));
             });

@@ -224,6 +224,13 @@ mod tests {
         (Client::new(service, "default"), asked)
     }
 
+    /// A port with that API server behind it, and what it was asked.
+    fn metrics_port() -> (Router, Arc<Mutex<Vec<Value>>>) {
+        let (client, asked) = api_server();
+        let router = Router::new().route("/metrics", get(|| async { "told" }));
+        (secured(router, client), asked)
+    }
+
     async fn asks(router: &Router, authorization: &str) -> (u16, String) {
         let request = Request::get("/metrics?a=b").header("authorization", authorization);
         let request = request.body(AxumBody::empty()).unwrap();
@@ -235,9 +242,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_api_server_says_who_may_ask() {
-        let (client, asked) = api_server();
-        let router = Router::new().route("/metrics", get(|| async { "told" }));
-        let router = secured(router, client);
+        let (router, asked) = metrics_port();
         for (authorization, status, told) in [
             ("Bearer reader", 200, "told"),
             ("bearer reader", 200, "told"),
@@ -266,9 +271,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_is_believed_for_a_while() {
-        let (client, asked) = api_server();
-        let router = Router::new().route("/metrics", get(|| async { "told" }));
-        let router = secured(router, client);
+        let (router, asked) = metrics_port();
         for (token, kept, reviews) in [
             ("Bearer reader", ADMITTED_FOR, 2),
             ("Bearer stranger", REFUSED_FOR, 2),
