@@ -103,21 +103,28 @@ documents() {
   awk -v text="$2" 'BEGIN { RS = "---\n" } $0 ~ text { printf "---\n%s", $0 }' "$1"
 }
 definitions() {
+  local tries=0
   command mortise crds | command kubectl apply --server-side --force-conflicts -f -
   command kubectl wait --for=condition=Established crd --all >/dev/null
+  # The documents of an API server follow its definitions after a while.
+  until command kubectl explain nodepools >explained 2>&1; do
+    tries=$((tries + 1))
+    [ "$tries" -lt 60 ] || { cat explained; return 1; }
+    sleep 1
+  done
 }
 
-# An API server that cannot list the objects of a definition yet, because it is new, tries again after a minute or two,
-# and at once where the definition changes.
-delete_definitions() {
-  local tries
+# What cannot go yet is tried again after a minute or two, and at once where it changes: a definition so new that its
+# objects cannot be listed, a namespace whose kinds are not all known.
+delete_for_good() {
+  local kind=$1 names=$2 tries
   for tries in $(seq 60); do
-    command kubectl get crds -o name | { grep -E 'karpenter|autoscaling.x-k8s.io' || true; } >definitions
-    [ -s definitions ] || return 0
-    command kubectl annotate --overwrite $(cat definitions) "try=$tries" || true
-    xargs kubectl delete --ignore-not-found --timeout=3s <definitions || true
+    command kubectl get "$kind" -o name | { grep -E "$names" || true; } >left
+    [ -s left ] || return 0
+    xargs kubectl delete --ignore-not-found --timeout=3s <left || true
+    command kubectl annotate --overwrite $(cat left) "try=$tries" || true
   done
-  echo "definitions are left"
+  echo "$kind are left"
   return 1
 }
 
@@ -132,10 +139,9 @@ clean() {
   done
   helm list -A -o json | tr '{' '\n' | sed -n 's/.*"name":"\([^"]*\)","namespace":"\([^"]*\)".*/\1 \2/p' >releases
   while read -r release namespace; do helm uninstall "$release" --namespace "$namespace"; done <releases
-  delete_definitions || return
   command kubectl delete deployments --all --namespace default
-  for namespace in mortise mortise-policies karpenter; do
-    command kubectl delete namespace "$namespace" --ignore-not-found --timeout=1m
-  done
+  # Namespaces first: while definitions go, it is not known which kinds a namespace may hold.
+  delete_for_good namespaces '/(mortise|mortise-policies|karpenter)$' || return
+  delete_for_good crds 'karpenter|autoscaling.x-k8s.io' || return
   command kubectl --namespace kube-system delete deployments,leases --all
 } >clean.log 2>&1
