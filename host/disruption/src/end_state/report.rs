@@ -142,8 +142,7 @@ impl ReportedCommand {
 
 impl ReportedOutcome {
     fn of(node: &NodeOutcome) -> Self {
-        // From budgets to prices: the node might have gone but for what the reason names.
-        let was_near = (4022..4050).contains(&node.outcome.code()) && !node.reason.is_empty();
+        let was_near = node.outcome.is_near_miss() && !node.reason.is_empty();
         Self {
             id: node.outcome,
             message: node.outcome.meaning().to_owned(),

@@ -274,6 +274,11 @@ outcomes! {
 }
 
 impl OutcomeId {
+    /// Whether a scan got so far with the node that it might have gone but for what the outcome names.
+    pub fn is_near_miss(self) -> bool {
+        self.gate().is_some_and(|it| it >= NodeGate::Eligible)
+    }
+
     /// Whether a scan decided that the node goes.
     pub fn is_chosen(self) -> bool {
         matches!(

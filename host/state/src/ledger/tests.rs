@@ -51,6 +51,22 @@ fn a_claim_is_told_what_became_of_its_node() {
 }
 
 #[test]
+fn a_near_miss_is_a_node_that_might_have_gone() {
+    let cases = [
+        (OutcomeId::NodeMissing, false),
+        (OutcomeId::NodeNominated, false),
+        (OutcomeId::NodeNotConsolidatable, true),
+        (OutcomeId::NodeBudgetExhausted, true),
+        (OutcomeId::NodeOutranked, true),
+        (OutcomeId::NodeInvalidatedBudget, true),
+        (OutcomeId::NodeChosenSingle, false),
+    ];
+    for (outcome, expected) in cases {
+        assert_eq!(outcome.is_near_miss(), expected, "{outcome:?}");
+    }
+}
+
+#[test]
 fn equal_scans_share_an_entry_but_change_the_hash() {
     let mut ledger = Ledger::default();
     ledger.push(scan(10, &[("a", OutcomeId::NodeNominated)]));
