@@ -75,6 +75,15 @@ impl Chapter {
     }
 }
 
+/// How a page ended: whoever reads of several faults wants to see that of each.
+fn end(told: &str) -> String {
+    const LINES: usize = 40;
+    let lines: Vec<&str> = told.lines().collect();
+    let (left_out, shown) = lines.split_at(lines.len().saturating_sub(LINES));
+    let first = left_out.first().unwrap_or(&"");
+    format!("{first}\n{}", shown.join("\n"))
+}
+
 #[test]
 fn what_pages_stand_on_is_of_use() {
     let chapters = chapters();
@@ -116,8 +125,8 @@ fn commands_of_the_book_do_what_it_says_on_a_cluster() {
         }
         let fault = match &said {
             Ok(printed) => missing(printed, &chapter.outputs(&page))
-                .map(|line| format!("not printed: {line}\nin:\n{printed}")),
-            Err(told) => Some(told.clone()),
+                .map(|line| format!("not printed: {line}\nin:\n{}", end(printed))),
+            Err(told) => Some(end(told)),
         };
         faults.extend(fault.map(|it| format!("{}: {it}", chapter.page)));
     }
