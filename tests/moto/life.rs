@@ -149,8 +149,8 @@ async fn launched(rig: &Rig, moto: &mut Moto, class: &Ec2NodeClass) -> Launched 
 
 async fn tagged(rig: &Rig, moto: &mut Moto, claim: &NodeClaim) {
     rig.provider.tag(claim).await.unwrap();
-    let provider_id = claim.status.as_ref().and_then(|it| it.provider_id.clone());
-    let launched = rig.provider.get(&provider_id.unwrap()).await.unwrap();
+    let provider_id = claim.provider_id().unwrap();
+    let launched = rig.provider.get(&provider_id).await.unwrap();
     assert_eq!(launched.node_claim_name.as_deref(), Some("one"));
     let instance = instance(moto, &launched);
     assert_eq!(tag(&instance, "Name"), Some("ip-10-0-0-1.ec2.internal"));
@@ -160,11 +160,8 @@ async fn tagged(rig: &Rig, moto: &mut Moto, claim: &NodeClaim) {
 async fn drifted(rig: &Rig, moto: &mut Moto, (claim, class): (&NodeClaim, &Ec2NodeClass)) {
     let drift = rig.provider.is_drifted(claim, class).await.unwrap();
     assert_eq!(drift.as_deref(), Some("SecurityGroupDrift"));
-    let provider_id = claim
-        .status
-        .as_ref()
-        .and_then(|it| it.provider_id.as_deref());
-    let (_, id) = provider_id.unwrap().rsplit_once('/').unwrap();
+    let provider_id = claim.provider_id().unwrap();
+    let id = provider_id.instance_id();
     let groups = json!({"InstanceId": id, "Groups": [moto.has["security_group"]]});
     moto.call("ec2", "modify_instance_attribute", &groups);
     // Drift goes by what the last list told.
@@ -175,7 +172,7 @@ async fn drifted(rig: &Rig, moto: &mut Moto, (claim, class): (&NodeClaim, &Ec2No
 
 /// What EventBridge sends is told, and what others put onto the queue comes to nothing.
 async fn noticed(rig: &Rig, moto: &mut Moto, launched: &Launched) {
-    let (_, id) = launched.provider_id.rsplit_once('/').unwrap();
+    let id = launched.provider_id.instance_id();
     let notice = |account: &str, region: &str, source: &str| {
         let notice = json!({
             "version": "0",
@@ -287,7 +284,7 @@ pub(crate) fn claim(status: Value) -> NodeClaim {
 /// The claim as it is written once it is launched and its node is there.
 fn told(launched: &Launched) -> NodeClaim {
     let mut claim = claim(json!({
-        "providerID": launched.provider_id,
+        "providerID": launched.provider_id.as_str(),
         "imageID": launched.image_id,
         "nodeName": "ip-10-0-0-1.ec2.internal",
     }));
@@ -298,7 +295,7 @@ fn told(launched: &Launched) -> NodeClaim {
 }
 
 fn instance(moto: &mut Moto, launched: &Launched) -> Value {
-    let (_, id) = launched.provider_id.rsplit_once('/').unwrap();
+    let id = launched.provider_id.instance_id();
     let answer = moto.call("ec2", "describe_instances", &json!({"InstanceIds": [id]}));
     answer["Reservations"][0]["Instances"][0].clone()
 }

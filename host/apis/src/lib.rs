@@ -28,6 +28,7 @@ pub mod nodeoverlay;
 #[cfg(feature = "objects")]
 pub mod nodepool;
 mod object_key;
+mod provider_id;
 pub mod quantity;
 mod repair;
 #[cfg(feature = "objects")]
@@ -56,6 +57,7 @@ pub use nodepool::{
     NodeClaimTemplateMetadata, NodeClaimTemplateSpec, NodePool, NodePoolSpec, NodePoolStatus,
 };
 pub use object_key::ObjectKey;
+pub use provider_id::ProviderId;
 pub use repair::{RepairAction, RepairPolicy};
 #[cfg(feature = "objects")]
 pub use requirement::{

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::duration::{GoDuration, NillableDuration};
 use crate::nodepool::default_expire_after;
+use crate::provider_id::ProviderId;
 use crate::requirement::{NodeClassReference, NodeSelectorRequirementWithMinValues};
 use crate::schema;
 
@@ -75,6 +76,13 @@ pub struct ResourceRequirements {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::resource_list")]
     pub requests: BTreeMap<String, Quantity>,
+}
+
+impl NodeClaim {
+    /// What the cloud calls its instance; none before it is launched.
+    pub fn provider_id(&self) -> Option<ProviderId> {
+        ProviderId::parse(self.status.as_ref()?.provider_id.as_deref())
+    }
 }
 
 impl ResourceRequirements {

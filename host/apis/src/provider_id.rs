@@ -17,6 +17,11 @@ impl ProviderId {
             .map(|it| Self(it.to_owned()))
     }
 
+    /// Of an instance of EC2, as AWS's cloud provider for Kubernetes writes it: `aws:///zone/instance`.
+    pub fn of_instance(zone: &str, instance_id: &str) -> Self {
+        Self(format!("aws:///{zone}/{instance_id}"))
+    }
+
     /// As objects have it.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use apis::{CapacityType, NodeClaim, labels};
+use apis::{CapacityType, NodeClaim, ProviderId, labels};
 use aws_sdk_ec2::operation::create_tags::CreateTagsInput;
 use aws_sdk_ec2::operation::describe_instances::DescribeInstancesInput;
 use aws_sdk_ec2::operation::reboot_instances::RebootInstancesInput;
@@ -31,7 +31,7 @@ use crate::pages::all_pages;
 use crate::seam::Ec2Api;
 use crate::tags::{Tags, filter, tag_value, to_ec2};
 
-pub(crate) use name::{InstanceName, parse_provider_id, provider_id, provider_id_of};
+pub(crate) use name::{InstanceName, parse_provider_id};
 
 use describe::{DescribeCall, FindCall, TerminateCall};
 
@@ -82,9 +82,9 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Such as `aws:///us-east-1a/i-0123`.
-    pub fn provider_id(&self) -> String {
-        provider_id(&self.zone, &self.id)
+    /// What Kubernetes calls it.
+    pub fn provider_id(&self) -> ProviderId {
+        ProviderId::of_instance(&self.zone, &self.id)
     }
 
     /// Whether it runs in one of the zones of those ids.

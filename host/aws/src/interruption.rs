@@ -17,7 +17,7 @@ use tracing::{debug, warn};
 
 use crate::account::is_account_id;
 use crate::error::other;
-use crate::instance::{parse_provider_id, provider_id_of};
+use crate::instance::parse_provider_id;
 use crate::interruption::queue_policy::strangers;
 use crate::interruption_history::Interrupted;
 use crate::provider::AwsProvider;
@@ -142,7 +142,9 @@ impl InterruptionQueue for SqsInterruptionQueue {
                     capacity_type: CapacityType::Spot,
                 };
                 self.provider.mark_unavailable(offered);
-                if let Ok(instance) = parse_provider_id(provider_id_of(node_claim)) {
+                if let Some(provider_id) = node_claim.provider_id()
+                    && let Ok(instance) = parse_provider_id(&provider_id)
+                {
                     self.provider.count_interruption(Interrupted {
                         instance_id: instance.id,
                         instance_type: offered.instance_type,

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 
-use apis::{Ec2NodeClass, NodeClaim, NodePool, RepairPolicy, labels};
+use apis::{Ec2NodeClass, NodeClaim, NodePool, ProviderId, RepairPolicy, labels};
 use async_trait::async_trait;
 use cloudprovider::sync::{read, write};
 use cloudprovider::{
@@ -24,9 +24,7 @@ use scheduling::instance_type::InstanceType;
 use crate::ami::{AmiProvider, is_current};
 use crate::capacity_reservation::CapacityReservationProvider;
 use crate::error::other;
-use crate::instance::{
-    Instance, InstanceName, InstanceProvider, parse_provider_id, provider_id_of,
-};
+use crate::instance::{Instance, InstanceName, InstanceProvider, parse_provider_id};
 use crate::instance_profile::InstanceProfileProvider;
 use crate::instance_type::InstanceTypeProvider;
 use crate::interruption_history::{Interrupted, InterruptionHistory};
@@ -225,7 +223,7 @@ impl AwsProvider {
 
     /// The instance of a provider id. EC2 does not know those of another region, which is no sign that they are gone:
     /// it is this controller that looks in the wrong place.
-    fn instance_id<'a>(&self, provider_id: &'a str) -> Result<&'a str, CloudProviderError> {
+    fn instance_id<'a>(&self, provider_id: &'a ProviderId) -> Result<&'a str, CloudProviderError> {
         let InstanceName { zone, id } = parse_provider_id(provider_id)?;
         let region = &self.options().region;
         // Names of zones, local ones too, begin with that of their region.
@@ -235,6 +233,15 @@ impl AwsProvider {
         Err(CloudProviderError::Other(format!(
             "instance {id} is in zone {zone:?}, which is not of region {region:?}: set AWS_REGION to the one of the cluster"
         )))
+    }
+
+    /// The instance of a launched claim.
+    pub(crate) fn instance_id_of(&self, claim: &NodeClaim) -> Result<String, CloudProviderError> {
+        let Some(provider_id) = claim.provider_id() else {
+            let why = "the claim has no provider id in its status, so no instance".to_owned();
+            return Err(CloudProviderError::Other(why));
+        };
+        self.instance_id(&provider_id).map(str::to_owned)
     }
 
     async fn placement_group(
@@ -364,7 +371,7 @@ impl CloudProvider for AwsProvider {
         self.launcher.launch(&context).await
     }
 
-    async fn delete(&self, provider_id: &str) -> Result<(), CloudProviderError> {
+    async fn delete(&self, provider_id: &ProviderId) -> Result<(), CloudProviderError> {
         let id = self.instance_id(provider_id)?;
         let instance = match self.instance(id).await {
             Err(error) if error.is_not_found() => {
@@ -391,7 +398,11 @@ impl CloudProvider for AwsProvider {
         Ok(())
     }
 
-    async fn reboot(&self, provider_id: &str, _operation_id: &str) -> Result<(), RebootError> {
+    async fn reboot(
+        &self,
+        provider_id: &ProviderId,
+        _operation_id: &str,
+    ) -> Result<(), RebootError> {
         let id = self.instance_id(provider_id);
         let id = id.map_err(|error| RebootError::Terminal(error.to_string()))?;
         self.instances.reboot(id).await
@@ -401,7 +412,7 @@ impl CloudProvider for AwsProvider {
         self.instances.impairments(self.clock.now()).await
     }
 
-    async fn get(&self, provider_id: &str) -> Result<Launched, CloudProviderError> {
+    async fn get(&self, provider_id: &ProviderId) -> Result<Launched, CloudProviderError> {
         let instance = self.instance(self.instance_id(provider_id)?).await?;
         Ok(described(&instance))
     }
@@ -432,8 +443,8 @@ impl CloudProvider for AwsProvider {
         if !awaits_partition(node_claim) {
             return Ok(Registrable::Ready(BTreeMap::new()));
         }
-        let id = self.instance_id(provider_id_of(node_claim))?;
-        Ok(registrable(self.instances.get(id).await?.partition))
+        let id = self.instance_id_of(node_claim)?;
+        Ok(registrable(self.instances.get(&id).await?.partition))
     }
 
     async fn is_drifted(
@@ -523,8 +534,8 @@ impl CloudProvider for AwsProvider {
     }
 
     async fn tag(&self, node_claim: &NodeClaim) -> Result<(), CloudProviderError> {
-        let id = self.instance_id(provider_id_of(node_claim))?;
-        let instance = self.changeable(self.instance(id).await?)?;
+        let id = self.instance_id_of(node_claim)?;
+        let instance = self.changeable(self.instance(&id).await?)?;
         let tags = instance.missing_tags(node_claim, &self.options().cluster_name);
         if tags.is_empty() {
             return Ok(());

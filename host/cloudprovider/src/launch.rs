@@ -6,7 +6,7 @@
 use std::fmt::Debug;
 use std::sync::Mutex;
 
-use apis::{NodeClaim, labels};
+use apis::{NodeClaim, ProviderId, labels};
 use jiff::SignedDuration;
 
 use crate::CloudProviderError;
@@ -52,7 +52,7 @@ pub trait AttemptRecord: Debug + Send + Sync {
     async fn begin(&self, attempt: &LaunchAttempt) -> Result<(), CloudProviderError>;
 
     /// Whether a claim, this or another, already says that the instance is its own.
-    fn is_owned(&self, provider_id: &str) -> bool;
+    fn is_owned(&self, provider_id: &ProviderId) -> bool;
 }
 
 /// Keeps the attempt in memory only: for launches that nobody takes up after this process, as in tests.
@@ -73,7 +73,7 @@ impl AttemptRecord for FleetingRecord {
         Ok(())
     }
 
-    fn is_owned(&self, _provider_id: &str) -> bool {
+    fn is_owned(&self, _provider_id: &ProviderId) -> bool {
         false
     }
 }

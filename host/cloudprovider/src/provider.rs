@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use apis::resources::Resources;
-use apis::{Ec2NodeClass, NodeClaim, NodePool, RepairPolicy};
+use apis::{Ec2NodeClass, NodeClaim, NodePool, ProviderId, RepairPolicy};
 use scheduling::instance_type::InstanceType;
 use scheduling::ranking::RankedOffering;
 
@@ -31,8 +31,7 @@ pub struct LaunchRequest {
 /// What an instance turned out to be.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Launched {
-    /// Such as `aws:///us-east-1a/i-0123456789abcdef0`.
-    pub provider_id: String,
+    pub provider_id: ProviderId,
     /// Machine image of the instance.
     pub image_id: String,
     /// Name of the owning claim as the cloud's tags tell it, when they do.
@@ -98,10 +97,10 @@ pub trait CloudProvider: Send + Sync {
     async fn create(&self, request: LaunchRequest) -> Result<Launched, CloudProviderError>;
 
     /// Starts to terminate the instance; [`CloudProviderError::NotFound`] when it is gone.
-    async fn delete(&self, provider_id: &str) -> Result<(), CloudProviderError>;
+    async fn delete(&self, provider_id: &ProviderId) -> Result<(), CloudProviderError>;
 
     /// The instance as it is now; [`CloudProviderError::NotFound`] when it is gone or terminated.
-    async fn get(&self, provider_id: &str) -> Result<Launched, CloudProviderError>;
+    async fn get(&self, provider_id: &ProviderId) -> Result<Launched, CloudProviderError>;
 
     /// All instances of this cluster, terminated ones excluded.
     async fn list(&self) -> Result<Vec<Launched>, CloudProviderError>;
@@ -159,7 +158,8 @@ pub trait CloudProvider: Send + Sync {
 
     /// Asks for a reboot of the instance in place; answers once that is accepted. The id is the same whenever one
     /// reboot is asked for again.
-    async fn reboot(&self, provider_id: &str, operation_id: &str) -> Result<(), RebootError>;
+    async fn reboot(&self, provider_id: &ProviderId, operation_id: &str)
+    -> Result<(), RebootError>;
 
     /// Instances of the account, this cluster's or not, that the cloud finds sick or has plans with.
     async fn impairments(&self) -> Result<Vec<Impairment>, CloudProviderError>;

@@ -11,9 +11,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apis::{CapacityType, labels};
+use apis::{CapacityType, ProviderId, labels};
 use cloudprovider::CloudProvider;
-use state::ProviderId;
 use tracing::error;
 
 use self::decision::{End, Observed, Step, decide};
@@ -110,9 +109,9 @@ impl CapacityReservations {
             let capacity_type = it.labels.get(labels::CAPACITY_TYPE);
             capacity_type.is_some_and(|it| it == CapacityType::OnDemand.as_str())
         });
-        let on_demand: BTreeSet<&str> = on_demand.map(|it| it.provider_id.as_str()).collect();
+        let on_demand: BTreeSet<&ProviderId> = on_demand.map(|it| &it.provider_id).collect();
         for claim in reserved {
-            if on_demand.contains(claim.provider_id.as_str()) {
+            if on_demand.contains(&claim.provider_id) {
                 self.handle(claim, End::OfReservation).await?;
             }
         }
@@ -140,10 +139,7 @@ impl CapacityReservations {
         };
         let nodes = match end {
             End::OfReservation if claim.metadata.deletion_timestamp.is_none() => {
-                self.shell
-                    .model
-                    .nodes_of(reserved.provider_id.as_str())
-                    .await?
+                self.shell.model.nodes_of(&reserved.provider_id).await?
             }
             End::OfReservation | End::OfBlock => Vec::new(),
         };

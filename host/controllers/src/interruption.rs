@@ -18,7 +18,6 @@ use jiff::SignedDuration;
 use tracing::{debug, error};
 
 use crate::interruption::decision::{Decided, Observed, Step, Witness, decide, witness};
-use crate::node_claim::NodeClaimExt;
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::work_queue::BackOff;
@@ -222,7 +221,7 @@ impl InterruptionController {
         };
         let (mut instance, mut is_scheduled) = (None, None);
         match (witness(kind, &claim), claim.provider_id()) {
-            (Witness::Instance, Some(id)) => match self.provider.get(id).await {
+            (Witness::Instance, Some(id)) => match self.provider.get(&id).await {
                 Ok(found) => instance = Some(Box::new(found)),
                 Err(error) if error.is_not_found() => {}
                 Err(error) => return Err(error.into()),

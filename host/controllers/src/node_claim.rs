@@ -42,8 +42,6 @@ pub(crate) struct ConditionUpdate<'a> {
 
 /// Questions that several controllers ask of a claim.
 pub(crate) trait NodeClaimExt {
-    /// The cloud's id of its instance.
-    fn provider_id(&self) -> Option<&str>;
     /// Its NodePool, or the empty string.
     fn pool_name(&self) -> &str;
     /// A label, or the empty string.
@@ -68,11 +66,6 @@ fn uid(claim: &NodeClaim) -> String {
 }
 
 impl NodeClaimExt for NodeClaim {
-    fn provider_id(&self) -> Option<&str> {
-        let id = self.status.as_ref()?.provider_id.as_deref()?;
-        (!id.is_empty()).then_some(id)
-    }
-
     fn pool_name(&self) -> &str {
         self.label(labels::NODEPOOL)
     }

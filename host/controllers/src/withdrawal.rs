@@ -12,7 +12,6 @@ use apis::NodeClaim;
 use cloudprovider::InterruptionKind;
 
 use self::entries::{Affected, WithdrawalEntry};
-use crate::node_claim::NodeClaimExt;
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::references;
@@ -44,7 +43,8 @@ impl Withdrawal<'_> {
         instance_id: &str,
     ) -> Result<Option<Arc<NodeClaim>>, ReconcileError> {
         let is_its = |claim: &Arc<NodeClaim>| {
-            claim.provider_id().and_then(|id| id.rsplit('/').next()) == Some(instance_id)
+            let id = claim.provider_id();
+            id.is_some_and(|it| it.instance_id() == instance_id)
         };
         Ok(self.shell.model.node_claim(name).await?.filter(is_its))
     }

@@ -28,14 +28,13 @@ mod workloads;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apis::{CapacityBuffer, NodeClaim, NodeOverlay, NodePool, ObjectKey};
+use apis::{CapacityBuffer, NodeClaim, NodeOverlay, NodePool, ObjectKey, ProviderId};
 use jiff::Timestamp;
 use scheduling::pod::{Pod, PodKey, ShapeTable};
 
 use crate::coming::owned::Owned;
 use crate::devices::DeviceWorld;
 use crate::pod_disruption_budget::Pdbs;
-use crate::provider_id::ProviderId;
 use crate::state_node::{BoundPods, StateNode};
 use crate::volumes::Volumes;
 use crate::workloads::Workloads;

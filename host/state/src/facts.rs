@@ -4,12 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::provider_id::ProviderId;
 use apis::conditions::{self, is_node_ready};
 use apis::duration::GoDuration;
 use apis::labels;
 use apis::resources::Resources;
-use apis::{Ec2NodeClass, NodeClaim};
+use apis::{Ec2NodeClass, NodeClaim, ProviderId};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
@@ -194,7 +193,7 @@ impl ClaimFacts {
         Self {
             name: meta.name.clone().unwrap_or_default(),
             uid: meta.uid.clone().unwrap_or_default(),
-            provider_id: ProviderId::parse(status.provider_id.as_deref()),
+            provider_id: object.provider_id(),
             node_name: status.node_name.filter(|it| !it.is_empty()),
             labels: meta.labels.clone().unwrap_or_default(),
             annotations: own_annotations(meta),

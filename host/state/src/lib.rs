@@ -17,7 +17,6 @@ mod node_terms;
 pub mod nomination;
 pub mod pod;
 pub mod pod_disruption_budget;
-mod provider_id;
 pub mod provisioning;
 pub mod queue_order;
 pub mod scheduler_config;
@@ -27,6 +26,5 @@ pub mod volumes;
 pub mod workloads;
 
 pub use cluster::{Change, Changes, Cluster, ConsolidationState, Event, Refused, StateError};
-pub use provider_id::ProviderId;
 pub use snapshot::Snapshot;
 pub use state_node::{BoundPods, StateNode};

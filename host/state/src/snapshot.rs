@@ -8,6 +8,7 @@ mod solver_input;
 
 use std::sync::Arc;
 
+use apis::ProviderId;
 use apis::resources::Resources;
 use jiff::Timestamp;
 use scheduling::pod::{Pod, PodKey};
@@ -54,8 +55,8 @@ impl Snapshot {
     }
 
     /// A node by its providerID.
-    pub fn node_by_provider_id(&self, provider_id: &str) -> Option<&Arc<StateNode>> {
-        self.data.nodes.get(provider_id)
+    pub fn node_by_provider_id(&self, provider_id: &ProviderId) -> Option<&Arc<StateNode>> {
+        self.data.nodes.get(provider_id.as_str())
     }
 
     /// Whether a claim of this name is known, launched or not.
@@ -95,7 +96,7 @@ impl Snapshot {
     }
 
     /// Names of the Nodes with this providerID, also of those whose claim is not known yet.
-    pub fn node_names_of(&self, provider_id: &str) -> impl Iterator<Item = &str> {
+    pub fn node_names_of(&self, provider_id: &ProviderId) -> impl Iterator<Item = &str> {
         let names = self.data.nodes_by_provider_id.get(provider_id);
         names.into_iter().flatten().map(String::as_str)
     }

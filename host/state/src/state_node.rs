@@ -6,14 +6,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apis::resources::Resources;
-use apis::{CapacityType, labels};
+use apis::{CapacityType, ProviderId, labels};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Taint;
 use scheduling::pod::{Pod, PodKey};
 
 use crate::facts::{ClaimFacts, NodeFacts};
 use crate::pod::PodLife;
-use crate::provider_id::ProviderId;
 
 /// Labels and annotations of what is neither.
 static NOTHING: BTreeMap<String, String> = BTreeMap::new();

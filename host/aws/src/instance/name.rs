@@ -2,20 +2,8 @@
 //!
 //! Answers to `utils/utils.go` of the AWS provider (`ParseInstanceID`).
 
-use apis::NodeClaim;
+use apis::ProviderId;
 use cloudprovider::CloudProviderError;
-
-/// The provider id of an instance.
-pub(crate) fn provider_id(zone: &str, instance_id: &str) -> String {
-    format!("aws:///{zone}/{instance_id}")
-}
-
-/// The provider id of a launched claim; empty for another.
-pub(crate) fn provider_id_of(node_claim: &NodeClaim) -> &str {
-    let status = node_claim.status.as_ref();
-    let provider_id = status.and_then(|it| it.provider_id.as_deref());
-    provider_id.unwrap_or_default()
-}
 
 /// What a provider id says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,13 +13,18 @@ pub(crate) struct InstanceName<'a> {
 }
 
 /// The instance in a provider id.
-pub(crate) fn parse_provider_id(provider_id: &str) -> Result<InstanceName<'_>, CloudProviderError> {
+pub(crate) fn parse_provider_id(
+    provider_id: &ProviderId,
+) -> Result<InstanceName<'_>, CloudProviderError> {
     let parsed = provider_id
+        .as_str()
         .split_once(":///")
         .and_then(|(_, path)| path.rsplit_once('/'));
     let parsed = parsed.map(|(zone, id)| InstanceName { zone, id });
     parsed.filter(|it| !it.id.is_empty()).ok_or_else(|| {
-        CloudProviderError::Other(format!("{provider_id:?} is no provider id of an instance"))
+        CloudProviderError::Other(format!(
+            "\"{provider_id}\" is no provider id of an instance"
+        ))
     })
 }
 
@@ -41,14 +34,16 @@ mod tests {
 
     #[test]
     fn provider_ids_name_zone_and_instance() {
-        assert_eq!(provider_id("us-east-1a", "i-1"), "aws:///us-east-1a/i-1");
         let parsed = InstanceName {
             zone: "us-east-1a",
             id: "i-1",
         };
-        assert_eq!(parse_provider_id("aws:///us-east-1a/i-1"), Ok(parsed));
-        for wrong in ["", "i-1", "aws:///us-east-1a/", "kind://a/b"] {
-            assert!(parse_provider_id(wrong).is_err(), "{wrong}");
+        let id = ProviderId::of_instance("us-east-1a", "i-1");
+        assert_eq!(id.as_str(), "aws:///us-east-1a/i-1");
+        assert_eq!(parse_provider_id(&id), Ok(parsed));
+        for wrong in ["i-1", "aws:///us-east-1a/", "kind://a/b"] {
+            let id = ProviderId::parse(Some(wrong)).unwrap();
+            assert!(parse_provider_id(&id).is_err(), "{wrong}");
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use apis::labels;
+use apis::{ProviderId, labels};
 use async_trait::async_trait;
 use aws_sdk_ec2::operation::create_fleet::{CreateFleetInput, CreateFleetOutput};
 use aws_sdk_ec2::types::{CreateFleetError, CreateFleetInstance, Tag};
@@ -18,7 +18,6 @@ use super::shared_launches::SharedLaunches;
 use crate::batcher::{BatchCall, BatchWindow};
 use crate::cache::fingerprint;
 use crate::error::TOKEN_REUSED;
-use crate::instance::provider_id;
 use crate::seam::{ApiError, Ec2Api, ErrorFault};
 
 /// For how long equal requests are gathered for one call, and how many.
@@ -148,7 +147,8 @@ impl FleetCall {
             // What is asked for again may be told again, of claims that have it long since.
             let is_free = |it: &&FleetInstance| match (&request.asked, &it.zone) {
                 (FleetAttempt::Again(_), Some(zone)) => {
-                    !request.record.is_owned(&provider_id(zone, &it.id))
+                    let provider_id = ProviderId::of_instance(zone, &it.id);
+                    !request.record.is_owned(&provider_id)
                 }
                 (FleetAttempt::First(_), _) | (FleetAttempt::Again(_), None) => true,
             };

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apis::resources::Resources;
-use apis::{CapacityType, labels};
+use apis::{CapacityType, ProviderId, labels};
 use cloudprovider::Launched;
 use scheduling::instance_type::InstanceType;
 use scheduling::requirements::AllowUndefined;
@@ -17,7 +17,7 @@ use super::claim::{asks_for, node_pool, requirements, tenancy};
 use super::reserved::{Reservation, reservation};
 use crate::ami::ami_for;
 use crate::hash::hash_annotations;
-use crate::instance::{Instance, provider_id};
+use crate::instance::Instance;
 
 /// What EC2 gave for a claim.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl Bought<'_> {
             annotations.insert(labels::INSTANCE_PROFILE_ANNOTATION.to_owned(), profile);
         }
         Some(Launched {
-            provider_id: provider_id(self.zone, self.id),
+            provider_id: ProviderId::of_instance(self.zone, self.id),
             image_id: image_id.unwrap_or_default(),
             node_claim_name: claim.metadata.name.clone(),
             launch_token: None,

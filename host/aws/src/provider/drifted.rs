@@ -10,7 +10,6 @@ use super::AwsProvider;
 use crate::drift::{
     CAPACITY_RESERVATION_DRIFT, ami_drift, instance_drift, placement_drift, static_drift,
 };
-use crate::instance::provider_id_of;
 
 impl AwsProvider {
     /// Why the claim has drifted, if it has.
@@ -20,7 +19,7 @@ impl AwsProvider {
         class: &Ec2NodeClass,
     ) -> Result<Option<&'static str>, CloudProviderError> {
         // Elsewhere classes come to something else, from which nothing here has drifted.
-        let id = self.instance_id(provider_id_of(claim))?;
+        let id = self.instance_id_of(claim)?;
         if let Some(reason) = static_drift(claim, class) {
             return Ok(Some(reason));
         }
@@ -28,10 +27,10 @@ impl AwsProvider {
         if let Some(reason) = ami_drift(claim, class, &instance_type)? {
             return Ok(Some(reason));
         }
-        let mut reason = instance_drift(class, &self.instances.get_seen(id).await?)?;
+        let mut reason = instance_drift(class, &self.instances.get_seen(&id).await?)?;
         if reason == Some(CAPACITY_RESERVATION_DRIFT) {
             // An instance leaves its reservation while it runs, and then it is on-demand and not drifted.
-            reason = instance_drift(class, &self.instances.get(id).await?)?;
+            reason = instance_drift(class, &self.instances.get(&id).await?)?;
         }
         if reason.is_some() {
             return Ok(reason);

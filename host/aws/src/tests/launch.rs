@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use apis::{
-    CapacityType, Ec2NodeClass, NodeClaim, NodeSelectorRequirementWithMinValues, Operator, labels,
+    CapacityType, Ec2NodeClass, NodeClaim, NodeSelectorRequirementWithMinValues, Operator,
+    ProviderId, labels,
 };
 use aws_sdk_ec2::operation::create_fleet::CreateFleetInput;
 use base64::Engine as _;
@@ -114,7 +115,7 @@ async fn spot_is_asked_for_by_price_and_capacity() {
     let strategy = fleet.spot_options().unwrap().allocation_strategy().unwrap();
     assert_eq!(strategy.as_str(), "price-capacity-optimized");
     assert_eq!(fleet.client_token(), Some("uid-one-0"));
-    assert_eq!(launched.provider_id, "aws:///us-east-1a/i-0000");
+    assert_eq!(launched.provider_id.as_str(), "aws:///us-east-1a/i-0000");
     assert_eq!(launched.image_id, "ami-x86");
     let label = |key: &str| launched.labels[key].as_str();
     assert_eq!(
@@ -276,7 +277,7 @@ async fn equal_claims_share_a_fleet() {
         );
     }
     let launched = futures::future::join_all(launches).await;
-    let mut ids: Vec<String> = launched
+    let mut ids: Vec<ProviderId> = launched
         .into_iter()
         .map(|launched| launched.unwrap().provider_id)
         .collect();
@@ -470,7 +471,7 @@ async fn an_instance_is_found_tagged_ended_and_gone() {
     .unwrap();
     let mut claim = claim("one");
     claim.status = Some(apis::NodeClaimStatus {
-        provider_id: Some(launched.provider_id.clone()),
+        provider_id: Some(launched.provider_id.to_string()),
         node_name: Some("node-one".to_owned()),
         ..Default::default()
     });
@@ -531,7 +532,7 @@ async fn drift_names_its_first_reason() {
         .extend(launched.labels.clone());
     claim.metadata.annotations = Some(launched.annotations.clone());
     claim.status = Some(apis::NodeClaimStatus {
-        provider_id: Some(launched.provider_id.clone()),
+        provider_id: Some(launched.provider_id.to_string()),
         image_id: Some(launched.image_id.clone()),
         ..Default::default()
     });

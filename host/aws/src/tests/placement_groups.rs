@@ -61,7 +61,7 @@ async fn launch(rig: &Rig, wanted: Option<(Operator, &[&str])>) -> (NodeClaim, L
     request.node_claim = Arc::new(claim.clone());
     let launched = rig.provider.create(request).await.unwrap();
     claim.metadata.labels = Some(launched.labels.clone());
-    claim.status.get_or_insert_default().provider_id = Some(launched.provider_id.clone());
+    claim.status.get_or_insert_default().provider_id = Some(launched.provider_id.to_string());
     (claim, launched)
 }
 

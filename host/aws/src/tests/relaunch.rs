@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use apis::{NodeSelectorRequirementWithMinValues, Operator, labels};
+use apis::{NodeSelectorRequirementWithMinValues, Operator, ProviderId, labels};
 use aws_sdk_ec2::types::Tag;
 use cloudprovider::{
     CloudProvider, CloudProviderError, FleetingRecord, LaunchAttempt, LaunchRequest, Launched,
@@ -91,8 +91,8 @@ impl Claims {
     }
 }
 
-fn ids(launched: Vec<Result<Launched, CloudProviderError>>) -> Vec<String> {
-    let mut ids: Vec<String> = launched
+fn ids(launched: Vec<Result<Launched, CloudProviderError>>) -> Vec<ProviderId> {
+    let mut ids: Vec<ProviderId> = launched
         .into_iter()
         .map(|it| it.unwrap().provider_id)
         .collect();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use apis::ec2nodeclass::CapacityReservationSelectorTerm;
-use apis::{Ec2NodeClass, NodeClaim, labels};
+use apis::{Ec2NodeClass, NodeClaim, ProviderId, labels};
 use aws_sdk_ec2::types::{
     CapacityReservation, CapacityReservationInstancePlatform, CapacityReservationPreference,
     CapacityReservationSpecificationResponse, CapacityReservationType, GroupIdentifier, Instance,
@@ -125,7 +125,11 @@ async fn an_instance_says_what_kind_of_reservation_it_runs_in() {
     for (lifecycle, kind, interruptible) in cases {
         let rig = rig();
         runs(&rig, Some("cr-1"), lifecycle);
-        let told = rig.provider.get("aws:///us-east-1a/i-1").await.unwrap();
+        let told = rig
+            .provider
+            .get(&ProviderId::of_instance("us-east-1a", "i-1"))
+            .await
+            .unwrap();
         let label = |key: &str| told.labels.get(key).map(String::as_str);
         assert_eq!(label(labels::CAPACITY_RESERVATION_TYPE), Some(kind));
         assert_eq!(

@@ -112,7 +112,7 @@ async fn what_runs_in_a_shifted_zone_stays_as_it_is() {
     assert_eq!(&rig.provider.get(id).await.unwrap().provider_id, id);
     let claim = NodeClaim {
         status: Some(apis::NodeClaimStatus {
-            provider_id: Some(id.clone()),
+            provider_id: Some(id.to_string()),
             ..apis::NodeClaimStatus::default()
         }),
         ..NodeClaim::default()

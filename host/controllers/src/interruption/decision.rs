@@ -134,6 +134,7 @@ fn is_belied(
 
 #[cfg(test)]
 mod tests {
+    use apis::ProviderId;
     use apis::resources::Resources;
     use serde_json::{Value, json};
 
@@ -144,7 +145,7 @@ mod tests {
         let claim = claim_with(&json!({"/metadata/deletionTimestamp": deleted_at}));
         let instance = instance.map(|(is_terminating, is_stopped)| {
             Box::new(Launched {
-                provider_id: "aws:///a/i-1".to_owned(),
+                provider_id: ProviderId::of_instance("a", "i-1"),
                 image_id: String::new(),
                 node_claim_name: None,
                 launch_token: None,

@@ -81,7 +81,7 @@ impl Termination {
         let Some(provider_id) = &node.provider_id else {
             return Ok(false);
         };
-        match self.provider.get(provider_id.as_str()).await {
+        match self.provider.get(provider_id).await {
             Ok(_) => Ok(false),
             Err(CloudProviderError::NotFound(_)) => Ok(true),
             Err(error) => Err(error.into()),
@@ -193,7 +193,7 @@ impl Termination {
         let Some(provider_id) = &observed.node.provider_id else {
             return self.release(observed).await;
         };
-        match self.provider.delete(provider_id.as_str()).await {
+        match self.provider.delete(provider_id).await {
             Ok(()) => {
                 let condition_type = conditions::INSTANCE_TERMINATING;
                 self.write_condition(observed, condition_type, Status::True, condition_type)

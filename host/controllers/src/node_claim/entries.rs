@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use apis::{GoDuration, NodeClaim, labels};
+use apis::{GoDuration, NodeClaim, ProviderId, labels};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -52,7 +52,7 @@ pub(crate) enum ClaimEntry<'a> {
         pods: Vec<ObjectReference>,
     },
     /// It went while its instance was launched.
-    GoneMeanwhile { provider_id: &'a str },
+    GoneMeanwhile { provider_id: &'a ProviderId },
     /// Its node came without the taint that keeps pods away until it is registered.
     UnregisteredTaintMissing { node: &'a str },
     /// Its node joined.
@@ -98,7 +98,8 @@ impl JournalEntry for ClaimEntry<'_> {
 
     fn log(&self, claim: &NodeClaim) {
         let name = claim.name_any();
-        let provider_id = claim.provider_id();
+        let id = claim.provider_id();
+        let provider_id = id.as_ref().map(ProviderId::as_str);
         match self {
             Self::Created { reason, .. } => {
                 let asked = claim.spec.requirements.iter();
@@ -134,7 +135,7 @@ impl JournalEntry for ClaimEntry<'_> {
                 error!(NodeClaim = %name, error = %message, "failed launching nodeclaim");
             }
             Self::GoneMeanwhile { provider_id } => {
-                info!(NodeClaim = %name, provider_id, "the claim went while its instance was launched");
+                info!(NodeClaim = %name, %provider_id, "the claim went while its instance was launched");
             }
             Self::UnregisteredTaintMissing { node } => {
                 error!(NodeClaim = %name, Node = %node, "missing required startup taint, karpenter.sh/unregistered");
@@ -354,7 +355,8 @@ impl ClaimEntry<'_> {
     /// Log lines of claims that go.
     fn log_of_its_end(&self, claim: &NodeClaim) {
         let name = claim.name_any();
-        let provider_id = claim.provider_id();
+        let id = claim.provider_id();
+        let provider_id = id.as_ref().map(ProviderId::as_str);
         match self {
             Self::TimedOut(limit) => {
                 let reason = limit.metric_reason();

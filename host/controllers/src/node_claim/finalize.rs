@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apis::conditions::{self, Conditioned};
-use apis::{NodeClaim, labels};
+use apis::{NodeClaim, ProviderId, labels};
 use cloudprovider::{CloudProvider, CloudProviderError};
 use jiff::Timestamp;
 use state::facts::NodeFacts;
@@ -38,7 +38,7 @@ enum Step {
     /// Delete these nodes, and wait until they are gone.
     DeleteNodes(Vec<Arc<NodeFacts>>),
     /// Ask the cloud to take the instance away, until it says that it is gone.
-    Terminate(String),
+    Terminate(ProviderId),
     /// The instance is gone, or there never was one.
     Release,
 }
@@ -50,7 +50,7 @@ impl Finalizer {
 
     pub(crate) async fn finalize(&self, claim: Arc<NodeClaim>) -> Result<Action, ReconcileError> {
         let nodes = match claim.provider_id() {
-            Some(id) => self.shell.model.node_facts_of(id).await?,
+            Some(id) => self.shell.model.node_facts_of(&id).await?,
             None => Vec::new(),
         };
         let step = decide(&claim, nodes);
@@ -82,7 +82,7 @@ impl Finalizer {
     async fn terminate(
         &self,
         claim: &NodeClaim,
-        provider_id: &str,
+        provider_id: &ProviderId,
     ) -> Result<Action, ReconcileError> {
         let now = self.shell.now();
         match self.provider.delete(provider_id).await {
@@ -143,10 +143,7 @@ fn decide(claim: &NodeClaim, nodes: Vec<Arc<NodeFacts>>) -> Step {
     if claim.is_condition_true(conditions::REGISTERED) && !nodes.is_empty() {
         return Step::DeleteNodes(nodes);
     }
-    match claim.provider_id() {
-        Some(provider_id) => Step::Terminate(provider_id.to_owned()),
-        None => Step::Release,
-    }
+    claim.provider_id().map_or(Step::Release, Step::Terminate)
 }
 
 #[cfg(test)]
@@ -163,7 +160,7 @@ mod tests {
         let node = Arc::new(NodeFacts::parse(&node));
         let registered = json!([{"type": "Registered", "status": "True", "reason": "Registered", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
         let deadline = "2026-01-01T00:30:00Z".parse().unwrap();
-        let terminate = Step::Terminate("aws:///a/i-1".to_owned());
+        let terminate = Step::Terminate(ProviderId::of_instance("a", "i-1"));
         let cases = [
             (json!({"/metadata/finalizers": []}), vec![], Step::Leave),
             (
@@ -184,7 +181,7 @@ mod tests {
             (
                 json!({}),
                 vec![node],
-                Step::Terminate("aws:///a/i-1".to_owned()),
+                Step::Terminate(ProviderId::of_instance("a", "i-1")),
             ),
             (json!({"/status/providerID": ""}), vec![], Step::Release),
         ];

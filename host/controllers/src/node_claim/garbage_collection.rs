@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apis::conditions::{self, Conditioned, is_node_ready};
-use apis::{NodeClaim, labels};
+use apis::{NodeClaim, ProviderId, labels};
 use cloudprovider::{CloudProvider, CloudProviderError, LaunchAttempt, Launched};
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
@@ -20,7 +20,7 @@ use tracing::{error, warn};
 
 use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::launch::is_listed_by_now;
-use crate::node_claim::{NodeClaimExt, remaining};
+use crate::node_claim::remaining;
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::journal::JournalEntry;
@@ -48,7 +48,7 @@ struct Observed {
     /// Taken before the claims were listed.
     instances: Vec<Launched>,
     /// Provider ids of nodes that are Ready.
-    ready: BTreeSet<String>,
+    ready: BTreeSet<ProviderId>,
 }
 
 #[derive(Debug, Default)]
@@ -109,7 +109,7 @@ impl GarbageCollection {
         for_each_listed(&self.shell.writer.api::<Node>(), "", |node| {
             let is_ready = is_node_ready(&node);
             let id = node.spec.and_then(|spec| spec.provider_id);
-            ready.extend(id.filter(|_| is_ready));
+            ready.extend(ProviderId::parse(id.as_deref()).filter(|_| is_ready));
         })
         .await?;
         Ok(Observed {
@@ -137,8 +137,10 @@ impl GarbageCollection {
     }
 
     async fn delete_claim(&self, claim: &NodeClaim) {
-        let id = claim.provider_id().unwrap_or_default();
-        match self.provider.get(id).await {
+        let Some(id) = claim.provider_id() else {
+            return;
+        };
+        match self.provider.get(&id).await {
             Err(error) if error.is_not_found() => {}
             Ok(instance) if instance.is_terminating => {}
             // Left out of the list for once.
@@ -206,7 +208,7 @@ impl JournalEntry for LeakedInstance {
             zone: label(labels::TOPOLOGY_ZONE),
             capacity_type: label(labels::CAPACITY_TYPE),
             price_per_hour: 0.0,
-            reason: instance.provider_id.clone(),
+            reason: instance.provider_id.to_string(),
             policies: Vec::new(),
         }))
     }
@@ -218,15 +220,9 @@ fn decide(observed: Observed, now: Timestamp) -> Decided {
         instances,
         ready,
     } = observed;
-    let alive: BTreeSet<&str> = instances
-        .iter()
-        .filter(|instance| !instance.is_terminating)
-        .map(|instance| instance.provider_id.as_str())
-        .collect();
-    let owned: BTreeSet<&str> = claims
-        .iter()
-        .filter_map(|claim| claim.provider_id())
-        .collect();
+    let running = instances.iter().filter(|instance| !instance.is_terminating);
+    let alive: BTreeSet<&ProviderId> = running.map(|instance| &instance.provider_id).collect();
+    let owned: BTreeSet<ProviderId> = claims.iter().filter_map(NodeClaim::provider_id).collect();
     // A claim that is still launching has no provider id yet; its instance bears its name or the token of its launch.
     let waiting = || claims.iter().filter(|claim| claim.provider_id().is_none());
     let launching: BTreeSet<String> = waiting().map(ResourceExt::name_any).collect();
@@ -256,15 +252,13 @@ fn decide(observed: Observed, now: Timestamp) -> Decided {
         .filter(|claim| {
             claim
                 .provider_id()
-                .is_some_and(|id| !alive.contains(id) && !ready.contains(id))
+                .is_some_and(|id| !alive.contains(&id) && !ready.contains(&id))
         })
         .cloned()
         .collect();
     let leaked: Vec<Launched> = instances
         .iter()
-        .filter(|instance| {
-            !instance.is_terminating && !owned.contains(instance.provider_id.as_str())
-        })
+        .filter(|instance| !instance.is_terminating && !owned.contains(&instance.provider_id))
         .filter(|instance| !is_awaited(instance))
         .filter(|instance| {
             instance
@@ -296,7 +290,7 @@ mod tests {
     /// An instance that nobody is said to have, launched half an hour ago.
     fn instance() -> Launched {
         Launched {
-            provider_id: "aws:///a/i-1".to_owned(),
+            provider_id: ProviderId::of_instance("a", "i-1"),
             image_id: String::new(),
             node_claim_name: None,
             launch_token: None,
@@ -412,7 +406,7 @@ mod tests {
                 Observed {
                     claims: vec![claim(&extra)],
                     instances: vec![instance],
-                    ready: ["aws:///a/i-2".to_owned()].into(),
+                    ready: [ProviderId::of_instance("a", "i-2")].into(),
                 },
                 now(),
             );

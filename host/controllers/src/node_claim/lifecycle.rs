@@ -98,7 +98,7 @@ impl Lifecycle {
             return Ok(None);
         };
         let nodes = match claim.provider_id() {
-            Some(id) => self.shell.model.node_facts_of(id).await?,
+            Some(id) => self.shell.model.node_facts_of(&id).await?,
             None => Vec::new(),
         };
         Ok(Some(Observed { claim, nodes }))

@@ -135,8 +135,13 @@ impl Reboot {
         let claim = &observed.claim;
         let now = self.shell.now();
         self.asked(|it| *it.entry(uid(claim)).or_insert(now));
-        let id = claim.provider_id().unwrap_or_default();
-        match self.provider.reboot(id, operation_id).await {
+        let answer = match claim.provider_id() {
+            Some(id) => self.provider.reboot(&id, operation_id).await,
+            None => Err(RebootError::Terminal(
+                "the claim has no instance".to_owned(),
+            )),
+        };
+        match answer {
             Ok(()) => {
                 let entry = RebootEntry::Asked { operation_id };
                 self.shell.journal.write(claim.as_ref(), &entry);

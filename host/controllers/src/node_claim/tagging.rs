@@ -14,7 +14,6 @@ use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use state::facts::ClaimFacts;
 
-use crate::node_claim::NodeClaimExt;
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::{Action, Reconciler};

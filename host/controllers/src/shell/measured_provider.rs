@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apis::{Ec2NodeClass, NodeClaim, NodePool, RepairPolicy, labels};
+use apis::{Ec2NodeClass, NodeClaim, NodePool, ProviderId, RepairPolicy, labels};
 use cloudprovider::{
     CloudProvider, CloudProviderError, Impairment, LaunchRequest, Launched, NodeClassStatus,
     RebootError, RegisteredNode, Registrable,
@@ -135,12 +135,12 @@ impl CloudProvider for MeasuredProvider {
         self.measure(call, self.inner.create(request).await)
     }
 
-    async fn delete(&self, provider_id: &str) -> Result<(), CloudProviderError> {
+    async fn delete(&self, provider_id: &ProviderId) -> Result<(), CloudProviderError> {
         let call = Call::begin("Delete", "");
         self.measure(call, self.inner.delete(provider_id).await)
     }
 
-    async fn get(&self, provider_id: &str) -> Result<Launched, CloudProviderError> {
+    async fn get(&self, provider_id: &ProviderId) -> Result<Launched, CloudProviderError> {
         let call = Call::begin("Get", "");
         self.measure(call, self.inner.get(provider_id).await)
     }
@@ -218,7 +218,11 @@ impl CloudProvider for MeasuredProvider {
         self.inner.tag(node_claim).await
     }
 
-    async fn reboot(&self, provider_id: &str, operation_id: &str) -> Result<(), RebootError> {
+    async fn reboot(
+        &self,
+        provider_id: &ProviderId,
+        operation_id: &str,
+    ) -> Result<(), RebootError> {
         let call = Call::begin("Reboot", "");
         let answer = self.inner.reboot(provider_id, operation_id).await;
         let result = answer.clone();

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
-use apis::{Ec2NodeClass, NodeClaim, NodePool};
+use apis::{Ec2NodeClass, NodeClaim, NodePool, ProviderId};
 use cloudprovider::Clock;
 use cloudprovider::sync::{lock, read, write};
 use jiff::Timestamp;
@@ -210,7 +210,7 @@ impl Model {
         for_each_listed(&Api::all(self.client.clone()), labels, ours).await
     }
 
-    fn node_names_of(&self, provider_id: &str) -> Vec<String> {
+    fn node_names_of(&self, provider_id: &ProviderId) -> Vec<String> {
         let snapshot = self.snapshot();
         let names = snapshot.node_names_of(provider_id);
         names.map(str::to_owned).collect()
@@ -225,7 +225,7 @@ impl Model {
     /// The nodes with that provider id, as they are now.
     pub(crate) async fn nodes_of(
         &self,
-        provider_id: &str,
+        provider_id: &ProviderId,
     ) -> Result<Vec<Arc<Node>>, ReconcileError> {
         let mut nodes = Vec::new();
         for name in self.node_names_of(provider_id) {
@@ -260,7 +260,7 @@ impl Model {
     /// The nodes with that provider id, as [`Self::node_facts`] tells of them.
     pub(crate) async fn node_facts_of(
         &self,
-        provider_id: &str,
+        provider_id: &ProviderId,
     ) -> Result<Vec<Arc<NodeFacts>>, ReconcileError> {
         let mut nodes = Vec::new();
         for name in self.node_names_of(provider_id) {

@@ -4,10 +4,9 @@
 //! nothing. Answers to the watch predicates of Karpenter's controllers.
 
 use apis::conditions::{Conditioned as _, READY, REBOOTING};
-use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodePool, ObjectKey};
+use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodePool, ObjectKey, ProviderId};
 use kube::ResourceExt;
 use scheduling::pod::{Pod, PodKey};
-use state::ProviderId;
 use state::Snapshot;
 use state::cluster::{Change, NodeSummary, Versions};
 
@@ -188,7 +187,7 @@ fn node(
         reactions.extend(is_disrupted.then(|| add(QueueName::NodeTrigger)));
         reactions.push(add(QueueName::NodeHydration));
     }
-    let joined = provider_id.and_then(|id| snapshot.node_by_provider_id(id.as_str()));
+    let joined = provider_id.and_then(|id| snapshot.node_by_provider_id(id));
     let claim = joined.and_then(|node| node.claim_name());
     reactions.extend(
         claim.map(|claim| Reaction::Enqueue(QueueName::Lifecycle, ObjectKey::cluster(claim))),

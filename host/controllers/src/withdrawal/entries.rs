@@ -2,7 +2,7 @@
 //!
 //! Answers to `pkg/controllers/interruption/events` of the AWS provider.
 
-use apis::NodeClaim;
+use apis::{NodeClaim, ProviderId};
 use cloudprovider::InterruptionKind;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -11,7 +11,6 @@ use scheduling::ranking::RankedLaunch;
 use state::ledger::{OutcomeId, Record};
 use tracing::info;
 
-use crate::node_claim::NodeClaimExt;
 use crate::node_claim::counts::count_disrupted;
 use crate::node_claim::launch_record::launch_record;
 use crate::shell::journal::JournalEntry;
@@ -42,7 +41,8 @@ impl<'a> JournalEntry for WithdrawalEntry<'a> {
         match self {
             Self::Notified(_) => {}
             Self::Disbelieved(kind) => {
-                let instance_id = claim.provider_id().and_then(|id| id.rsplit('/').next());
+                let provider_id = claim.provider_id();
+                let instance_id = provider_id.as_ref().map(ProviderId::instance_id);
                 let kind = kind.as_str();
                 info!(NodeClaim = %name, instance_id, kind, "what a notice says of the instance is not so");
             }

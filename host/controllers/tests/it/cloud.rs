@@ -7,7 +7,7 @@ use std::time::Duration;
 use apis::conditions::Conditioned;
 use apis::ec2nodeclass::Subnet;
 use apis::resources::Resources;
-use apis::{Ec2NodeClass, NodeClaim, NodePool, RepairPolicy, labels};
+use apis::{Ec2NodeClass, NodeClaim, NodePool, ProviderId, RepairPolicy, labels};
 use cloudprovider::{
     CloudProvider, CloudProviderError, Impairment, Interruption, InterruptionKind,
     InterruptionQueue, LaunchRequest, Launched, NodeClassStatus, RebootError, RegisteredNode,
@@ -22,8 +22,8 @@ use crate::process::Process;
 
 #[derive(Debug, Default)]
 pub(crate) struct State {
-    pub(crate) instances: BTreeMap<String, Launched>,
-    by_uid: BTreeMap<String, String>,
+    pub(crate) instances: BTreeMap<ProviderId, Launched>,
+    by_uid: BTreeMap<String, ProviderId>,
     pub(crate) launches: usize,
     /// How often a launch was asked for, by UID of the claim.
     pub(crate) asked: BTreeMap<String, usize>,
@@ -59,7 +59,7 @@ pub(crate) struct State {
     /// What is said of nodes that are about to register; nothing for "they may".
     pub(crate) registrable: Option<Registrable>,
     /// Reboots asked for: instance, operation, when.
-    pub(crate) reboots: Vec<(String, String, jiff::Timestamp)>,
+    pub(crate) reboots: Vec<(ProviderId, String, jiff::Timestamp)>,
     /// What a reboot is answered with, and whether a machine comes back from one.
     pub(crate) reboot_error: Option<RebootError>,
     pub(crate) stays_away: bool,
@@ -109,8 +109,8 @@ impl Cloud {
     /// Ids of the running instances, as notices name them.
     pub(crate) fn instance_ids(&self) -> Vec<String> {
         self.with(|state| {
-            let running = state.instances.iter().filter(|(_, it)| !it.is_terminating);
-            let ids = running.filter_map(|(id, _)| id.rsplit('/').next());
+            let running = state.instances.values().filter(|it| !it.is_terminating);
+            let ids = running.map(|it| it.provider_id.instance_id());
             ids.map(str::to_owned).collect()
         })
     }
@@ -287,7 +287,7 @@ impl CloudProvider for Cloud {
                     .iter()
                     .find(|(name, _)| *name == first.instance_type)
                     .unwrap();
-                let id = format!("fake:///{}/i-{:04}", first.zone, state.number);
+                let id = ProviderId::of_instance(&first.zone, &format!("i-{:04}", state.number));
                 let labels = [
                     (labels::INSTANCE_TYPE, first.instance_type.as_str()),
                     (labels::TOPOLOGY_ZONE, &first.zone),
@@ -317,14 +317,14 @@ impl CloudProvider for Cloud {
         self.process.write(launch).await
     }
 
-    async fn delete(&self, provider_id: &str) -> Result<(), CloudProviderError> {
+    async fn delete(&self, provider_id: &ProviderId) -> Result<(), CloudProviderError> {
         let delete = async {
             self.with(|state| match state.instances.get_mut(provider_id) {
-                None => Err(CloudProviderError::NotFound(provider_id.to_owned())),
+                None => Err(CloudProviderError::NotFound(provider_id.to_string())),
                 // The first call starts it, the second finds it done.
                 Some(instance) if instance.is_terminating => {
                     state.instances.remove(provider_id);
-                    Err(CloudProviderError::NotFound(provider_id.to_owned()))
+                    Err(CloudProviderError::NotFound(provider_id.to_string()))
                 }
                 Some(instance) => {
                     instance.is_terminating = true;
@@ -335,12 +335,12 @@ impl CloudProvider for Cloud {
         self.process.write(delete).await
     }
 
-    async fn get(&self, provider_id: &str) -> Result<Launched, CloudProviderError> {
+    async fn get(&self, provider_id: &ProviderId) -> Result<Launched, CloudProviderError> {
         if self.with(|state| state.looks_elsewhere) {
             return Err(CloudProviderError::Other("in another region".to_owned()));
         }
         let found = self.with(|state| state.instances.get(provider_id).cloned());
-        found.ok_or_else(|| CloudProviderError::NotFound(provider_id.to_owned()))
+        found.ok_or_else(|| CloudProviderError::NotFound(provider_id.to_string()))
     }
 
     async fn list(&self) -> Result<Vec<Launched>, CloudProviderError> {
@@ -450,14 +450,18 @@ impl CloudProvider for Cloud {
         Ok(())
     }
 
-    async fn reboot(&self, provider_id: &str, operation_id: &str) -> Result<(), RebootError> {
+    async fn reboot(
+        &self,
+        provider_id: &ProviderId,
+        operation_id: &str,
+    ) -> Result<(), RebootError> {
         let now = self.clock.now();
         let reboot = async {
             self.with(|state| {
                 if let Some(error) = &state.reboot_error {
                     return Err(error.clone());
                 }
-                let asked = (provider_id.to_owned(), operation_id.to_owned(), now);
+                let asked = (provider_id.clone(), operation_id.to_owned(), now);
                 state.reboots.push(asked);
                 Ok(())
             })

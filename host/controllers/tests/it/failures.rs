@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use apis::ProviderId;
 use scheduling::ranking::{PriceRank, RankAnswer, RankHook, RankRound, RankStage};
 use serde_json::json;
 use sim::api_server::{ObjectPart, Resource};
@@ -201,7 +202,7 @@ async fn an_instance_without_a_claim_is_terminated() {
         .await;
     world.cloud.with(|state| {
         let mut leaked = state.instances.values().next().unwrap().clone();
-        leaked.provider_id = "fake:///a/i-leaked".to_owned();
+        leaked.provider_id = ProviderId::of_instance("a", "i-leaked");
         leaked.node_claim_name = Some("long-gone".to_owned());
         state.instances.insert(leaked.provider_id.clone(), leaked);
     });

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use apis::ProviderId;
 use apis::nodepool::Budget;
 use controllers::SharedLedger;
 use jiff::{SignedDuration, Timestamp};
@@ -33,7 +34,7 @@ pub(crate) struct Judge {
     voluntary: BTreeSet<String>,
     /// Of each pool and reason: how many nodes might be in disruption.
     allowed: BTreeMap<(String, String), u32>,
-    orphans: BTreeMap<String, Timestamp>,
+    orphans: BTreeMap<ProviderId, Timestamp>,
     pods: BTreeSet<String>,
     ended: usize,
     /// Claims that somebody made by hand, by uid.

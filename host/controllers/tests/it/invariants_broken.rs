@@ -1,5 +1,6 @@
 //! That the invariants are noticed when somebody breaks them: here the tests do, through the controllers' own door.
 
+use apis::ProviderId;
 use http::Request;
 use kube::client::Body;
 use serde_json::json;
@@ -52,7 +53,7 @@ async fn a_second_instance_of_a_claim_is_noticed() {
     let (world, ..) = with_a_node().await;
     world.cloud.with(|state| {
         let mut second = state.instances.values().next().unwrap().clone();
-        second.provider_id = "fake:///a/i-second".to_owned();
+        second.provider_id = ProviderId::of_instance("a", "i-second");
         state.instances.insert(second.provider_id.clone(), second);
     });
     is_noticed(&world, "I02");
@@ -81,7 +82,7 @@ async fn an_instance_of_nobody_is_noticed_when_it_stays() {
     assert!(world.process.is_dead(), "nobody cleans up");
     world.cloud.with(|state| {
         let mut leaked = state.instances.values().next().unwrap().clone();
-        leaked.provider_id = "fake:///a/i-leaked".to_owned();
+        leaked.provider_id = ProviderId::of_instance("a", "i-leaked");
         leaked.node_claim_name = Some("nobody".to_owned());
         state.instances.insert(leaked.provider_id.clone(), leaked);
     });

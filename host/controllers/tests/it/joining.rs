@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use apis::ProviderId;
 use serde_json::{Value, json};
 use sim::api_server::{NamespacedName, ObjectPart, Resource};
 
@@ -20,7 +21,7 @@ async fn with_a_node() -> World {
 }
 
 /// A world where an instance runs that has not joined; its provider id.
-async fn with_an_instance() -> (World, String) {
+async fn with_an_instance() -> (World, ProviderId) {
     let mut world = World::new();
     *world.boots.lock().unwrap() = false;
     world.pass(5).await;
@@ -31,11 +32,11 @@ async fn with_an_instance() -> (World, String) {
     (world, id)
 }
 
-fn join(world: &World, name: &str, provider_id: &str, taints: &Value) {
+fn join(world: &World, name: &str, provider_id: &ProviderId, taints: &Value) {
     let node = json!({
         "apiVersion": "v1", "kind": "Node",
         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
-        "spec": {"providerID": provider_id, "taints": taints},
+        "spec": {"providerID": provider_id.as_str(), "taints": taints},
     });
     world.api.create(&Resource::NODES, "", node).unwrap();
 }

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::provider_id::ProviderId;
-use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool, ObjectKey};
+use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool, ObjectKey, ProviderId};
 use scheduling::pod::{InvalidPod, Pod, PodKey};
 
 /// What an event changed. Of an event that changed nothing that anybody looks at there is none.

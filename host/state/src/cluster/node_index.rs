@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use apis::ProviderId;
 use k8s_openapi::api::core::v1;
 
 use super::Cluster;
 use super::seen_node::SeenNode;
-use crate::provider_id::ProviderId;
 
 impl Cluster {
     /// Notes what a Node looks like; whether it looked otherwise before.

@@ -4,7 +4,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::provider_id::ProviderId;
+use apis::ProviderId;
 use apis::conditions::is_node_ready;
 use k8s_openapi::api::core::v1;
 

@@ -5,13 +5,12 @@
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use apis::{NodeClaim, labels};
+use apis::{NodeClaim, ProviderId, labels};
 use cloudprovider::sync::lock;
 use cloudprovider::{AttemptRecord, CloudProviderError, LaunchAttempt};
 use kube::ResourceExt;
 
 use super::WriteTries;
-use crate::node_claim::NodeClaimExt;
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 
@@ -96,7 +95,7 @@ impl AttemptRecord for ClaimRecord {
         })
     }
 
-    fn is_owned(&self, provider_id: &str) -> bool {
+    fn is_owned(&self, provider_id: &ProviderId) -> bool {
         let snapshot = self.shell.model.snapshot();
         let known = snapshot.node_by_provider_id(provider_id);
         known.is_some_and(|it| it.claim.is_some())

@@ -110,7 +110,7 @@ fn with_status(claim: &NodeClaim, launched: &Launched, now: Timestamp) -> NodeCl
     let launched_claim = claim.with_true(conditions::LAUNCHED, now);
     let mut after = launched_claim.with_condition(registration::NODE_AWAITED, now);
     let status = after.status.get_or_insert_default();
-    status.provider_id = Some(launched.provider_id.clone());
+    status.provider_id = Some(launched.provider_id.to_string());
     status.image_id = Some(launched.image_id.clone());
     status.capacity = launched.capacity.to_list();
     status.allocatable = launched.allocatable.to_list();

@@ -84,7 +84,7 @@ fn node_info() -> Value {
 fn boot(api: &ApiServer, cloud: &Cloud, clock: SimulatedClock) {
     let instances = cloud.with(|state| state.instances.clone());
     for (id, instance) in instances.iter().filter(|(_, it)| !it.is_terminating) {
-        let name = id.rsplit('/').next().unwrap();
+        let name = id.instance_id();
         let age = clock
             .now()
             .duration_since(instance.launched_at.unwrap())
@@ -97,7 +97,7 @@ fn boot(api: &ApiServer, cloud: &Cloud, clock: SimulatedClock) {
             let node = json!({
                 "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
                 "spec": {
-                    "providerID": id,
+                    "providerID": id.as_str(),
                     "taints": [
                         {"key": "karpenter.sh/unregistered", "effect": "NoExecute"},
                         {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"},
@@ -129,7 +129,7 @@ fn boot(api: &ApiServer, cloud: &Cloud, clock: SimulatedClock) {
 fn boot_anew(api: &ApiServer, cloud: &Cloud, clock: SimulatedClock) {
     let (reboots, stays_away) = cloud.with(|it| (it.reboots.clone(), it.stays_away));
     for (number, (id, _, at)) in reboots.iter().enumerate() {
-        let name = id.rsplit('/').next().unwrap();
+        let name = id.instance_id();
         let seconds = clock.now().duration_since(*at).as_secs();
         let (is_back, is_down) = (seconds == READY_SECONDS && !stays_away, seconds <= 1);
         if !is_back && !is_down {
