@@ -14,10 +14,12 @@ pub(crate) mod garbage_collection;
 pub(crate) mod hashes;
 pub(crate) mod hydration;
 pub(crate) mod initialization;
+mod joining;
 pub(crate) mod launch;
 pub(crate) mod launch_record;
 pub(crate) mod lifecycle;
 pub(crate) mod liveness;
+mod milestones;
 pub(crate) mod pod_events;
 pub(crate) mod reboot;
 pub(crate) mod registration;
@@ -27,8 +29,12 @@ use std::time::Duration;
 
 use apis::conditions::{self, Conditioned, Status};
 use apis::{NodeClaim, labels};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
+
+/// What keeps a node from opening or from being initialized is told once it has for that long: most are soon done with
+/// it, and each word is a write.
+const TOLD_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
 /// What a condition is to say.
 #[derive(Debug, Clone, Copy)]

@@ -26,8 +26,7 @@ use state::Event;
 use state::Snapshot;
 use state::facts::NodeFacts;
 use state::nomination::{
-    ClosedNode, HoldReason, NodeOpening, OpeningTerms, next_look, nominations, nominations_again,
-    trades,
+    ClosedNode, NodeOpening, OpeningTerms, next_look, nominations, nominations_again, trades,
 };
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -162,34 +161,47 @@ impl Write {
 }
 
 impl Nominations {
-    /// Answers what a node stays closed for, for a moment, and nominates the pods that it was bought for, where that
-    /// can be done. When the node gets the time at which it opens, pods trade places first.
-    pub(crate) async fn hold_or_nominate(
+    /// What becomes of a closed node now. The time at which nodes open next is agreed on with those that are asked of
+    /// meanwhile.
+    pub(crate) fn opening(&self, claim: &NodeClaim, node: &NodeFacts) -> NodeOpening {
+        let terms = OpeningTerms {
+            holds_nodes_closed: self.holds_nodes_closed,
+            nominates_pods: self.is_on(),
+        };
+        let name = claim.name_any();
+        let closed = ClosedNode {
+            claim: &name,
+            ready_at: node.ready_at(),
+            created_at: node.created_at,
+            is_up: initialization::is_up(node),
+        };
+        let snapshot = self.model.snapshot();
+        let mut opens_at = lock(&self.opens_at);
+        let opening = terms.decide(&snapshot, closed, *opens_at, self.model.now());
+        *opens_at = opening.appointment().unwrap_or(*opens_at);
+        opening
+    }
+
+    /// Nominates the pods that a node was bought for, where that can be done. When the node gets the time at which it
+    /// opens, pods trade places first.
+    pub(crate) async fn tell_pods(
         &self,
         claim: &NodeClaim,
         node: &NodeFacts,
-    ) -> Option<HoldReason> {
-        let name = claim.name_any();
-        let snapshot = self.model.snapshot();
-        let opening = {
-            let mut opens_at = lock(&self.opens_at);
-            let opening = self.opening(&snapshot, &name, node, *opens_at);
-            *opens_at = opening.appointment().unwrap_or(*opens_at);
-            opening
+        opening: NodeOpening,
+    ) {
+        let moment = match opening {
+            NodeOpening::TooEarly(_) => return,
+            NodeOpening::Held(_) | NodeOpening::Appointed(_) => NominationMoment::BeforeOrAfter,
+            NodeOpening::OpensAlone(_) | NodeOpening::Opens => NominationMoment::AtOpening,
         };
+        if !self.is_on() {
+            return;
+        }
         if let NodeOpening::Appointed(_) = opening {
-            self.trade_places(&snapshot);
+            self.trade_places();
         }
-        drop(snapshot);
-        let hold = opening.hold();
-        if !matches!(opening, NodeOpening::TooEarly(_)) {
-            let moment = match hold {
-                None => NominationMoment::AtOpening,
-                Some(_) => NominationMoment::BeforeOrAfter,
-            };
-            self.nominate_placed(&name, node, moment).await;
-        }
-        hold
+        self.nominate_placed(&claim.name_any(), node, moment).await;
     }
 
     /// At every full second while there are nodes that opened lately, tells their pods of them again, where the
@@ -232,33 +244,9 @@ impl Nominations {
         true
     }
 
-    /// What becomes of a node now, where nodes open next or opened last at `opens_at`.
-    fn opening(
-        &self,
-        snapshot: &Snapshot,
-        claim: &str,
-        node: &NodeFacts,
-        opens_at: Timestamp,
-    ) -> NodeOpening {
-        let terms = OpeningTerms {
-            holds_nodes_closed: self.holds_nodes_closed,
-            nominates_pods: self.is_on(),
-        };
-        let closed = ClosedNode {
-            claim,
-            ready_at: node.ready_at(),
-            created_at: node.created_at,
-            is_up: initialization::is_up(node),
-        };
-        terms.decide(snapshot, closed, opens_at, self.model.now())
-    }
-
     /// Gives pods that could not be told of their node others, of which they can.
-    fn trade_places(&self, snapshot: &Snapshot) {
-        if !self.is_on() {
-            return;
-        }
-        for (name, pods) in trades(snapshot) {
+    fn trade_places(&self) {
+        for (name, pods) in trades(&self.model.snapshot()) {
             debug!(NodeClaim = %name, pods = pods.len(), "pods traded places");
             self.model.note(Event::Placed { name, pods });
         }
@@ -266,9 +254,6 @@ impl Nominations {
 
     /// Nominates the pods that were placed on a node which is about to take pods.
     async fn nominate_placed(&self, claim: &str, node: &NodeFacts, moment: NominationMoment) {
-        if !self.is_on() {
-            return;
-        }
         let snapshot = self.model.snapshot();
         let Some(state_node) = snapshot.node_of_claim(claim) else {
             return;

@@ -6,41 +6,35 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use apis::ObjectKey;
 use apis::conditions::{self, Conditioned, Status, reason};
 use apis::{NodeClaim, labels};
-use cloudprovider::{CloudProvider, Registrable};
-use jiff::{SignedDuration, Timestamp};
-use kube::ResourceExt;
+use cloudprovider::CloudProvider;
+use jiff::Timestamp;
 use state::facts::NodeFacts;
 
-use crate::node_capacity;
-use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::finalize::Finalizer;
 use crate::node_claim::initialization::{self, Lack};
+use crate::node_claim::joining::Joining;
 use crate::node_claim::launch::Launcher;
 use crate::node_claim::liveness::TimeLimit;
-use crate::node_claim::{ConditionUpdate, NodeClaimExt, consistency, registration};
-use crate::node_pool::registration_health::Registration;
+use crate::node_claim::milestones::Milestones;
+use crate::node_claim::{ConditionUpdate, NodeClaimExt, TOLD_AFTER, registration};
 use crate::nomination::until_next_look;
 use crate::shell::Shell;
-use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::error::ReconcileError;
 use crate::shell::finalizers::{add_finalizer, has_finalizer};
 use crate::shell::runtime::{Action, Reconciler};
-
-/// What keeps a node from opening or from being initialized is told once it has for that long: most are soon done with
-/// it, and each word is a write.
-const TOLD_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
 /// The controller.
 pub(crate) struct Lifecycle {
     shell: Arc<Shell>,
-    provider: Arc<dyn CloudProvider>,
     launcher: Launcher,
+    joining: Joining,
+    milestones: Arc<Milestones>,
     finalizer: Finalizer,
 }
 
@@ -65,7 +59,7 @@ enum Step {
     /// Several nodes have its provider id.
     TellNodesApart(usize),
     /// Its node is there.
-    Register(Arc<NodeFacts>),
+    Join(Arc<NodeFacts>),
     /// Its node is not ready for pods, and lacks something else than the claim says, but not for long: so much is left.
     AwaitReadiness(Duration),
     /// Its node is not ready for pods.
@@ -85,10 +79,19 @@ impl Lifecycle {
         launcher: Launcher,
         finalizer: Finalizer,
     ) -> Self {
+        let milestones = Arc::new(Milestones {
+            shell: Arc::clone(&shell),
+        });
+        let joining = Joining {
+            shell: Arc::clone(&shell),
+            provider,
+            milestones: Arc::clone(&milestones),
+        };
         Self {
             shell,
-            provider,
             launcher,
+            joining,
+            milestones,
             finalizer,
         }
     }
@@ -110,8 +113,8 @@ impl Lifecycle {
             Step::AddFinalizer => self.add_finalizer(&claim).await,
             Step::Launch => self.launcher.launch(&claim).await,
             Step::AwaitNode => {
-                self.await_registration(&claim, registration::NODE_AWAITED)
-                    .await
+                let registered = registration::NODE_AWAITED;
+                self.milestones.await_registration(&claim, registered).await
             }
             Step::TellNodesApart(nodes) => {
                 let registered = ConditionUpdate {
@@ -120,9 +123,9 @@ impl Lifecycle {
                     reason: reason::MULTIPLE_NODES_FOUND,
                     message: &format!("Invariant violated, matched {nodes} nodes"),
                 };
-                self.await_registration(&claim, registered).await
+                self.milestones.await_registration(&claim, registered).await
             }
-            Step::Register(node) => self.register(&claim, &node).await,
+            Step::Join(node) => self.joining.join(&claim, &node).await,
             Step::AwaitReadiness(left) => Ok(Action::RequeueAfter(left)),
             Step::AwaitInitialization(lack) => {
                 let after = claim.with_condition(lack.as_condition(), self.shell.now());
@@ -130,7 +133,7 @@ impl Lifecycle {
                 Ok(Action::Await)
             }
             Step::Initialize(node) => self.initialize(&claim, &node).await,
-            Step::GiveUp(what) => self.give_up(&claim, what).await,
+            Step::GiveUp(what) => self.milestones.give_up(&claim, what).await,
             Step::Rest => {
                 self.shell.nominations.node_opened();
                 Ok(Action::Await)
@@ -145,138 +148,6 @@ impl Lifecycle {
         Ok(Action::NOW)
     }
 
-    async fn await_registration(
-        &self,
-        claim: &NodeClaim,
-        registered: ConditionUpdate<'_>,
-    ) -> Result<Action, ReconcileError> {
-        let now = self.shell.now();
-        let after = claim.with_condition(registered, now);
-        self.shell.writer.write_claim_status(claim, &after).await?;
-        let left = TimeLimit::Registration.left(claim, now);
-        Ok(Action::RequeueAfter(left))
-    }
-
-    async fn register(
-        &self,
-        claim: &NodeClaim,
-        seen: &NodeFacts,
-    ) -> Result<Action, ReconcileError> {
-        let name = &seen.name;
-        if registration::lacks_unregistered_taint(seen) {
-            let node = name;
-            let entry = ClaimEntry::UnregisteredTaintMissing { node };
-            self.shell.journal.write(claim, &entry);
-        }
-        let claim = &match self.provider.registrable(claim).await {
-            Ok(Registrable::Ready(labels)) => self.label(claim, labels).await?,
-            Ok(Registrable::Pending(hook)) => return self.await_hook(claim, seen, hook).await,
-            Err(error) => {
-                self.await_hook(claim, seen, &error.to_string()).await?;
-                return Err(error.into());
-            }
-        };
-        let nominations = &self.shell.nominations;
-        if let Some(hold) = nominations.hold_or_nominate(claim, seen).await {
-            if !is_held_long(seen, self.shell.now()) {
-                return Ok(Action::RequeueAfter(self.next_poll()));
-            }
-            return self.await_hook(claim, seen, hold.message()).await;
-        }
-        let Some(node) = self.shell.model.node_seen(seen).await? else {
-            return Ok(Action::RequeueAfter(self.next_poll()));
-        };
-        let mut registered = registration::registered_node(claim, &node);
-        let lack = initialization::lack(claim, &NodeFacts::parse(&registered));
-        if lack.is_none() {
-            initialization::mark(&mut registered);
-        }
-        self.shell.writer.write_node(&node, &registered).await?;
-        let now = self.shell.now();
-        let mut after = claim.with_true(conditions::REGISTERED, now);
-        after.status.get_or_insert_default().node_name = Some(name.clone());
-        let after = match &lack {
-            None => self.initialized(&after),
-            Some(lack) => after.with_condition(lack.as_condition(), now),
-        };
-        self.shell.writer.write_claim_status(claim, &after).await?;
-        node_capacity::report(&self.shell, self.provider.as_ref(), claim, &node).await;
-        let entry = ClaimEntry::Registered { node: name };
-        self.shell.journal.write(claim, &entry);
-        self.shell.pod_ledger.settle_claim(&claim.name_any());
-        self.note_registration(claim, &Registration::Succeeded)
-            .await?;
-        if lack.is_none() {
-            self.tell_initialized(claim, name);
-        }
-        Ok(Action::Await)
-    }
-
-    /// The claim, initialized, and found to be what it was told to be in the same write if it is.
-    fn initialized(&self, claim: &NodeClaim) -> NodeClaim {
-        let now = self.shell.now();
-        let after = claim.with_true(conditions::INITIALIZED, now);
-        let snapshot = self.shell.model.snapshot();
-        match snapshot.node_of_claim(&claim.name_any()) {
-            Some(node) if consistency::is_consistent(node) => {
-                after.with_true(conditions::CONSISTENT_STATE_FOUND, now)
-            }
-            Some(_) | None => after,
-        }
-    }
-
-    fn tell_initialized(&self, claim: &NodeClaim, node: &str) {
-        let entry = ClaimEntry::Initialized { node };
-        self.shell.journal.write(claim, &entry);
-        self.shell.nominations.node_opened();
-    }
-
-    /// The claim with labels that the provider knows only now.
-    async fn label(
-        &self,
-        claim: &NodeClaim,
-        labels: BTreeMap<String, String>,
-    ) -> Result<NodeClaim, ReconcileError> {
-        if labels.is_empty() {
-            return Ok(claim.clone());
-        }
-        let mut labelled = claim.clone();
-        labelled.labels_mut().extend(labels);
-        self.shell.writer.write_claim(claim, &labelled).await
-    }
-
-    /// The node gets what its claim has and keeps the taint that keeps pods away, for as long as the provider's hook
-    /// is not done.
-    async fn await_hook(
-        &self,
-        claim: &NodeClaim,
-        seen: &NodeFacts,
-        hook: &str,
-    ) -> Result<Action, ReconcileError> {
-        if !registration::is_synced(claim, seen)
-            && let Some(node) = self.shell.model.node_seen(seen).await?
-        {
-            let synced = registration::synced_node(claim, &node);
-            self.shell.writer.write_node(&node, &synced).await?;
-        }
-        let registered = ConditionUpdate {
-            condition_type: conditions::REGISTERED,
-            status: Status::Unknown,
-            reason: reason::REGISTRATION_HOOK_PENDING,
-            message: hook,
-        };
-        match self.await_registration(claim, registered).await? {
-            Action::RequeueAfter(left) if left.is_zero() => {
-                self.give_up(claim, TimeLimit::Registration).await
-            }
-            limit => Ok(limit.sooner(Action::RequeueAfter(self.next_poll()))),
-        }
-    }
-
-    fn next_poll(&self) -> Duration {
-        until_next_look(self.shell.now())
-    }
-
     async fn initialize(
         &self,
         claim: &NodeClaim,
@@ -285,40 +156,12 @@ impl Lifecycle {
         let Shell { writer, .. } = self.shell.as_ref();
         let (label, value) = initialization::MARK;
         if !writer.label_node(seen, label, value).await? {
-            return Ok(Action::RequeueAfter(self.next_poll()));
+            return Ok(Action::RequeueAfter(until_next_look(self.shell.now())));
         }
-        let after = self.initialized(claim);
+        let after = self.milestones.initialized(claim);
         writer.write_claim_status(claim, &after).await?;
-        self.tell_initialized(claim, &seen.name);
+        self.milestones.tell_initialized(claim, &seen.name);
         Ok(Action::Await)
-    }
-
-    async fn give_up(&self, claim: &NodeClaim, what: TimeLimit) -> Result<Action, ReconcileError> {
-        ignore_not_found(self.shell.writer.delete(claim).await)?;
-        self.shell.journal.write(claim, &ClaimEntry::TimedOut(what));
-        let launched = claim.condition(conditions::LAUNCHED);
-        let (reason, message) = match what {
-            TimeLimit::Registration => (
-                conditions::reason::REGISTRATION_FAILED,
-                "Failed to register node",
-            ),
-            TimeLimit::Launch => launched.map_or((conditions::reason::LAUNCH_FAILED, ""), |it| {
-                (it.reason.as_str(), it.message.as_str())
-            }),
-        };
-        self.note_registration(claim, &Registration::Failed { reason, message })
-            .await?;
-        Ok(Action::Await)
-    }
-
-    async fn note_registration(
-        &self,
-        claim: &NodeClaim,
-        outcome: &Registration<'_>,
-    ) -> Result<(), ReconcileError> {
-        let Shell { model, writer, .. } = self.shell.as_ref();
-        let health = &self.shell.registration_health;
-        health.note(model, writer, claim, outcome).await
     }
 }
 
@@ -333,12 +176,6 @@ impl Reconciler for Lifecycle {
         let step = decide(&observed, self.shell.now());
         self.apply(observed.claim, step).await
     }
-}
-
-/// Whether a node was held closed for so long that its claim is to say what for.
-fn is_held_long(node: &NodeFacts, now: Timestamp) -> bool {
-    let since = node.ready_at().or(node.created_at);
-    since.is_none_or(|at| now.duration_since(at) >= TOLD_AFTER)
 }
 
 fn decide(observed: &Observed, now: Timestamp) -> Step {
@@ -358,7 +195,7 @@ fn decide(observed: &Observed, now: Timestamp) -> Step {
     }
     if !claim.is_condition_true(conditions::REGISTERED) {
         return match nodes.as_slice() {
-            [node] => Step::Register(Arc::clone(node)),
+            [node] => Step::Join(Arc::clone(node)),
             _ if TimeLimit::Registration.is_over(claim, now) => {
                 Step::GiveUp(TimeLimit::Registration)
             }

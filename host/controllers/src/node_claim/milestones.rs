@@ -1,0 +1,97 @@
+//! What is written and told as a claim gets on, or is given up: the same whichever part of the lifecycle sees it.
+
+use std::sync::Arc;
+
+use apis::NodeClaim;
+use apis::conditions::{self, Conditioned as _, reason};
+use kube::ResourceExt as _;
+
+use super::entries::ClaimEntry;
+use super::liveness::TimeLimit;
+use super::{ConditionUpdate, NodeClaimExt as _, consistency};
+use crate::node_pool::registration_health::Registration;
+use crate::shell::Shell;
+use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::runtime::Action;
+
+pub(super) struct Milestones {
+    pub(super) shell: Arc<Shell>,
+}
+
+impl Milestones {
+    /// Says what the claim waits for, and comes back when its time to register is over.
+    pub(super) async fn await_registration(
+        &self,
+        claim: &NodeClaim,
+        registered: ConditionUpdate<'_>,
+    ) -> Result<Action, ReconcileError> {
+        let now = self.shell.now();
+        let after = claim.with_condition(registered, now);
+        self.shell.writer.write_claim_status(claim, &after).await?;
+        let left = TimeLimit::Registration.left(claim, now);
+        Ok(Action::RequeueAfter(left))
+    }
+
+    /// Deletes a claim that took too long.
+    pub(super) async fn give_up(
+        &self,
+        claim: &NodeClaim,
+        what: TimeLimit,
+    ) -> Result<Action, ReconcileError> {
+        ignore_not_found(self.shell.writer.delete(claim).await)?;
+        self.shell.journal.write(claim, &ClaimEntry::TimedOut(what));
+        let launched = claim.condition(conditions::LAUNCHED);
+        let (reason, message) = match what {
+            TimeLimit::Registration => (reason::REGISTRATION_FAILED, "Failed to register node"),
+            TimeLimit::Launch => launched.map_or((reason::LAUNCH_FAILED, ""), |it| {
+                (it.reason.as_str(), it.message.as_str())
+            }),
+        };
+        self.note_registration(claim, &Registration::Failed { reason, message })
+            .await?;
+        Ok(Action::Await)
+    }
+
+    /// The node is the claim's from now on.
+    pub(super) async fn tell_registered(
+        &self,
+        claim: &NodeClaim,
+        node: &str,
+    ) -> Result<(), ReconcileError> {
+        let entry = ClaimEntry::Registered { node };
+        self.shell.journal.write(claim, &entry);
+        self.shell.pod_ledger.settle_claim(&claim.name_any());
+        self.note_registration(claim, &Registration::Succeeded)
+            .await
+    }
+
+    async fn note_registration(
+        &self,
+        claim: &NodeClaim,
+        outcome: &Registration<'_>,
+    ) -> Result<(), ReconcileError> {
+        let Shell { model, writer, .. } = self.shell.as_ref();
+        let health = &self.shell.registration_health;
+        health.note(model, writer, claim, outcome).await
+    }
+
+    /// The claim, initialized, and found to be what it was told to be in the same write if it is.
+    pub(super) fn initialized(&self, claim: &NodeClaim) -> NodeClaim {
+        let now = self.shell.now();
+        let after = claim.with_true(conditions::INITIALIZED, now);
+        let snapshot = self.shell.model.snapshot();
+        match snapshot.node_of_claim(&claim.name_any()) {
+            Some(node) if consistency::is_consistent(node) => {
+                after.with_true(conditions::CONSISTENT_STATE_FOUND, now)
+            }
+            Some(_) | None => after,
+        }
+    }
+
+    /// The node takes pods from now on.
+    pub(super) fn tell_initialized(&self, claim: &NodeClaim, node: &str) {
+        let entry = ClaimEntry::Initialized { node };
+        self.shell.journal.write(claim, &entry);
+        self.shell.nominations.node_opened();
+    }
+}
