@@ -262,7 +262,7 @@ impl InstanceProvider {
     }
 
     /// The instance as last seen, or else as EC2 tells it now.
-    pub async fn get_seen(&self, id: &str) -> Result<Instance, CloudProviderError> {
+    pub(crate) async fn get_seen(&self, id: &str) -> Result<Instance, CloudProviderError> {
         match self.seen(id) {
             Some(instance) => Ok(instance),
             None => self.get(id).await,

@@ -31,7 +31,7 @@ pub struct PlacementGroup {
 
 impl PlacementGroup {
     /// The values of the partition label: numbers from 1.
-    pub fn partition_names(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn partition_names(&self) -> impl Iterator<Item = String> {
         (1..=self.partitions).map(|it| it.to_string())
     }
 
@@ -125,7 +125,7 @@ impl PlacementGroupProvider {
     }
 
     /// The placement group of a class, or what it was within a day where EC2 cannot be asked.
-    pub async fn get_or_last(
+    pub(crate) async fn get_or_last(
         &self,
         node_class: &Ec2NodeClass,
         now: Timestamp,

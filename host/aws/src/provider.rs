@@ -185,11 +185,6 @@ impl AwsProvider {
         self.templates.sweep(&options.cluster_name, now).await;
     }
 
-    /// Marks that others, such as interruption notices, add to.
-    pub fn unavailable_offerings(&self) -> &UnavailableOfferings {
-        &self.unavailable
-    }
-
     /// Notes that an offering cannot be had for now.
     pub(crate) fn mark_unavailable(&self, offered: OfferingName<'_>) {
         self.unavailable.mark(offered, None, self.clock.now());

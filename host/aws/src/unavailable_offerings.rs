@@ -61,13 +61,18 @@ struct Marks {
 
 /// The marks of all launches of this process.
 #[derive(Debug, Default)]
-pub struct UnavailableOfferings {
+pub(crate) struct UnavailableOfferings {
     marks: Mutex<Marks>,
 }
 
 impl UnavailableOfferings {
     /// Marks one offering; within `placement_group` only, when given.
-    pub fn mark(&self, offering: OfferingName<'_>, placement_group: Option<&str>, now: Timestamp) {
+    pub(crate) fn mark(
+        &self,
+        offering: OfferingName<'_>,
+        placement_group: Option<&str>,
+        now: Timestamp,
+    ) {
         let mut marks = lock(&self.marks);
         let key = offering.key(placement_group);
         marks.offerings.insert(key, after(now, UNAVAILABLE_TTL));
@@ -86,7 +91,7 @@ impl UnavailableOfferings {
     }
 
     /// Marks everything of a capacity type, such as spot in an account that may not use it.
-    pub fn mark_capacity_type(&self, capacity_type: CapacityType, now: Timestamp) {
+    pub(crate) fn mark_capacity_type(&self, capacity_type: CapacityType, now: Timestamp) {
         let mut marks = lock(&self.marks);
         marks
             .capacity_types
@@ -95,7 +100,7 @@ impl UnavailableOfferings {
     }
 
     /// Marks a subnet that has run out of addresses.
-    pub fn mark_subnet(&self, subnet_id: &str, now: Timestamp) {
+    pub(crate) fn mark_subnet(&self, subnet_id: &str, now: Timestamp) {
         let mut marks = lock(&self.marks);
         marks
             .subnets
@@ -118,11 +123,6 @@ impl UnavailableOfferings {
         let shifts = marks.shifts.iter();
         let lasting = shifts.filter(|(_, until)| **until > now);
         lasting.map(|(zone_id, _)| zone_id.clone()).collect()
-    }
-
-    /// Drops what has expired.
-    pub fn sweep(&self, now: Timestamp) {
-        lock(&self.marks).sweep(now);
     }
 
     /// Whether the offering is marked, by itself, by its capacity type, or by all of its zone's subnets.
@@ -251,7 +251,7 @@ fn drop_expired<K: Ord>(marks: &mut BTreeMap<K, Timestamp>, now: Timestamp) -> u
 
 /// Names one offering.
 #[derive(Debug, Clone, Copy)]
-pub struct OfferingName<'a> {
+pub(crate) struct OfferingName<'a> {
     /// Such as `m7i.large`.
     pub instance_type: &'a str,
     /// Such as `us-east-1a`.
@@ -340,7 +340,7 @@ mod tests {
             }
         );
         assert_eq!(marks.history(OFFERED, at(1900)).count, 1);
-        marks.sweep(at(600 + 1800));
+        marks.revision(at(600 + 1800));
         assert_eq!(
             marks.history(OFFERED, at(600 + 1800)),
             IceHistory::default()

@@ -239,7 +239,7 @@ impl Settings {
     }
 
     /// Concurrency between `min` (one core) and `max` (sixty cores), linear in the cores asked for.
-    pub fn concurrency(&self, min: usize, max: usize) -> usize {
+    pub(crate) fn concurrency(&self, min: usize, max: usize) -> usize {
         let millis = if self.cpu_requests == 0 {
             1000
         } else {
@@ -250,7 +250,7 @@ impl Settings {
     }
 
     /// Threads for one solve: the cores asked for, rounded up.
-    pub fn solver_threads(&self) -> usize {
+    pub(crate) fn solver_threads(&self) -> usize {
         self.cpu_requests.div_ceil(1000).max(1) as usize
     }
 
@@ -260,7 +260,7 @@ impl Settings {
     }
 
     /// Whether pods are nominated to the nodes planned for them.
-    pub fn nominates_planned_pods(&self) -> bool {
+    pub(crate) fn nominates_planned_pods(&self) -> bool {
         let is_on = match self.nominate_planned_pods {
             NominatePlannedPods::Auto => self.kubernetes_minor >= NOMINATIONS_SINCE_MINOR,
             NominatePlannedPods::On => true,
@@ -285,7 +285,7 @@ impl Settings {
     }
 
     /// A pending pod's nomination holds its node for this long.
-    pub fn nomination_window(&self) -> Duration {
+    pub(crate) fn nomination_window(&self) -> Duration {
         (self.batch_max_duration * 2).max(Duration::from_secs(10))
     }
 }

@@ -287,7 +287,7 @@ impl Candidate {
     }
 
     /// Name of the instance type.
-    pub fn instance_type_name(&self) -> &str {
+    pub(crate) fn instance_type_name(&self) -> &str {
         self.node.label(labels::INSTANCE_TYPE)
     }
 

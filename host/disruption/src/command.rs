@@ -122,7 +122,7 @@ impl Cost {
     }
 
     /// Of nodes that come, were each its best offering.
-    pub fn of_claims(claims: &[NewClaim]) -> Self {
+    pub(crate) fn of_claims(claims: &[NewClaim]) -> Self {
         let best = claims.iter().map(|it| Self {
             price_per_hour: it.best.price_per_hour,
             effective_per_hour: it.best.effective_cost_per_hour,

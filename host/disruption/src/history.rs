@@ -140,14 +140,18 @@ impl History {
 
     /// What part of the cost of what goes a move must save where several nodes come: twice as much each time that its
     /// nodes came by such moves themselves, so that a row of moves ends.
-    pub fn share_to_save(&self, claims: &[&str], now: Timestamp) -> f64 {
+    pub(crate) fn share_to_save(&self, claims: &[&str], now: Timestamp) -> f64 {
         let moves = self.recent_origins(claims, now).map(|it| it.moves);
         let moves = moves.max().unwrap_or(0);
         (0..moves).fold(SAVINGS_SHARE_MIN, |share, _| share * 2.0)
     }
 
     /// The instance type that a move would bring back although one of its nodes came in place of it lately.
-    pub fn brought_back<'a>(&self, proposal: &'a Proposal<'_>, now: Timestamp) -> Option<&'a str> {
+    pub(crate) fn brought_back<'a>(
+        &self,
+        proposal: &'a Proposal<'_>,
+        now: Timestamp,
+    ) -> Option<&'a str> {
         if proposal.savings_per_hour() >= proposal.before.effective_per_hour * PROGRESS_SHARE {
             return None;
         }
@@ -199,7 +203,7 @@ impl History {
     }
 
     /// How long drift leaves the pool alone, if it does.
-    pub fn pool_rests(&self, pool: &str, now: Timestamp) -> Option<ReplacementPause> {
+    pub(crate) fn pool_rests(&self, pool: &str, now: Timestamp) -> Option<ReplacementPause> {
         self.pool_failures.get(pool)?.rest(POOL_REST, now)
     }
 
@@ -254,7 +258,7 @@ impl History {
     }
 
     /// How busy the pool was for one reason.
-    pub fn of_pool_for(&self, pool: &str, reason: BudgetReason, now: Timestamp) -> Recent {
+    pub(crate) fn of_pool_for(&self, pool: &str, reason: BudgetReason, now: Timestamp) -> Recent {
         let within = |seconds: i64| {
             let is_within = |it: &Disrupted| now.duration_since(it.at).as_secs() <= seconds;
             count(&self.finished, pool, |it| {
@@ -268,7 +272,7 @@ impl History {
     }
 
     /// Nodes of the pool that were disrupted for a reason since a moment, of the last day.
-    pub fn finished_since(&self, pool: &str, reason: BudgetReason, since: Timestamp) -> u32 {
+    pub(crate) fn finished_since(&self, pool: &str, reason: BudgetReason, since: Timestamp) -> u32 {
         count(&self.finished, pool, |it| {
             it.reason == Some(reason) && it.at >= since
         })

@@ -45,7 +45,7 @@ pub struct DisruptionInput<'a> {
 
 impl<'a> DisruptionInput<'a> {
     /// What budgets are worked out of.
-    pub fn budget_world(&self, targets: &'a Targets) -> budgets::BudgetWorld<'a> {
+    pub(crate) fn budget_world(&self, targets: &'a Targets) -> budgets::BudgetWorld<'a> {
         budgets::BudgetWorld {
             snapshot: self.snapshot,
             history: self.history,

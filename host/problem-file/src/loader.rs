@@ -74,7 +74,7 @@ impl Loader {
     }
 
     /// Sets the present moment.
-    pub fn set_now(&mut self, now: Timestamp) {
+    pub(crate) fn set_now(&mut self, now: Timestamp) {
         self.world.now = Some(now);
     }
 

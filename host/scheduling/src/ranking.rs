@@ -19,7 +19,9 @@ pub use hooks::ranking::{
     WorkloadTable,
 };
 pub use launch::{LaunchRanking, RankedLaunch, RankedOffering, rank_for_launch};
-pub use premium::premium_of_pool;
-pub use table::{TableRow, accelerators, claim_requirements, offering_table};
-pub use usage::{Usage, UsageKey, usage_table};
+pub(crate) use premium::premium_of_pool;
+pub use table::{TableRow, accelerators};
+pub(crate) use table::{claim_requirements, offering_table};
+pub(crate) use usage::usage_table;
+pub use usage::{Usage, UsageKey};
 pub use workloads::{FactsByOwner, WorkloadContext, WorkloadFacts, pods_summary, push_workloads};

@@ -70,7 +70,7 @@ impl Gathered {
     }
 
     /// All changes that led here, owners first.
-    pub fn into_changes(self) -> impl Iterator<Item = ObjectChange> {
+    pub(crate) fn into_changes(self) -> impl Iterator<Item = ObjectChange> {
         self.objects.into_iter().flat_map(|(kind, table)| {
             table.into_values().map(move |object| ObjectChange {
                 kind,

@@ -24,7 +24,7 @@ pub use gathered::{Gathered, ObjectChange, ToldObject};
 pub use kinds::{ReadKind, ReadRow, TABLE};
 pub use mirror::{Mirror, MirrorWrite, update};
 pub use node_claim::claims_at_start;
-pub use node_class::{STAND_IN, StandIn};
+pub use node_class::StandIn;
 pub use object::key_of;
 pub use rbac::cluster_role;
 pub use report::{BothSides, Figures, Report, Requests};

@@ -14,7 +14,7 @@ use crate::account::Account;
 use crate::object::key_of;
 
 /// Name of the EC2NodeClass that stands in where a NodePool has none that means anything to EC2.
-pub const STAND_IN: &str = "mortise-shadow";
+pub(crate) const STAND_IN: &str = "mortise-shadow";
 /// Labels that only nodes of Karpenter's kwok provider have begin so.
 const KWOK_LABELS: &str = "karpenter.kwok.sh/";
 /// Families whose images the simulated account publishes.

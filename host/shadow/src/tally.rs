@@ -188,7 +188,7 @@ impl FleetTally {
     }
 
     /// Nodes that nobody launches by claims.
-    pub fn bare_nodes(&self) -> usize {
+    pub(crate) fn bare_nodes(&self) -> usize {
         let claimed: BTreeSet<&str> = self.claims.values().map(|it| it.node.as_str()).collect();
         let bare = self
             .nodes

@@ -189,13 +189,13 @@ impl CatalogueEntry {
     }
 
     /// Pods that get an address of their own from the VPC.
-    pub fn eni_pods(&self) -> i64 {
+    pub(crate) fn eni_pods(&self) -> i64 {
         let interfaces = i64::from(self.default_card_interfaces());
         interfaces * (i64::from(self.ipv4_per_interface) - 1) + 2
     }
 
     /// `amd64` or `arm64`, the word of Kubernetes.
-    pub fn kubernetes_architecture(&self) -> &'static str {
+    pub(crate) fn kubernetes_architecture(&self) -> &'static str {
         if self.architectures.contains(&"arm64") {
             "arm64"
         } else {
@@ -204,7 +204,7 @@ impl CatalogueEntry {
     }
 
     /// Whether EC2 sells it this way.
-    pub fn has_usage_class(&self, class: &str) -> bool {
+    pub(crate) fn has_usage_class(&self, class: &str) -> bool {
         self.usage_classes.contains(&class)
     }
 }

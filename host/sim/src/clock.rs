@@ -49,7 +49,7 @@ impl SimulatedClock {
     }
 
     /// The moment of tokio's clock at which this clock shows `at`; now if that has passed.
-    pub fn instant_at(&self, at: Timestamp) -> Instant {
+    pub(crate) fn instant_at(&self, at: Timestamp) -> Instant {
         let since = at.duration_since(self.start);
         let since = if since < SignedDuration::ZERO {
             Duration::ZERO

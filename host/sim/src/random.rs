@@ -46,7 +46,7 @@ pub fn hash(seed: u64, words: &[&str]) -> u64 {
 }
 
 /// `hash` as a number in `[0, 1)`.
-pub fn hash_unit(seed: u64, words: &[&str]) -> f64 {
+pub(crate) fn hash_unit(seed: u64, words: &[&str]) -> f64 {
     unit(hash(seed, words))
 }
 

@@ -44,7 +44,7 @@ pub struct ComingPod {
 }
 
 /// Pods that controllers are believed to create soon, in order of their kind and name.
-pub fn coming_pods(snapshot: &Snapshot, now: Timestamp) -> Vec<ComingPod> {
+pub(crate) fn coming_pods(snapshot: &Snapshot, now: Timestamp) -> Vec<ComingPod> {
     let workloads = snapshot.workloads().all.iter();
     let mut coming = Vec::new();
     for ((kind, key), kept) in workloads.filter(|(_, it)| it.creates_pods) {
@@ -64,7 +64,7 @@ pub fn awaiting_nodes(snapshot: &Snapshot, now: Timestamp) -> BTreeSet<Arc<str>>
 }
 
 /// Whether the claim's node waits for such pods.
-pub fn is_awaiting(snapshot: &Snapshot, claim: &str, now: Timestamp) -> bool {
+pub(crate) fn is_awaiting(snapshot: &Snapshot, claim: &str, now: Timestamp) -> bool {
     snapshot.data.places.at(claim).any(is_coming) && awaiting_nodes(snapshot, now).contains(claim)
 }
 

@@ -16,7 +16,7 @@ use crate::snapshot::Snapshot;
 use crate::workloads::WorkloadKind;
 
 /// The pods, those without spread constraints with the defaults where it can be said whom they count.
-pub fn with_defaults(
+pub(crate) fn with_defaults(
     snapshot: &Snapshot,
     defaults: &[TopologySpread],
     pods: Vec<Arc<Pod>>,

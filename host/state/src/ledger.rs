@@ -56,7 +56,7 @@ impl Default for Ledger {
 
 impl Ledger {
     /// A ledger that forgets its oldest records once it holds more outcome lines than given.
-    pub fn with_lines_max(lines_max: usize) -> Self {
+    pub(crate) fn with_lines_max(lines_max: usize) -> Self {
         Self {
             entries: VecDeque::new(),
             lines: 0,

@@ -127,13 +127,13 @@ impl Pdbs {
     }
 
     /// How many pods like this one may be evicted now; `None` where no budget selects it.
-    pub fn evictions_allowed(&self, pod: &Pod) -> Option<u32> {
+    pub(crate) fn evictions_allowed(&self, pod: &Pod) -> Option<u32> {
         let allowed = self.matching(pod).map(|pdb| pdb.disruptions_allowed.max(0));
         allowed.min().map(i32::unsigned_abs)
     }
 
     /// Whether no eviction of the pod can succeed, whatever else happens.
-    pub fn can_never_evict(&self, pod: &Pod) -> bool {
+    pub(crate) fn can_never_evict(&self, pod: &Pod) -> bool {
         let mut count = 0;
         let mut blocked = false;
         for pdb in self.matching(pod) {

@@ -76,7 +76,7 @@ pub struct Workloads {
 
 impl WorkloadKind {
     /// The kind that an owner reference names.
-    pub fn of_owner(api_version: &str, kind: &str) -> Option<Self> {
+    pub(crate) fn of_owner(api_version: &str, kind: &str) -> Option<Self> {
         match (api_version, kind) {
             ("apps/v1", "Deployment") => Some(Self::Deployment),
             ("apps/v1", "ReplicaSet") => Some(Self::ReplicaSet),

@@ -6,11 +6,11 @@
 /// A condition that nothing has set yet.
 pub const AWAITING_RECONCILIATION: &str = "AwaitingReconciliation";
 /// Message of [`AWAITING_RECONCILIATION`].
-pub const AWAITING_RECONCILIATION_MESSAGE: &str = "object is awaiting reconciliation";
+pub(crate) const AWAITING_RECONCILIATION_MESSAGE: &str = "object is awaiting reconciliation";
 /// Root is False because a dependent is.
-pub const UNHEALTHY_DEPENDENTS: &str = "UnhealthyDependents";
+pub(crate) const UNHEALTHY_DEPENDENTS: &str = "UnhealthyDependents";
 /// Root is Unknown because a dependent is.
-pub const RECONCILING_DEPENDENTS: &str = "ReconcilingDependents";
+pub(crate) const RECONCILING_DEPENDENTS: &str = "ReconcilingDependents";
 /// NodePool: runtime validation failed.
 pub const NODE_POOL_VALIDATION_FAILED: &str = "NodePoolValidationFailed";
 /// NodePool: no such NodeClass.

@@ -272,11 +272,7 @@ async fn a_mark_rebuilds_its_own_type_only() {
         zone: "us-east-1a",
         capacity_type: CapacityType::Spot,
     };
-    rig.provider.unavailable_offerings().mark(
-        offered,
-        None,
-        rig.clock.0.lock().unwrap().to_owned(),
-    );
+    rig.provider.mark_unavailable(offered);
     let after = rig.types(&class).await;
     assert!(
         std::sync::Arc::ptr_eq(&before[0], &after[0]),

@@ -136,7 +136,7 @@ impl RepairPolicies {
     }
 
     /// Whether a condition of the node is one that policies know, however long and for whatever reason.
-    pub fn is_unhealthy(&self, node: &StateNode) -> bool {
+    pub(crate) fn is_unhealthy(&self, node: &StateNode) -> bool {
         let conditions = node.node.iter().flat_map(|it| &it.conditions);
         conditions
             .into_iter()

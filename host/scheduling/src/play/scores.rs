@@ -4,11 +4,11 @@
 //! (`noderesources`, `podtopologyspread`, `helper`), whose integers are divided in this order, too.
 
 /// The best that a plugin says of a node (`MaxNodeScore`).
-pub const SCORE_MAX: i64 = 100;
+pub(crate) const SCORE_MAX: i64 = 100;
 /// CPU that a pod without a request counts for where nodes are scored, in millicores.
-pub const CPU_UNASKED_MILLIS: i64 = 100;
+pub(crate) const CPU_UNASKED_MILLIS: i64 = 100;
 /// Memory that a pod without a request counts for where nodes are scored, in bytes.
-pub const MEMORY_UNASKED_BYTES: i64 = 200 * 1024 * 1024;
+pub(crate) const MEMORY_UNASKED_BYTES: i64 = 200 * 1024 * 1024;
 /// What a point of a RequestedToCapacityRatio stands for: its scores go from 0 to 10.
 const POINT: i64 = 10;
 
@@ -81,7 +81,7 @@ fn on_line(points: &[(i64, i64)], at: i64) -> i64 {
     clippy::cast_possible_truncation,
     reason = "a share of a hundred, cut as kube-scheduler cuts it"
 )]
-pub fn evenness(uses: impl Iterator<Item = (i64, i64)>) -> i64 {
+pub(crate) fn evenness(uses: impl Iterator<Item = (i64, i64)>) -> i64 {
     let (mut count, mut sum, mut squares, mut two) = (0_u32, 0.0, 0.0, [0.0; 2]);
     for (asked, allocatable) in uses.filter(|(_, allocatable)| *allocatable > 0) {
         let share = (asked as f64 / allocatable as f64).min(1.0);
@@ -103,12 +103,12 @@ pub fn evenness(uses: impl Iterator<Item = (i64, i64)>) -> i64 {
 
 /// `NodeResourcesBalancedAllocation`: how much the pod does for the evenness of the node, around three quarters of the
 /// most.
-pub fn balanced_allocation(evenness_with: i64, evenness_without: i64) -> i64 {
+pub(crate) fn balanced_allocation(evenness_with: i64, evenness_without: i64) -> i64 {
     SCORE_MAX / 2 + (SCORE_MAX / 2 + evenness_with - evenness_without) / 2
 }
 
 /// A score as a part of the highest one (`DefaultNormalizeScore`).
-pub fn normalized(score: i64, most: i64) -> i64 {
+pub(crate) fn normalized(score: i64, most: i64) -> i64 {
     if most == 0 {
         0
     } else {
@@ -117,22 +117,22 @@ pub fn normalized(score: i64, most: i64) -> i64 {
 }
 
 /// The same where less is better.
-pub fn normalized_reverse(score: i64, most: i64) -> i64 {
+pub(crate) fn normalized_reverse(score: i64, most: i64) -> i64 {
     SCORE_MAX - normalized(score, most)
 }
 
 /// What each pod of a domain counts for in `PodTopologySpread`, where nodes are in so many domains.
-pub fn spread_weight(domains: usize) -> f64 {
+pub(crate) fn spread_weight(domains: usize) -> f64 {
     ((domains + 2) as f64).ln()
 }
 
 /// What `PodTopologySpread` counts for a domain of a constraint that only scores.
-pub fn spread_cost(pods: i64, max_skew: i32, weight: f64) -> f64 {
+pub(crate) fn spread_cost(pods: i64, max_skew: i32, weight: f64) -> f64 {
     pods as f64 * weight + f64::from(max_skew - 1)
 }
 
 /// `PodTopologySpread` of a node by what was counted there, the least and the most of all nodes.
-pub fn spread_score(cost: i64, least: i64, most: i64) -> i64 {
+pub(crate) fn spread_score(cost: i64, least: i64, most: i64) -> i64 {
     if most == 0 {
         SCORE_MAX
     } else {
@@ -145,7 +145,7 @@ pub fn spread_score(cost: i64, least: i64, most: i64) -> i64 {
     clippy::cast_possible_truncation,
     reason = "a share of a hundred, cut as kube-scheduler cuts it"
 )]
-pub fn affinity_score(sum: i64, least: i64, most: i64) -> i64 {
+pub(crate) fn affinity_score(sum: i64, least: i64, most: i64) -> i64 {
     if most == least {
         0
     } else {

@@ -24,7 +24,7 @@ pub struct TableRow {
 }
 
 /// The launchable offerings of the types, in order, with the origin of each row.
-pub fn offering_table(
+pub(crate) fn offering_table(
     types: &[Arc<InstanceType>],
     symbols: &mut Symbols,
 ) -> (OfferingTable, Vec<TableRow>) {
@@ -82,7 +82,7 @@ pub(crate) fn offering_table_of(
 }
 
 /// Requirements as policies see them.
-pub fn claim_requirements(
+pub(crate) fn claim_requirements(
     requirements: &Requirements,
     symbols: &mut Symbols,
 ) -> Vec<ClaimRequirement> {

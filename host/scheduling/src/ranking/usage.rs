@@ -27,7 +27,7 @@ pub struct Usage {
 }
 
 /// The table, one row a key, in order of the keys.
-pub fn usage_table(usage: &BTreeMap<UsageKey, Usage>, symbols: &mut Symbols) -> UsageTable {
+pub(crate) fn usage_table(usage: &BTreeMap<UsageKey, Usage>, symbols: &mut Symbols) -> UsageTable {
     let mut table = UsageTable::default();
     for (key, count) in usage {
         let UsageKey { pool, offering } = key;

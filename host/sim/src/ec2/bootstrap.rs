@@ -31,7 +31,7 @@ pub struct KubeletSettings {
 
 impl KubeletSettings {
     /// Reads decoded user data.
-    pub fn from_text(text: &str) -> Self {
+    pub(crate) fn from_text(text: &str) -> Self {
         let mut bootstrap = Self::default();
         for part in node_config_parts(text) {
             bootstrap.read_node_config(&part);

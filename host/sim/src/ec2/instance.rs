@@ -153,7 +153,7 @@ impl SimulatedInstance {
     }
 
     /// The private DNS name, which is also its Node's name.
-    pub fn private_dns_name(&self, region: &str) -> String {
+    pub(crate) fn private_dns_name(&self, region: &str) -> String {
         let host = self.private_ip.replace('.', "-");
         // us-east-1 alone keeps the suffix from before regions had names.
         if region == "us-east-1" {

@@ -133,7 +133,7 @@ impl Record {
     }
 
     /// Whether the record says something about the subject.
-    pub fn mentions(&self, subject: &Subject) -> bool {
+    pub(crate) fn mentions(&self, subject: &Subject) -> bool {
         match self {
             Self::ProvisioningRound(it) => it.mentions(subject),
             Self::Launch(it) => match subject {

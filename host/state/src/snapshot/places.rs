@@ -44,14 +44,14 @@ fn claim_is_initialized(node: &StateNode) -> bool {
 
 impl Snapshot {
     /// The node that a pod was placed on and that is still being made for it.
-    pub fn place_in_the_making(&self, pod: &PodKey) -> Option<&Arc<StateNode>> {
+    pub(crate) fn place_in_the_making(&self, pod: &PodKey) -> Option<&Arc<StateNode>> {
         let node = self.node(self.data.places.get(pod)?)?;
         (!node.is_initialized() && !node.is_marked_for_deletion()).then_some(node)
     }
 
     /// The node that a pod was placed on and that opened so lately, or was given a pod so lately, that the scheduler
     /// may still be about to bind it. One that is behind gives others a pod first.
-    pub fn place_just_opened(
+    pub(crate) fn place_just_opened(
         &self,
         pod: &PodKey,
         is_scheduler_behind: bool,
@@ -75,7 +75,7 @@ impl Snapshot {
 
     /// Whether the scheduler has yet to get to many of these pods, whose node is open and has room for them: it binds
     /// others meanwhile. Those whose room others took are none that it is late to.
-    pub fn is_scheduler_behind(&self, pods: &[Arc<Pod>], now: Timestamp) -> bool {
+    pub(crate) fn is_scheduler_behind(&self, pods: &[Arc<Pod>], now: Timestamp) -> bool {
         let binds = self
             .data
             .last_placed_bound_at
@@ -114,7 +114,7 @@ impl Snapshot {
     }
 
     /// Pods that were placed on the node, by its name or that of its claim, and still wait.
-    pub fn placed_on(&self, node: &StateNode) -> Vec<&Arc<Pod>> {
+    pub(crate) fn placed_on(&self, node: &StateNode) -> Vec<&Arc<Pod>> {
         let names: BTreeSet<&str> = [node.node_name(), node.claim_name()]
             .into_iter()
             .flatten()

@@ -223,7 +223,7 @@ impl Prepared {
     }
 
     /// What the default would do in place of the policy, where that reckons otherwise than by list price.
-    pub fn list_prices(&self) -> Option<ListPrices> {
+    pub(crate) fn list_prices(&self) -> Option<ListPrices> {
         let mut pools = self.pools.iter();
         pools
             .any(|it| it.rows.has_policy_costs())
