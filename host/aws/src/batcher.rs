@@ -118,7 +118,7 @@ impl<C: BatchCall> SharedBatcher<C> {
                 break;
             }
         }
-        self.metrics.batched(self.name, opened.elapsed());
+        self.metrics.observe_batch(self.name, opened.elapsed());
         let buckets = std::mem::take(&mut *lock(&self.waiting));
         let calls = buckets
             .into_values()
@@ -133,7 +133,7 @@ impl<C: BatchCall> SharedBatcher<C> {
 
     async fn run_bucket(&self, members: Vec<WaitingCall<C>>) {
         let (requests, senders): (Vec<_>, Vec<_>) = members.into_iter().unzip();
-        self.metrics.called(self.name, requests.len());
+        self.metrics.observe_call(self.name, requests.len());
         let answers = self.call.call(requests).await;
         for (sender, answer) in senders.into_iter().zip(answers) {
             // A caller that gave up needs no answer.

@@ -184,7 +184,7 @@ impl CapacityReservationProvider {
     }
 
     /// Notes that an instance is gone.
-    pub(crate) fn gone(&self, instance_id: &str) {
+    pub(crate) fn note_gone(&self, instance_id: &str) {
         let left = lock(&self.slots).leaving.remove(instance_id);
         if let Some(id) = left {
             self.set(&id, self.available(&id).saturating_add(1));

@@ -55,14 +55,14 @@ impl SqsInterruptionQueue {
     }
 
     async fn url(&self) -> Result<String, CloudProviderError> {
-        let known = self.remembered().clone();
+        let known = self.lock_remembered().clone();
         if let Some(url) = known {
             return Ok(url);
         }
         let found = self.sqs.queue_url(&self.name).await;
         let url = found.map_err(|error| other(&self.looking_for(), &error))?;
         self.check_policy(&url).await;
-        *self.remembered() = Some(url.clone());
+        *self.lock_remembered() = Some(url.clone());
         Ok(url)
     }
 
@@ -99,7 +99,7 @@ impl SqsInterruptionQueue {
         }
     }
 
-    fn remembered(&self) -> MutexGuard<'_, Option<String>> {
+    fn lock_remembered(&self) -> MutexGuard<'_, Option<String>> {
         lock(&self.url)
     }
 }
@@ -116,7 +116,7 @@ impl InterruptionQueue for SqsInterruptionQueue {
         match self.sqs.receive(&url).await {
             Ok(messages) => Ok(messages.iter().map(|it| read(it, &own)).collect()),
             Err(error) => {
-                *self.remembered() = None;
+                *self.lock_remembered() = None;
                 let doing = format!("receiving interruption notices from {}", self.name);
                 Err(other(&doing, &error))
             }

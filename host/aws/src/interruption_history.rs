@@ -83,7 +83,11 @@ struct PublishedRates {
 
 impl InterruptionHistory {
     /// A list of all spot instances that run. Each was exposed since the last list, or since it was launched.
-    pub(crate) fn listed<'a>(&self, running: impl Iterator<Item = Exposed<'a>>, now: Timestamp) {
+    pub(crate) fn note_running<'a>(
+        &self,
+        running: impl Iterator<Item = Exposed<'a>>,
+        now: Timestamp,
+    ) {
         let mut counts = lock(&self.0);
         counts.decay(now);
         // What ended before the first list is not known, so neither is what was exposed before it.
@@ -101,7 +105,7 @@ impl InterruptionHistory {
     }
 
     /// A notice that a spot instance is taken back.
-    pub(crate) fn interrupted(&self, instance: Interrupted<'_>, now: Timestamp) {
+    pub(crate) fn note_interruption(&self, instance: Interrupted<'_>, now: Timestamp) {
         let mut counts = lock(&self.0);
         if !counts.is_first_notice(instance.instance_id, now) {
             return;

@@ -149,7 +149,8 @@ impl LaunchTemplateProvider {
             let bytes = base64::decoded_len_estimate(parameters.user_data.len());
             let padding = parameters.user_data.bytes().rev();
             let padding = padding.take_while(|it| *it == b'=').count();
-            self.metrics.rendered(class, bytes.saturating_sub(padding));
+            self.metrics
+                .observe_rendering(class, bytes.saturating_sub(padding));
         }
         let input = CreateLaunchTemplateInput::builder()
             .launch_template_name(name)
@@ -222,7 +223,7 @@ impl LaunchTemplateProvider {
         cluster_name: &str,
     ) -> Result<(), CloudProviderError> {
         let class = node_class.metadata.name.as_deref().unwrap_or_default();
-        self.metrics.class_gone(class);
+        self.metrics.forget_class(class);
         let filters = vec![
             filter(
                 &format!("tag:{}", labels::EKS_CLUSTER_NAME_TAG),

@@ -123,24 +123,24 @@ impl AwsMetrics {
         self.launch_failures.get_or_create(&labels).inc();
     }
 
-    pub(crate) fn termination_failed(&self, place: FailurePlace<'_>) {
+    pub(crate) fn count_failed_termination(&self, place: FailurePlace<'_>) {
         let labels = labels_of(place);
         self.termination_failures.get_or_create(&labels).inc();
     }
 
-    pub(crate) fn batched(&self, batcher: &str, gathered: Duration) {
+    pub(crate) fn observe_batch(&self, batcher: &str, gathered: Duration) {
         let labels = vec![("batcher", batcher.to_owned())];
         let seconds = self.batch_seconds.get_or_create(&labels);
         seconds.observe(gathered.as_secs_f64());
     }
 
-    pub(crate) fn called(&self, batcher: &str, requests: usize) {
+    pub(crate) fn observe_call(&self, batcher: &str, requests: usize) {
         let labels = vec![("batcher", batcher.to_owned())];
         let requests = f64::from(u32::try_from(requests).unwrap_or(u32::MAX));
         self.batch_size.get_or_create(&labels).observe(requests);
     }
 
-    pub(crate) fn rendered(&self, node_class: &str, bytes: usize) {
+    pub(crate) fn observe_rendering(&self, node_class: &str, bytes: usize) {
         if is_nearly_full(bytes) {
             tracing::warn!(
                 ec2nodeclass = node_class,
@@ -154,7 +154,7 @@ impl AwsMetrics {
         self.user_data_bytes.get_or_create(&labels).set(bytes);
     }
 
-    pub(crate) fn class_gone(&self, node_class: &str) {
+    pub(crate) fn forget_class(&self, node_class: &str) {
         let labels = vec![("nodeclass", node_class.to_owned())];
         self.user_data_bytes.remove(&labels);
     }

@@ -192,7 +192,8 @@ impl AwsProvider {
 
     /// Counts a spot instance that is taken back.
     pub(crate) fn count_interruption(&self, instance: Interrupted<'_>) {
-        self.interruptions.interrupted(instance, self.clock.now());
+        self.interruptions
+            .note_interruption(instance, self.clock.now());
     }
 
     /// Notes that a reservation has no slot left.
@@ -370,7 +371,7 @@ impl CloudProvider for AwsProvider {
         let id = self.instance_id(provider_id)?;
         let instance = match self.instance(id).await {
             Err(error) if error.is_not_found() => {
-                self.reservations.gone(id);
+                self.reservations.note_gone(id);
                 return Err(error);
             }
             instance => self.changeable(instance?)?,
@@ -387,7 +388,7 @@ impl CloudProvider for AwsProvider {
                 zone: &instance.zone,
                 zone_id: "",
             };
-            self.metrics.termination_failed(place);
+            self.metrics.count_failed_termination(place);
             return Err(error);
         }
         Ok(())
@@ -415,7 +416,7 @@ impl CloudProvider for AwsProvider {
     async fn list(&self) -> Result<Vec<Launched>, CloudProviderError> {
         let instances = self.instances.list(&self.shifted()).await?;
         let running = instances.iter().filter_map(Instance::exposed);
-        self.interruptions.listed(running, self.clock.now());
+        self.interruptions.note_running(running, self.clock.now());
         Ok(instances.iter().map(described).collect())
     }
 

@@ -103,7 +103,7 @@ impl Nominations {
     }
 
     /// Said once: who refuses one refuses all.
-    fn refused(&self, error: &kube::Error) {
+    fn turn_off(&self, error: &kube::Error) {
         if self.is_on.swap(false, Ordering::Relaxed) {
             warn!(
                 %error,
@@ -208,7 +208,7 @@ impl Nominations {
     /// scheduler forgot, and of equal pods the next one.
     pub(crate) async fn run(&self) {
         // Nodes may have opened before the process began.
-        self.node_opened();
+        self.wake();
         loop {
             self.opened.notified().await;
             loop {
@@ -220,8 +220,8 @@ impl Nominations {
         }
     }
 
-    /// A node opened, or something happened to one that did.
-    pub(crate) fn node_opened(&self) {
+    /// A node opened, or something happened to one that did: its pods are told again.
+    pub(crate) fn wake(&self) {
         self.opened.notify_one();
     }
 
@@ -276,7 +276,7 @@ impl Nominations {
     }
 
     /// Notes that a pod was bound to another node than the one planned for it, if so.
-    pub(crate) fn pod_bound(&self, pod: &PodKey, node: &str, planned: &str) {
+    pub(crate) fn check_place(&self, pod: &PodKey, node: &str, planned: &str) {
         let snapshot = self.model.snapshot();
         let place = snapshot.node(planned);
         let Some(place) = place.filter(|it| it.node_name() != Some(node)) else {
@@ -317,7 +317,7 @@ impl Nominations {
             while let Some(answer) = answers.next().await {
                 match answer {
                     Ok(()) => written += 1,
-                    Err(error) if is_refusal(&error) => self.refused(&error),
+                    Err(error) if is_refusal(&error) => self.turn_off(&error),
                     Err(error) => debug!(%error, "a pod was not nominated"),
                 }
             }

@@ -141,7 +141,7 @@ impl PolicyBinding {
     ) -> Result<Option<Changed>, ReconcileError> {
         let is_stale = self.objects.take_stale(key);
         let version = config_map.metadata.resource_version.as_ref();
-        let is_known = self.known().get_mut(key).is_some_and(|known| {
+        let is_known = self.lock_known().get_mut(key).is_some_and(|known| {
             known.gone_since = None;
             Some(&known.version) == version
         });
@@ -158,7 +158,7 @@ impl PolicyBinding {
             fingerprint: fingerprint(config_map, &source),
             source,
         };
-        if let Some(known) = self.known().get_mut(key)
+        if let Some(known) = self.lock_known().get_mut(key)
             && known.fingerprint == changed.fingerprint
         {
             known.version = changed.version;
@@ -200,7 +200,7 @@ impl PolicyBinding {
         } = changed;
         let now = self.shell.clock.now();
         let mut pace = SwapPace::first(now);
-        if let Some(known) = self.known().get_mut(key) {
+        if let Some(known) = self.lock_known().get_mut(key) {
             if let Err(wait) = known.pace.swap(now, &fingerprint.to_string()) {
                 self.objects.read_anew(key);
                 return Err(wait);
@@ -214,7 +214,7 @@ impl PolicyBinding {
             pace,
             gone_since: None,
         };
-        self.known().insert(key.clone(), known);
+        self.lock_known().insert(key.clone(), known);
         Ok(status)
     }
 
@@ -228,7 +228,7 @@ impl PolicyBinding {
         })
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, KnownBinding>> {
+    fn lock_known(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, KnownBinding>> {
         lock(&self.known)
     }
 
@@ -236,7 +236,7 @@ impl PolicyBinding {
     fn let_go(&self, key: &ObjectKey) -> Action {
         let now = self.shell.clock.now();
         let left = {
-            let mut known = self.known();
+            let mut known = self.lock_known();
             let gone_since = known
                 .get_mut(key)
                 .map(|known| *known.gone_since.get_or_insert(now));
@@ -249,7 +249,7 @@ impl PolicyBinding {
             return Action::RequeueAfter(left.unsigned_abs());
         }
         self.registry.remove(key);
-        if self.known().remove(key).is_some() {
+        if self.lock_known().remove(key).is_some() {
             self.shell.journal.write(key.name.as_str(), &Removed);
         }
         Action::Await

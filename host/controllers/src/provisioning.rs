@@ -127,14 +127,14 @@ impl Provisioner {
         let turn = &self.shell.turn;
         loop {
             let batch = tokio::select! { biased;
-                () = turn.reached(TurnStage::Stops) => return,
+                () = turn.wait_for(TurnStage::Stops) => return,
                 batch = self.batcher.wait() => batch,
             };
             self.is_busy.store(true, Ordering::Relaxed);
             match batch {
                 Batch::Complete(_) => {
                     tokio::select! { biased;
-                        () = turn.reached(TurnStage::Stops) => return,
+                        () = turn.wait_for(TurnStage::Stops) => return,
                         () = self.wait_for_sync() => {}
                     }
                     self.pass(batch).await;

@@ -66,7 +66,7 @@ pub(crate) async fn run(shell: Arc<Shell>, router: Router) {
             WatchMessage::Fact(fact) => router.take(fact),
             WatchMessage::Complete(kind, fact) => {
                 router.take(fact);
-                shell.model.note_progress(|it| it.listed(kind));
+                shell.model.note_progress(|it| it.note_listed(kind));
             }
             WatchMessage::Failed(kind, error) => {
                 if kind.is_essential() {
@@ -75,7 +75,9 @@ pub(crate) async fn run(shell: Arc<Shell>, router: Router) {
                     debug!(?kind, %error, "watch failed, will be tried again");
                 }
                 let failure = failure(&error);
-                shell.model.note_progress(|it| it.failed(kind, failure));
+                shell
+                    .model
+                    .note_progress(|it| it.note_failure(kind, failure));
             }
         }
     }

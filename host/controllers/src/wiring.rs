@@ -58,7 +58,7 @@ impl Controllers {
 
     /// Returns once this replica's turn has come.
     pub async fn until_leading(&self) {
-        self.parts.shell.turn.reached(TurnStage::Leads).await;
+        self.parts.shell.turn.wait_for(TurnStage::Leads).await;
     }
 
     /// Runs everything until the future is dropped, one of the loops dies of a bug, or all is done after
@@ -73,7 +73,7 @@ impl Controllers {
         watching.spawn(watches::run(Arc::clone(&parts.shell), parts.router()));
         let has_begun = async {
             watches::first_lists(&parts.shell).await;
-            turn.reached(TurnStage::Leads).await;
+            turn.wait_for(TurnStage::Leads).await;
         };
         tokio::select! {
             () = has_begun => {}
@@ -88,7 +88,7 @@ impl Controllers {
         spawn_all(&mut workers, parts.workers());
         // None of them ends by itself before. Dropping the sets ends all.
         tokio::select! {
-            () = turn.reached(TurnStage::Stops) => {}
+            () = turn.wait_for(TurnStage::Stops) => {}
             _ = watching.join_next() => return,
             _ = loops.join_next() => return,
             _ = workers.join_next() => return,

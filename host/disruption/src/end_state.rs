@@ -120,9 +120,9 @@ pub fn until_stable(
         for command in &decision.commands {
             let claims = carry_out(cluster, &stage, command, &mut serial);
             for node in &command.candidates {
-                history.finished(&node.claim, &node.pool, options.now);
+                history.note_end(&node.claim, &node.pool, options.now);
             }
-            history.replaced(command, &claims, options.now);
+            history.note_replacements(command, &claims, options.now);
         }
         settled.loops.push(decision);
         if is_done || interrupt.is_tripped() {

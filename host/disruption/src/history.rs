@@ -109,12 +109,12 @@ struct ClaimOrigin {
 
 impl History {
     /// A command about the claim began.
-    pub fn started(&mut self, claim: &str, reason: BudgetReason) {
+    pub fn note_start(&mut self, claim: &str, reason: BudgetReason) {
         self.reasons.insert(claim.to_owned(), reason);
     }
 
     /// Claims were created in place of the command's nodes.
-    pub fn replaced(&mut self, command: &Command, claims: &[String], now: Timestamp) {
+    pub fn note_replacements(&mut self, command: &Command, claims: &[String], now: Timestamp) {
         let is_recent = |it: &ClaimOrigin| now.duration_since(it.at).as_secs() <= GUARD_SECONDS;
         self.origins.retain(|_, it| is_recent(it));
         if !command.method.is_consolidation() {
@@ -177,13 +177,13 @@ impl History {
     }
 
     /// The command about the claim was given up.
-    pub fn abandoned(&mut self, claim: &str) {
+    pub fn note_abandoned(&mut self, claim: &str) {
         self.reasons.remove(claim);
     }
 
     /// What was to come in place of the command's nodes did not: no capacity, or never ready. To try again at once
     /// would taint and launch in vain for as long as the shortage lasts.
-    pub fn failed(&mut self, command: &Command, now: Timestamp) {
+    pub fn note_failure(&mut self, command: &Command, now: Timestamp) {
         let is_recent = |it: &Failures| now.duration_since(it.last).as_secs() <= DAY_SECONDS;
         self.failures.retain(|_, it| is_recent(it));
         self.pool_failures.retain(|_, it| is_recent(it));
@@ -213,7 +213,7 @@ impl History {
     }
 
     /// The claim was deleted by its command.
-    pub fn finished(&mut self, claim: &str, pool: &str, now: Timestamp) {
+    pub fn note_end(&mut self, claim: &str, pool: &str, now: Timestamp) {
         let reason = self.reasons.remove(claim);
         if reason == Some(BudgetReason::Drifted) {
             self.pool_failures.remove(pool);
@@ -223,7 +223,7 @@ impl History {
     }
 
     /// The node of a claim was told to reboot.
-    pub fn rebooted(&mut self, claim_uid: &str, now: Timestamp) {
+    pub fn note_reboot(&mut self, claim_uid: &str, now: Timestamp) {
         let is_recent = |at: &Timestamp| now.duration_since(*at).as_secs() < DAY_SECONDS;
         self.reboots.retain(|_, times| {
             times.retain(is_recent);
@@ -328,8 +328,8 @@ mod tests {
             (25, &["web"]),
         ] {
             let mut history = History::default();
-            history.finished("a", "gone", at(0));
-            history.finished("b", "web", at(hours));
+            history.note_end("a", "gone", at(0));
+            history.note_end("b", "web", at(hours));
             let pools: Vec<&String> = history.finished.keys().collect();
             assert_eq!(pools, kept, "after {hours} h");
         }

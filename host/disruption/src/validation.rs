@@ -64,7 +64,7 @@ pub fn supposing_begun(
     let (mut leaving, mut expecting) = (Vec::new(), Vec::new());
     for command in waiting {
         for node in &command.candidates {
-            history.started(&node.claim, command.method.budget_reason());
+            history.note_start(&node.claim, command.method.budget_reason());
             leaving.push(node.claim.clone());
         }
         expecting.extend(command.destinations.iter().cloned());

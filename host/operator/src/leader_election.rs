@@ -126,7 +126,8 @@ impl Election {
     /// Gives the lease up, if it is held, so that nobody has to wait for its end. Nothing is changed from then on.
     pub(crate) async fn release(&self) {
         self.candidate.fence.close();
-        let Some(SeenLease { mut lease, .. }) = self.seen().clone().filter(|it| self.is_ours(it))
+        let Some(SeenLease { mut lease, .. }) =
+            self.lock_seen().clone().filter(|it| self.is_ours(it))
         else {
             return;
         };
@@ -158,7 +159,7 @@ impl Election {
 
     /// Takes or renews the lease.
     async fn try_hold(&self) -> anyhow::Result<Try> {
-        let known = self.seen().clone().filter(|it| self.is_ours(it));
+        let known = self.lock_seen().clone().filter(|it| self.is_ours(it));
         if let Some(SeenLease { lease, .. }) = known
             && self.write(self.held(lease)).await? == Try::Held
         {
@@ -220,7 +221,7 @@ impl Election {
                 Ok(Try::Held)
             }
             Err(kube::Error::Api(status)) if status.code == 409 || status.code == 404 => {
-                *self.seen() = None;
+                *self.lock_seen() = None;
                 Ok(Try::Raced)
             }
             Err(error) => Err(error).context("writing it"),
@@ -229,7 +230,7 @@ impl Election {
 
     /// Keeps what was read or written; since when it is so.
     fn note(&self, lease: &Lease) -> Instant {
-        let mut seen = self.seen();
+        let mut seen = self.lock_seen();
         let known = seen.as_ref().filter(|it| it.lease.spec == lease.spec);
         let since = known.map_or_else(Instant::now, |it| it.since);
         *seen = Some(SeenLease {
@@ -258,7 +259,7 @@ impl Election {
         }
     }
 
-    fn seen(&self) -> MutexGuard<'_, Option<SeenLease>> {
+    fn lock_seen(&self) -> MutexGuard<'_, Option<SeenLease>> {
         lock(&self.seen)
     }
 }

@@ -168,7 +168,7 @@ impl PolicyRecords {
     }
 
     /// Notes what the latest call of a policy changed.
-    pub(crate) fn changed(&mut self, decision_id: &str, name: &str, changed: String) {
+    pub(crate) fn note_change(&mut self, decision_id: &str, name: &str, changed: String) {
         let mut latest = self.calls.iter_mut().rev();
         if let Some(call) = latest.find(|it| it.decision_id == decision_id && it.name == name) {
             self.calls_bytes += changed.len();

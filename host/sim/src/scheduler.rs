@@ -175,7 +175,7 @@ impl SimulatedCluster {
             }
             bound += 1;
             if let Some(node) = self.nodes.get(&node) {
-                terms.placed(node);
+                terms.place(node);
             }
             if !shape.claims.is_empty() {
                 // The volume now has a zone: the next pod that shares it is judged anew.

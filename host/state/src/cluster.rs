@@ -122,11 +122,11 @@ impl Cluster {
         }
         match event {
             Event::Object(ObjectEvent(change)) => return change.apply(self, now),
-            Event::Nominated { name, until } => self.nominated(&name, until),
-            Event::Placed { name, pods } => self.placed(&name, pods),
+            Event::Nominated { name, until } => self.nominate(&name, until),
+            Event::Placed { name, pods } => self.place(&name, pods),
             Event::PodMoved { pod, node } => self.pod_moved(now, &pod, node),
-            Event::MarkedForDeletion(names) => self.marked(now, &names),
-            Event::UnmarkedForDeletion(names) => self.unmarked(now, &names),
+            Event::MarkedForDeletion(names) => self.mark(now, &names),
+            Event::UnmarkedForDeletion(names) => self.unmark(now, &names),
             Event::OfferingsChanged => self.bump(now),
         }
         // Whoever sets a mark knows whom to wake.

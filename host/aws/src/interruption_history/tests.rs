@@ -17,10 +17,10 @@ enum Episode {
 
 fn after(history: &InterruptionHistory, steps: &[Episode]) {
     let mut now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-    history.listed([].into_iter(), now);
+    history.note_running([].into_iter(), now);
     let mut hour = |nodes: &[Exposed<'_>]| {
         now += SignedDuration::from_hours(1);
-        history.listed(nodes.iter().copied(), now);
+        history.note_running(nodes.iter().copied(), now);
         now
     };
     for step in steps {
@@ -41,7 +41,7 @@ fn after(history: &InterruptionHistory, steps: &[Episode]) {
                     instance_type,
                     zone,
                 };
-                history.interrupted(instance, hour(&[]));
+                history.note_interruption(instance, hour(&[]));
             }
             Episode::Rest(days) => {
                 for _ in 0..days * 24 {
@@ -145,7 +145,7 @@ fn exposure_begins_with_the_first_list_or_the_launch_and_gaps_count_an_hour() {
                 launched_at: Some(at(launched)),
             };
             let running = (*hours >= launched).then_some(node);
-            history.listed(running.into_iter(), at(*hours));
+            history.note_running(running.into_iter(), at(*hours));
         }
         let counts = lock(&history.0);
         let zones = counts.places.get("m5");

@@ -110,7 +110,7 @@ impl FleetCall {
         let input = input_of(&first.input, token, requests.len());
         match self.ec2.create_fleet(input).await {
             Ok(output) => {
-                self.launches.answered(token, first.now);
+                self.launches.note_answer(token, first.now);
                 self.assign(token, requests, output)
             }
             Err(error) if error.code == TOKEN_REUSED => {
@@ -121,7 +121,7 @@ impl FleetCall {
                 let is_first = matches!(first.asked, FleetAttempt::First(_));
                 if is_first && error.fault == ErrorFault::Client {
                     // Refused as a whole. Of a call before this one, which may have been answered, it says nothing.
-                    self.launches.answered(token, first.now);
+                    self.launches.note_answer(token, first.now);
                 }
                 vec![Err(FleetFailure::Call(error)); requests.len()]
             }

@@ -52,7 +52,7 @@ impl SharedLaunches {
     }
 
     /// EC2 answered with these instances, the whole of them.
-    pub(super) fn answered(&self, token: &str, now: Timestamp) {
+    pub(super) fn note_answer(&self, token: &str, now: Timestamp) {
         self.with(token, now, |it| it.is_answered = true);
     }
 
@@ -124,7 +124,7 @@ mod tests {
         launches.spent("t", later);
         assert_eq!(launches.state("t", start), TokenState::Unlisted);
         assert_eq!(launches.state("t", later), TokenState::Over);
-        launches.answered("u", start);
+        launches.note_answer("u", start);
         assert_eq!(launches.state("u", start), TokenState::Over);
     }
 }

@@ -157,7 +157,7 @@ impl EvictionQueue {
             Err(error) => {
                 if code == 429 || is_many_budgets(&error) {
                     let why = format!("failed to evict pod {}: {}", key.pod, message_of(&error));
-                    let entry = if self.refused().insert(key.clone()) {
+                    let entry = if self.lock_refused().insert(key.clone()) {
                         PodEntry::EvictionBlocked { why: &why }
                     } else {
                         PodEntry::EvictionRefused { why: &why }
@@ -196,7 +196,7 @@ impl EvictionQueue {
         self.shell.journal.write(&subject, entry);
     }
 
-    fn refused(&self) -> MutexGuard<'_, BTreeSet<EvictionKey>> {
+    fn lock_refused(&self) -> MutexGuard<'_, BTreeSet<EvictionKey>> {
         lock(&self.refused)
     }
 
@@ -212,7 +212,7 @@ impl Reconciler for EvictionQueue {
     async fn reconcile(&self, key: &EvictionKey) -> Result<Action, ReconcileError> {
         let done = self.step(key).await;
         if done.is_ok() {
-            self.refused().remove(key);
+            self.lock_refused().remove(key);
         }
         done
     }

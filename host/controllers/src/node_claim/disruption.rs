@@ -91,7 +91,7 @@ impl NodeClaimDisruption {
     ) -> Option<Action> {
         let now = self.shell.now();
         let answer = self
-            .known()
+            .lock_known()
             .get(&facts.name)
             .and_then(|it| it.drift.clone());
         let answer = if facts.conditions.launched_at.is_none() {
@@ -144,14 +144,14 @@ impl NodeClaimDisruption {
             .creation_timestamp
             .as_ref()
             .is_some_and(|created| remaining(created.0, TYPE_CHECK_AGE, now).is_zero());
-        let found_at = self.known().get(&name).and_then(|it| it.type_found_at);
+        let found_at = self.lock_known().get(&name).and_then(|it| it.type_found_at);
         let is_due = found_at.is_none_or(|at| remaining(at, TYPE_CHECK_PERIOD, now).is_zero());
         if is_old && is_due {
             let types = self.provider.instance_types(pool, class).await?;
             if is_instance_type_gone(claim, &types) {
                 return Ok(Some(conditions::reason::INSTANCE_TYPE_NOT_FOUND.to_owned()));
             }
-            self.known().entry(name).or_default().type_found_at = Some(now);
+            self.lock_known().entry(name).or_default().type_found_at = Some(now);
         }
         match self.provider.is_drifted(claim, class).await {
             // Launched so lately that the cloud does not tell of it yet, or gone: other controllers' matter.
@@ -176,7 +176,7 @@ impl NodeClaimDisruption {
         Ok(())
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeMap<String, KnownClaim>> {
+    fn lock_known(&self) -> MutexGuard<'_, BTreeMap<String, KnownClaim>> {
         lock(&self.known)
     }
 }
@@ -254,7 +254,7 @@ impl Reconciler for NodeClaimDisruption {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
         let facts = self.shell.model.claim_facts(&key.name);
         let Some(facts) = facts.filter(|facts| facts.deleted_at.is_none()) else {
-            self.known().remove(&key.name);
+            self.lock_known().remove(&key.name);
             return Ok(Action::Await);
         };
         let pool = facts
@@ -270,7 +270,7 @@ impl Reconciler for NodeClaimDisruption {
             return Ok(action);
         }
         let Some(observed) = self.observe(key, pool, class).await? else {
-            self.known().remove(&key.name);
+            self.lock_known().remove(&key.name);
             return Ok(Action::Await);
         };
         let now = self.shell.now();
@@ -282,7 +282,7 @@ impl Reconciler for NodeClaimDisruption {
             asked_at: now,
             reason: drifted.map(|it| it.reason.clone()),
         };
-        self.known().entry(key.name.clone()).or_default().drift = Some(answer);
+        self.lock_known().entry(key.name.clone()).or_default().drift = Some(answer);
         Ok(action)
     }
 }

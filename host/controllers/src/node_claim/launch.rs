@@ -117,7 +117,7 @@ impl Launcher {
         let verdict = decide(answer);
         let applied = self.apply(&record.claim(), verdict, &ranked).await;
         // From here on the claim says itself what it is, or that it is not.
-        self.shell.launching.settled(&claim.name_any());
+        self.shell.launching.settle(&claim.name_any());
         applied
     }
 

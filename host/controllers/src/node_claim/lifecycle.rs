@@ -135,7 +135,7 @@ impl Lifecycle {
             Step::Initialize(node) => self.initialize(&claim, &node).await,
             Step::GiveUp(what) => self.milestones.give_up(&claim, what).await,
             Step::Rest => {
-                self.shell.nominations.node_opened();
+                self.shell.nominations.wake();
                 Ok(Action::Await)
             }
         }

@@ -92,6 +92,6 @@ impl Milestones {
     pub(super) fn tell_initialized(&self, claim: &NodeClaim, node: &str) {
         let entry = ClaimEntry::Initialized { node };
         self.shell.journal.write(claim, &entry);
-        self.shell.nominations.node_opened();
+        self.shell.nominations.wake();
     }
 }

@@ -97,8 +97,8 @@ impl<'a> Pass<'a> {
         for group in &self.outcomes {
             for pod in &group.pods {
                 match group.notice {
-                    PodNotice::Nominated { .. } => starts.placed(pod, self.observed.now),
-                    PodNotice::Failed => starts.displaced(pod),
+                    PodNotice::Nominated { .. } => starts.note_place(pod, self.observed.now),
+                    PodNotice::Failed => starts.forget_place(pod),
                     PodNotice::Nothing => {}
                 }
             }

@@ -109,7 +109,7 @@ impl Model {
     /// which that changes, so whoever asks is who finds out.
     pub(crate) fn note_sync(&self) -> bool {
         let is_synced = self.is_synced();
-        let mut since = self.unsynced();
+        let mut since = self.lock_unsynced_since();
         if is_synced {
             *since = None;
         } else {
@@ -123,10 +123,10 @@ impl Model {
         if self.note_sync() {
             return None;
         }
-        *self.unsynced()
+        *self.lock_unsynced_since()
     }
 
-    fn unsynced(&self) -> MutexGuard<'_, Option<Timestamp>> {
+    fn lock_unsynced_since(&self) -> MutexGuard<'_, Option<Timestamp>> {
         lock(&self.unsynced_since)
     }
 

@@ -220,7 +220,7 @@ pub(crate) struct Publisher {
 impl Publisher {
     /// Writes until the process concludes and everything was written.
     pub(crate) async fn run(mut self, turn: Turn) {
-        let mut concludes = pin!(turn.reached(TurnStage::Concludes));
+        let mut concludes = pin!(turn.wait_for(TurnStage::Concludes));
         loop {
             let notice = tokio::select! { biased;
                 () = &mut concludes, if !self.receiver.is_closed() => {

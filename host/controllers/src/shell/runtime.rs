@@ -58,7 +58,7 @@ pub(crate) async fn run<R: Reconciler>(
     queue.measure(metrics.queue_meter(name));
     let controller = controller_span(controller);
     let mut running = FuturesUnordered::new();
-    let mut stops = pin!(turn.reached(TurnStage::Stops));
+    let mut stops = pin!(turn.wait_for(TurnStage::Stops));
     let mut begins = true;
     let mut reconciles: u64 = 0;
     while begins || !running.is_empty() {

@@ -45,7 +45,7 @@ impl Turn {
     }
 
     /// Returns once the process is as far as that, or further.
-    pub(crate) async fn reached(&self, stage: TurnStage) {
+    pub(crate) async fn wait_for(&self, stage: TurnStage) {
         let mut stages = self.stage.subscribe();
         // The sender lives as long as `self`.
         stages.wait_for(|it| *it >= stage).await.ok();

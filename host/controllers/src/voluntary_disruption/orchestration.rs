@@ -137,7 +137,7 @@ impl Orchestration {
                 error!(command = %command.id, %error, "creating replacements, giving the command up");
                 self.take_back(&command.candidates).await;
                 let now = self.shell.now();
-                self.remember(|history| history.failed(&command, now));
+                self.remember(|history| history.note_failure(&command, now));
                 return self.not_begun(&command, &format!("creating replacements: {error}"));
             }
         };
@@ -159,9 +159,9 @@ impl Orchestration {
         let started_at = self.shell.now();
         self.remember(|history| {
             for candidate in &command.candidates {
-                history.started(&candidate.claim, command.method.budget_reason());
+                history.note_start(&candidate.claim, command.method.budget_reason());
             }
-            history.replaced(&command, &names, started_at);
+            history.note_replacements(&command, &names, started_at);
         });
         self.running().push(RunningCommand {
             command,
@@ -199,7 +199,7 @@ impl Orchestration {
             CommandProgress::Delete => self.finish(running).await,
             CommandProgress::GiveUp { reason } => {
                 let now = self.shell.now();
-                self.remember(|history| history.failed(&running.command, now));
+                self.remember(|history| history.note_failure(&running.command, now));
                 self.give_up(&running, &reason).await;
             }
         }

@@ -102,14 +102,14 @@ impl FirstLists {
     }
 
     /// A list of the kind is complete.
-    pub(crate) fn listed(&mut self, kind: WatchedKind) {
+    pub(crate) fn note_listed(&mut self, kind: WatchedKind) {
         if let Some(awaited) = &mut self.awaited {
             awaited.remove(&kind);
         }
     }
 
     /// A list of the kind failed; it is tried again, whether it is waited for or not.
-    pub(crate) fn failed(&mut self, kind: WatchedKind, failure: Failure) {
+    pub(crate) fn note_failure(&mut self, kind: WatchedKind, failure: Failure) {
         let is_not_served = failure == Failure::NotServed;
         let failures = self.failures.get(&kind).map_or(0, |it| it.0) + 1;
         self.failures.insert(kind, (failures, failure));
@@ -119,7 +119,7 @@ impl FirstLists {
             Weight::Policy | Weight::Helpful => is_not_served || failures >= PATIENCE,
         };
         if is_over {
-            self.listed(kind);
+            self.note_listed(kind);
         }
     }
 
@@ -179,16 +179,16 @@ mod tests {
         let mut progress = FirstLists::default();
         progress.begin([POD, NODE, pool, class, overlay]);
         assert_eq!(progress.obstacles(), [""; 0]);
-        progress.failed(POD, Failure::Passing);
-        progress.failed(overlay, Failure::NotServed);
+        progress.note_failure(POD, Failure::Passing);
+        progress.note_failure(overlay, Failure::NotServed);
         assert_eq!(
             progress.obstacles(),
             [""; 0],
             "what passes, and what nobody waits for"
         );
-        progress.failed(pool, Failure::NotServed);
-        progress.failed(class, Failure::NotServed);
-        progress.failed(NODE, may_not_list_nodes());
+        progress.note_failure(pool, Failure::NotServed);
+        progress.note_failure(class, Failure::NotServed);
+        progress.note_failure(NODE, may_not_list_nodes());
         let obstacles = progress.obstacles();
         let parts: [&[&str]; 2] = [
             &[
@@ -206,7 +206,7 @@ mod tests {
             }
         }
         for kind in [pool, class, NODE] {
-            progress.listed(kind);
+            progress.note_listed(kind);
         }
         assert_eq!(progress.obstacles(), [""; 0], "mended");
     }
@@ -216,10 +216,10 @@ mod tests {
         let mut progress = FirstLists::default();
         assert!(!progress.is_complete());
         progress.begin([POD, NODE]);
-        progress.listed(POD);
+        progress.note_listed(POD);
         assert!(!progress.is_complete());
         assert_eq!(progress.awaited(), [NODE]);
-        progress.listed(NODE);
+        progress.note_listed(NODE);
         assert!(progress.is_complete());
     }
 
@@ -260,7 +260,7 @@ mod tests {
             let mut progress = FirstLists::default();
             progress.begin([kind]);
             let given_up = (1..=2 * PATIENCE).find(|_| {
-                progress.failed(kind, failure.clone());
+                progress.note_failure(kind, failure.clone());
                 progress.is_complete()
             });
             assert_eq!(given_up, expected, "{kind:?} {failure:?}");

@@ -87,11 +87,11 @@ impl Router {
             }
             Reaction::Policies => self.policies.node_pools_changed(),
             Reaction::PodBound { pod, node, planned } => {
-                self.shell.nominations.pod_bound(&pod, &node, &planned);
+                self.shell.nominations.check_place(&pod, &node, &planned);
             }
             Reaction::PodEnded(pod) => {
                 self.shell.pod_ledger.decided(&pod);
-                self.shell.pod_starts.ended(&pod);
+                self.shell.pod_starts.note_end(&pod);
                 self.queues.of(QueueName::PodTrigger).forget(&pod);
             }
             Reaction::PodLeft => self.shell.pod_left.notify_one(),

@@ -132,7 +132,9 @@ where
             );
             let answer = attempt(inner.clone(), &guard, kind, request).await;
             let status = answer.as_ref().ok().map(|it| it.status().as_u16());
-            guard.metrics.answered(&asked, status, started.elapsed());
+            guard
+                .metrics
+                .observe_answer(&asked, status, started.elapsed());
             let answer = answer?;
             attempts += 1;
             match (
@@ -194,7 +196,7 @@ where
     }
     let (head, body) = answer.into_parts();
     let bytes = body.collect().await.map_err(Into::into)?.to_bytes();
-    missing_rights.look(head.status, &bytes);
+    missing_rights.note_answer(head.status, &bytes);
     let whole = Full::new(bytes).map_err(|never| match never {});
     Ok(Response::from_parts(head, whole.boxed_unsync()))
 }

@@ -26,7 +26,7 @@ pub(crate) struct MissingRights {
 
 impl MissingRights {
     /// Says which right is missing, where this is an answer that one is.
-    pub(super) fn look(&self, status: StatusCode, body: &Bytes) {
+    pub(super) fn note_answer(&self, status: StatusCode, body: &Bytes) {
         if status != StatusCode::FORBIDDEN {
             return;
         }

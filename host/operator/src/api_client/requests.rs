@@ -50,7 +50,7 @@ impl ClientMetrics {
     }
 
     /// A request was answered with the status, or not at all.
-    pub(super) fn answered(&self, asked: &AskedFor, status: Option<u16>, took: Duration) {
+    pub(super) fn observe_answer(&self, asked: &AskedFor, status: Option<u16>, took: Duration) {
         let code = status.map_or_else(|| "<error>".to_owned(), |it| it.to_string());
         let method = asked.method.to_string();
         let labels = vec![("code", code), ("method", method.clone())];

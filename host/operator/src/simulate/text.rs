@@ -48,8 +48,8 @@ impl Text {
             );
         }
         match &answer.explanations {
-            Some(explanations) => self.explained(report, explanations, &mut text),
-            None => self.unexplained(report, &mut text),
+            Some(explanations) => self.write_explained(report, explanations, &mut text),
+            None => self.write_unexplained(report, &mut text),
         }
         for room in &answer.buffers {
             let reason = match room.message.as_str() {
@@ -108,7 +108,7 @@ impl Text {
         }
     }
 
-    fn unexplained(&self, report: &AnswerReport, text: &mut String) {
+    fn write_unexplained(&self, report: &AnswerReport, text: &mut String) {
         let mut groups: BTreeMap<(&str, &str, Option<&str>), Vec<String>> = BTreeMap::new();
         for (pod, error) in &report.pod_errors {
             let miss = error.nearest_miss.as_deref();
@@ -127,7 +127,12 @@ impl Text {
         }
     }
 
-    fn explained(&self, report: &AnswerReport, explanations: &[Explanation], text: &mut String) {
+    fn write_explained(
+        &self,
+        report: &AnswerReport,
+        explanations: &[Explanation],
+        text: &mut String,
+    ) {
         for explanation in explanations {
             let pods = self.names(&explanation.pods);
             let _ = writeln!(text, "no place for {pods}: {}", explanation.reason);

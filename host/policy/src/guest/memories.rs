@@ -22,7 +22,7 @@ struct KeptMemory {
 }
 
 impl Memories {
-    fn kept(&self) -> MutexGuard<'_, BTreeMap<(ObjectKey, PolicyKind), KeptMemory>> {
+    fn lock_kept(&self) -> MutexGuard<'_, BTreeMap<(ObjectKey, PolicyKind), KeptMemory>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -31,7 +31,7 @@ impl Memories {
         let Some(key) = key(policy, kind) else {
             return Vec::new();
         };
-        let kept = self.kept();
+        let kept = self.lock_kept();
         let own = kept.get(&key).filter(|it| it.identity == identity(policy));
         own.map(|it| it.bytes.clone()).unwrap_or_default()
     }
@@ -43,7 +43,7 @@ impl Memories {
                 identity: identity(policy),
                 bytes: bytes.clone(),
             };
-            self.kept().insert(key, memory);
+            self.lock_kept().insert(key, memory);
         }
     }
 
@@ -56,7 +56,7 @@ impl Memories {
 
     /// Forgets a binding that is gone.
     pub(crate) fn forget(&self, binding: &ObjectKey) {
-        self.kept().retain(|(key, _), _| key != binding);
+        self.lock_kept().retain(|(key, _), _| key != binding);
     }
 }
 

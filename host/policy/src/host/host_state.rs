@@ -133,7 +133,7 @@ impl HostState {
     /// Notes what the call that was noted last has changed.
     pub(crate) fn note_change(&self, policy: &ActivePolicy, round: RoundRef<'_>, changed: String) {
         let mut records = self.records();
-        records.changed(round.decision_id, &policy.name, changed);
+        records.note_change(round.decision_id, &policy.name, changed);
     }
 
     fn note_failure(&self, policy: &ActivePolicy, round: RoundRef<'_>, failure: &CallFailure) {

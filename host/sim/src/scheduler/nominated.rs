@@ -101,7 +101,7 @@ impl SimulatedCluster {
             };
             bound += 1;
             if let Some(node) = self.nodes.get(&node) {
-                terms.placed(node);
+                terms.place(node);
             }
         }
         (bound, others)

@@ -110,7 +110,7 @@ impl TermStates {
     }
 
     /// A pod of the shape was placed on a node.
-    pub(super) fn placed(&mut self, node: &NodeRecord) {
+    pub(super) fn place(&mut self, node: &NodeRecord) {
         for term in self.terms.iter_mut().filter(|term| term.selects_self) {
             if let Some(domain) = node.labels.get(&term.topology_key) {
                 *term.counts.entry(domain.clone()).or_default() += 1;

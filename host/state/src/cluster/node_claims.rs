@@ -23,7 +23,7 @@ impl Watched for NodeClaim {
         if !cluster.recent_claims.keep(&object) {
             return Ok(Changes::new());
         }
-        cluster.claim_applied(now, &object);
+        cluster.apply_claim(now, &object);
         let name = object.metadata.name.clone().unwrap_or_default();
         let labels = object.metadata.labels.as_ref();
         Ok(vec![Change::NodeClaim {
@@ -42,8 +42,8 @@ impl Watched for NodeClaim {
         let pool = cluster.pool_of_claim(&key.name);
         let claim = cluster.of_claim(&key.name).and_then(|it| it.claim.as_ref());
         let uid = claim.map(|it| it.uid.clone());
-        cluster.recent_claims.deleted(&key.name, uid);
-        cluster.claim_deleted(now, &key.name);
+        cluster.recent_claims.note_deleted(&key.name, uid);
+        cluster.delete_claim(now, &key.name);
         vec![Change::NodeClaim {
             name: key.name.clone(),
             node,
@@ -86,7 +86,7 @@ impl Cluster {
         claim.node_pool().map(str::to_owned)
     }
 
-    fn claim_applied(&mut self, now: Timestamp, object: &NodeClaim) {
+    fn apply_claim(&mut self, now: Timestamp, object: &NodeClaim) {
         let facts = ClaimFacts::parse(object);
         let key = facts.provider_id.clone();
         let name = facts.name.clone();
@@ -96,7 +96,7 @@ impl Cluster {
             if key.is_none() {
                 return;
             }
-            self.claim_deleted(now, &name);
+            self.delete_claim(now, &name);
         }
         if old.as_ref() != Some(&key) {
             Arc::make_mut(&mut self.data.claim_keys).insert(name, key.clone());
@@ -120,7 +120,7 @@ impl Cluster {
         self.replace(now, key.to_string(), &before, after);
     }
 
-    fn claim_deleted(&mut self, now: Timestamp, name: &str) {
+    fn delete_claim(&mut self, now: Timestamp, name: &str) {
         let key = Arc::make_mut(&mut self.data.claim_keys).remove(name);
         let Some(key) = key.flatten() else {
             return;

@@ -23,7 +23,7 @@ impl Watched for v1::Node {
         object: Arc<Self>,
     ) -> Result<Changes, Refused> {
         let is_new = cluster.see(&object);
-        cluster.node_applied(now, &object);
+        cluster.apply_node(now, &object);
         if !is_new {
             return Ok(Changes::new());
         }
@@ -46,13 +46,13 @@ impl Watched for v1::Node {
         object: Arc<Self>,
     ) -> Result<Changes, Refused> {
         // Not noted as seen, so that the watch tells of it.
-        cluster.node_applied(now, &object);
+        cluster.apply_node(now, &object);
         Ok(Changes::new())
     }
 
     fn deleted(cluster: &mut Cluster, now: Timestamp, (): (), key: &ObjectKey) -> Changes {
         let seen = Arc::make_mut(&mut cluster.data.seen_nodes).remove(&key.name);
-        cluster.node_deleted(now, &key.name);
+        cluster.delete_node(now, &key.name);
         let Some(seen) = seen else {
             return Changes::new();
         };
@@ -73,7 +73,7 @@ impl Watched for v1::Node {
 }
 
 impl Cluster {
-    fn node_applied(&mut self, now: Timestamp, object: &v1::Node) {
+    fn apply_node(&mut self, now: Timestamp, object: &v1::Node) {
         let facts = NodeFacts::parse(object);
         let name = facts.name.clone();
         let is_young = facts
@@ -95,7 +95,7 @@ impl Cluster {
             .get(&name)
             .is_some_and(|old| *old != key)
         {
-            self.node_deleted(now, &name);
+            self.delete_node(now, &name);
         }
         let before = self.data.nodes.get(&key).cloned().unwrap_or_default();
         if before.node.as_deref() == Some(&facts) {
@@ -109,7 +109,7 @@ impl Cluster {
         self.replace(now, key, &before, after);
     }
 
-    fn node_deleted(&mut self, now: Timestamp, name: &str) {
+    fn delete_node(&mut self, now: Timestamp, name: &str) {
         let Some(key) = Arc::make_mut(&mut self.data.node_keys).remove(name) else {
             return;
         };
@@ -153,7 +153,7 @@ impl Cluster {
         of_node.or_else(|| Some(data.claim_keys.get(name)?.as_ref()?.to_string()))
     }
 
-    pub(super) fn nominated(&mut self, name: &str, until: Timestamp) {
+    pub(super) fn nominate(&mut self, name: &str, until: Timestamp) {
         let Some(key) = self.key_of(name) else { return };
         if let Some(node) = Arc::make_mut(&mut self.data.nodes).get_mut(&key) {
             let node = Arc::make_mut(node);
@@ -162,12 +162,12 @@ impl Cluster {
     }
 
     /// A command is about to delete these.
-    pub(super) fn marked(&mut self, now: Timestamp, names: &[String]) {
+    pub(super) fn mark(&mut self, now: Timestamp, names: &[String]) {
         self.set_marks(now, names, true);
     }
 
     /// The command was given up.
-    pub(super) fn unmarked(&mut self, now: Timestamp, names: &[String]) {
+    pub(super) fn unmark(&mut self, now: Timestamp, names: &[String]) {
         self.set_marks(now, names, false);
     }
 

@@ -84,7 +84,7 @@ impl Cluster {
         }
         self.remember(&pod);
         if before.is_none() && !pod.is_owned_by_daemon_set() {
-            self.data.born(now, &pod);
+            self.data.note_birth(now, &pod);
         }
         Arc::make_mut(&mut self.data.pods).insert(pod.key.clone(), Arc::clone(&pod));
         let seen = Change::Pod {
@@ -181,7 +181,7 @@ impl Cluster {
         self.refresh_daemon(pod);
     }
 
-    pub(super) fn placed(&mut self, name: &str, pods: Vec<PodKey>) {
+    pub(super) fn place(&mut self, name: &str, pods: Vec<PodKey>) {
         let name: Arc<str> = name.into();
         let places = Arc::make_mut(&mut self.data.places);
         for pod in pods {

@@ -70,7 +70,7 @@ impl RecentClaims {
     }
 
     /// The claim with this name and UID is gone for good.
-    pub(super) fn deleted(&mut self, name: &str, uid: Option<String>) {
+    pub(super) fn note_deleted(&mut self, name: &str, uid: Option<String>) {
         self.forget(name);
         self.versions.remove(name);
         self.deleted.extend(uid.filter(|it| !it.is_empty()));
@@ -139,7 +139,7 @@ mod tests {
         }
         assert!(recent.get("a").is_none());
         assert!(!recent.keep(&claim("a", "9")) && recent.get("a").is_none());
-        recent.deleted("a", None);
+        recent.note_deleted("a", None);
         assert!(recent.keep(&claim("a", "9")));
     }
 
@@ -152,7 +152,7 @@ mod tests {
         };
         let mut recent = RecentClaims::default();
         assert!(recent.keep(&with_uid("first")));
-        recent.deleted("a", Some("first".to_owned()));
+        recent.note_deleted("a", Some("first".to_owned()));
         assert!(!recent.keep(&with_uid("first")) && recent.get("a").is_none());
         assert!(recent.keep(&with_uid("second")), "another of the same name");
     }

@@ -13,7 +13,7 @@ use crate::workloads::WorkloadKind;
 
 impl Data {
     /// A pod that was not there before: it goes where one of its kind was planned to go.
-    pub(crate) fn born(&mut self, now: Timestamp, pod: &Pod) {
+    pub(crate) fn note_birth(&mut self, now: Timestamp, pod: &Pod) {
         let Some(owner) = pod.shape.owner.as_ref() else {
             return;
         };

@@ -33,7 +33,7 @@ impl Launching {
     }
 
     /// The launch came to an end, good or bad.
-    pub(crate) fn settled(&self, claim: &str) {
+    pub(crate) fn settle(&self, claim: &str) {
         self.choices().remove(claim);
     }
 

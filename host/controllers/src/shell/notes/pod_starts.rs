@@ -64,19 +64,19 @@ impl PodStarts {
     }
 
     /// The pod has ended or is gone.
-    pub(crate) fn ended(&self, key: &PodKey) {
+    pub(crate) fn note_end(&self, key: &PodKey) {
         self.lock().remove(key);
     }
 
     /// A decision found a place for the pod.
-    pub(crate) fn placed(&self, key: &PodKey, now: Timestamp) {
+    pub(crate) fn note_place(&self, key: &PodKey, now: Timestamp) {
         if let Some(start) = self.lock().get_mut(key) {
             start.placed_at.get_or_insert(now);
         }
     }
 
     /// A decision found none.
-    pub(crate) fn displaced(&self, key: &PodKey) {
+    pub(crate) fn forget_place(&self, key: &PodKey) {
         if let Some(start) = self.lock().get_mut(key) {
             start.placed_at = None;
         }

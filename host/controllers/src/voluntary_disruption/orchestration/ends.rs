@@ -105,7 +105,7 @@ impl Orchestration {
         }
         self.remember(|history| {
             for candidate in &command.candidates {
-                history.finished(&candidate.claim, &candidate.pool, self.shell.now());
+                history.note_end(&candidate.claim, &candidate.pool, self.shell.now());
             }
         });
         let replacements = &running.replacements;

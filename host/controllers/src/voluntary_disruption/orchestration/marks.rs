@@ -75,7 +75,7 @@ impl Orchestration {
         self.shell.model.note(Event::UnmarkedForDeletion(claims));
         self.remember(|history| {
             for candidate in candidates {
-                history.abandoned(&candidate.claim);
+                history.note_abandoned(&candidate.claim);
             }
         });
     }

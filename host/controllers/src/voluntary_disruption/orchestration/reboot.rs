@@ -32,7 +32,7 @@ impl Orchestration {
                 };
                 self.write_entry(command, &entry);
                 let now = self.shell.now();
-                self.remember(|history| history.rebooted(&uid, now));
+                self.remember(|history| history.note_reboot(&uid, now));
                 CommandStart::Begun
             }
             Err(error) => {

@@ -135,7 +135,7 @@ fn what_was_replaced_does_not_come_back_within_the_hour() {
     let decision = World::new("node n1 large on-demand a\npod p n1 900").decide();
     let command = &decision.commands[0];
     let mut history = History::default();
-    history.replaced(command, &["new-claim".to_owned()], now());
+    history.note_replacements(command, &["new-claim".to_owned()], now());
     let world = World::new("node new large on-demand a\nnode other large on-demand a");
     let snapshot = world.cluster.snapshot();
     let found = Candidates::find(&snapshot, &world.types, &BTreeSet::new(), now()).candidates;
@@ -179,7 +179,7 @@ fn what_came_by_moves_must_save_more_each_time() {
     assert!((share(&history, "n1", 0) - 0.05).abs() < 1e-9);
     for (times, expected) in [(1, 0.1), (2, 0.2), (3, 0.4)] {
         let came = format!("came-{times}");
-        history.replaced(&command, std::slice::from_ref(&came), now());
+        history.note_replacements(&command, std::slice::from_ref(&came), now());
         assert!((share(&history, &came, 0) - expected).abs() < 1e-9);
         assert!((share(&history, &came, 2) - 0.05).abs() < 1e-9, "forgotten");
         command.candidates[0].claim = came;

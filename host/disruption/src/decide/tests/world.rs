@@ -155,7 +155,7 @@ impl World {
             ["reservation", ..] => {}
             ["rebooted", node, at] => self
                 .history
-                .rebooted(&format!("{node}-claim"), at.parse().unwrap()),
+                .note_reboot(&format!("{node}-claim"), at.parse().unwrap()),
             ["failed", node, at] => {
                 self.fail(Method::SingleNodeConsolidation, node, at.parse().unwrap());
             }
@@ -199,7 +199,7 @@ impl World {
                 .commands
                 .remove(0)
         };
-        self.history.failed(&command, at);
+        self.history.note_failure(&command, at);
     }
 
     /// A volume that is in one zone, and the claim of a pod for it.
