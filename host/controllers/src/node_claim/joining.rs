@@ -7,7 +7,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use apis::NodeClaim;
@@ -93,14 +93,11 @@ impl Joining {
             let entry = ClaimEntry::UnregisteredTaintMissing { node: &node.name };
             self.shell.journal.write(claim, &entry);
         }
-        let claim = &match observed.registrable {
-            Ok(Registrable::Ready(labels)) => self.label(claim, labels).await?,
-            Ok(Registrable::Pending(_)) | Err(_) => claim.clone(),
+        let claim = match step {
+            Step::GiveUp | Step::AwaitProvider(_) | Step::AskAgain(_) => Cow::Borrowed(claim),
+            Step::KeepClosed | Step::Hold(_) | Step::Open => self.prepare(observed).await?,
         };
-        if let Some(opening) = observed.opening {
-            let nominations = &self.shell.nominations;
-            nominations.tell_pods(claim, node, opening).await;
-        }
+        let claim = claim.as_ref();
         match step {
             Step::GiveUp => {
                 let what = TimeLimit::Registration;
@@ -117,18 +114,25 @@ impl Joining {
         }
     }
 
-    /// The claim with labels that the provider knows only now.
-    async fn label(
+    /// The claim with labels that the provider knows only now; and the node's pods are told of it.
+    async fn prepare<'a>(
         &self,
-        claim: &NodeClaim,
-        labels: BTreeMap<String, String>,
-    ) -> Result<NodeClaim, ReconcileError> {
-        if labels.is_empty() {
-            return Ok(claim.clone());
+        observed: Observed<'a>,
+    ) -> Result<Cow<'a, NodeClaim>, ReconcileError> {
+        let mut claim = Cow::Borrowed(observed.claim);
+        if let Ok(Registrable::Ready(labels)) = observed.registrable
+            && !labels.is_empty()
+        {
+            let mut labelled = observed.claim.clone();
+            labelled.labels_mut().extend(labels);
+            let written = self.shell.writer.write_claim(&claim, &labelled).await?;
+            claim = Cow::Owned(written);
         }
-        let mut labelled = claim.clone();
-        labelled.labels_mut().extend(labels);
-        self.shell.writer.write_claim(claim, &labelled).await
+        if let Some(opening) = observed.opening {
+            let nominations = &self.shell.nominations;
+            nominations.tell_pods(&claim, observed.node, opening).await;
+        }
+        Ok(claim)
     }
 
     /// The node gets what its claim has and keeps the taint that keeps pods away; the claim says what it waits for.

@@ -1,5 +1,7 @@
 //! What becomes of a node that is to join, case by case.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use super::*;
