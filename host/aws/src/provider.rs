@@ -232,7 +232,7 @@ impl AwsProvider {
     }
 
     /// The instance of a launched claim.
-    pub(crate) fn instance_id_of(&self, claim: &NodeClaim) -> Result<String, CloudProviderError> {
+    fn instance_id_of(&self, claim: &NodeClaim) -> Result<String, CloudProviderError> {
         let Some(provider_id) = claim.provider_id() else {
             let why = "the claim has no provider id in its status, so no instance".to_owned();
             return Err(CloudProviderError::Other(why));

@@ -22,9 +22,8 @@ pub(crate) fn parse_provider_id(
         .and_then(|(_, path)| path.rsplit_once('/'));
     let parsed = parsed.map(|(zone, id)| InstanceName { zone, id });
     parsed.filter(|it| !it.id.is_empty()).ok_or_else(|| {
-        CloudProviderError::Other(format!(
-            "\"{provider_id}\" is no provider id of an instance"
-        ))
+        let id = provider_id.as_str();
+        CloudProviderError::Other(format!("{id:?} is no provider id of an instance"))
     })
 }
 
