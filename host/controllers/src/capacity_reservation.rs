@@ -72,7 +72,7 @@ impl CapacityReservations {
 
     fn reserved(&self) -> Vec<Reserved> {
         let snapshot = self.shell.model.snapshot();
-        let claims = snapshot.nodes().filter_map(|node| node.claim.as_ref());
+        let claims = snapshot.nodes().filter_map(|node| node.claim());
         let living = claims.filter(|claim| claim.deleted_at.is_none());
         let reserved = living.filter_map(|claim| {
             let label = |key: &str| claim.labels.get(key).map(String::as_str);

@@ -87,7 +87,7 @@ struct NodeKind {
 fn least(snapshot: &Snapshot, booted: &BTreeMap<String, String>) -> BTreeMap<NodeKind, i64> {
     let mut least = BTreeMap::new();
     for state_node in snapshot.nodes().filter(|it| it.is_registered()) {
-        let (Some(node), Some(claim)) = (&state_node.node, &state_node.claim) else {
+        let Some((node, claim)) = state_node.node().zip(state_node.claim()) else {
             continue;
         };
         let Some(image_id) = booted.get(&claim.name) else {

@@ -194,7 +194,7 @@ fn without_nodes(snapshot: &Snapshot, others: &[BudgetPool], now: Timestamp) -> 
 fn rebooting(snapshot: &Snapshot) -> BTreeMap<&str, u32> {
     let mut counts = BTreeMap::new();
     for node in snapshot.nodes().filter(|it| !it.is_marked_for_deletion()) {
-        let claim = node.claim.as_ref();
+        let claim = node.claim();
         let is_rebooting = claim.is_some_and(|it| {
             it.conditions.rebooting_at.is_some() && it.conditions.instance_terminating_at.is_none()
         });

@@ -162,14 +162,14 @@ fn node_block(
     node: &StateNode,
     now: Timestamp,
 ) -> Option<NodeBlock> {
-    let Some(claim) = &node.claim else {
+    let Some(claim) = node.claim() else {
         return Some(NodeBlock::silent(OutcomeId::NodeNotManaged));
     };
     if queued.contains(&claim.name) {
         return Some(NodeBlock::silent(OutcomeId::NodeInQueue));
     }
     let blocked = |outcome, message: &str| Some(NodeBlock::new(outcome, message));
-    if node.node.is_none() {
+    if node.node().is_none() {
         return blocked(
             OutcomeId::NodeMissing,
             "NodeClaim does not have an associated node",
@@ -310,8 +310,7 @@ impl Candidate {
     pub fn block(&self, class: DisruptionClass) -> Option<&PodBlock> {
         let is_bounded = self
             .node
-            .claim
-            .as_ref()
+            .claim()
             .is_some_and(|it| it.termination_grace_period.is_some());
         match class {
             DisruptionClass::Eventual | DisruptionClass::Repair if is_bounded => None,
@@ -323,17 +322,17 @@ impl Candidate {
 
     /// When the claim was made.
     pub fn created_at(&self) -> Option<Timestamp> {
-        self.node.claim.as_ref()?.created_at
+        self.node.claim()?.created_at
     }
 
     /// When the claim was found drifted.
     pub fn drifted_at(&self) -> Option<Timestamp> {
-        self.node.claim.as_ref()?.conditions.drifted_at
+        self.node.claim()?.conditions.drifted_at
     }
 
     /// When the claim is too old to go on.
     pub fn expires_at(&self) -> Option<Timestamp> {
-        let claim = self.node.claim.as_ref()?;
+        let claim = self.node.claim()?;
         let life = claim.expire_after?.to_signed_duration();
         self.created_at()?.checked_add(life).ok()
     }
@@ -346,7 +345,9 @@ impl Candidate {
 
 /// Share of the node's life that is left: an old node is cheaper to disturb.
 pub(crate) fn lifetime_remaining(node: &StateNode, now: Timestamp) -> f64 {
-    let Some(claim) = &node.claim else { return 1.0 };
+    let Some(claim) = node.claim() else {
+        return 1.0;
+    };
     match (claim.expire_after, claim.created_at) {
         (Some(life), Some(created)) if life.as_nanos() > 0 => {
             let total = life.to_signed_duration().as_secs_f64();

@@ -96,7 +96,7 @@ pub fn rank(snapshot: &Snapshot, found: &Candidates, budgets: &Budgets) -> Vec<N
 }
 
 fn is_going(node: &StateNode) -> bool {
-    let taints = node.node.iter().flat_map(|it| &it.taints);
+    let taints = node.node().into_iter().flat_map(|it| &it.taints);
     node.is_marked_for_deletion()
         || taints
             .into_iter()

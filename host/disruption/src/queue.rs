@@ -61,7 +61,7 @@ pub fn progress(
             };
         }
         let node = snapshot.node_of_claim(name);
-        let claim = node.as_ref().and_then(|it| it.claim.as_ref());
+        let claim = node.as_ref().and_then(|it| it.claim());
         if claim.is_some_and(|it| it.deleted_at.is_some()) {
             return CommandProgress::GiveUp {
                 reason: format!("replacement {name} is being deleted"),
@@ -121,7 +121,7 @@ pub fn stale_marks(snapshot: &Snapshot, queued: &BTreeSet<String>) -> Vec<StaleM
         .nodes()
         .filter(|it| !it.is_marked_for_deletion())
         .filter_map(|it| {
-            let (node, claim) = (it.node.as_ref()?, it.claim.as_ref()?);
+            let (node, claim) = (it.node()?, it.claim()?);
             let is_rebooting = claim.conditions.rebooting_at.is_some();
             if node.deleted_at.is_some() || queued.contains(&claim.name) || is_rebooting {
                 return None;

@@ -135,7 +135,7 @@ fn candidates(
 
 /// Whether a node is one that repair may look at at all: ours, joined, and not on its way out.
 fn is_open(input: &DisruptionInput<'_>, node: &StateNode) -> bool {
-    let Some(claim) = &node.claim else {
+    let Some(claim) = node.claim() else {
         return false;
     };
     let is_going = node.is_marked_for_deletion() || input.queued.contains(&claim.name);
@@ -143,8 +143,8 @@ fn is_open(input: &DisruptionInput<'_>, node: &StateNode) -> bool {
 }
 
 fn is_vetoed(node: &StateNode) -> bool {
-    let of_node = node.node.as_ref().map(|it| &it.annotations);
-    let of_claim = node.claim.as_ref().map(|it| &it.annotations);
+    let of_node = node.node().map(|it| &it.annotations);
+    let of_claim = node.claim().map(|it| &it.annotations);
     let says = |key: &str| {
         let annotations = of_node.into_iter().chain(of_claim);
         annotations
@@ -187,7 +187,7 @@ fn repair(
         let why = budgets.why(candidate.pool(), reason);
         return Err(Obstacle::new(OutcomeId::NodeBudgetExhausted, why));
     }
-    let claim = candidate.node.claim.as_ref();
+    let claim = candidate.node.claim();
     let own_bound = claim.and_then(|it| it.termination_grace_period);
     let uid = claim.map_or("", |it| it.uid.as_str());
     let now = input.options.now;
@@ -227,7 +227,7 @@ fn breaker(snapshot: &Snapshot, policies: &RepairPolicies, pool: &str) -> Result
     let of_pool = || {
         snapshot
             .nodes()
-            .filter(|it| it.node_pool() == Some(pool) && it.node.is_some())
+            .filter(|it| it.node_pool() == Some(pool) && it.node().is_some())
     };
     let (total, unhealthy) = (
         of_pool().count(),

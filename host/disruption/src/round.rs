@@ -182,7 +182,7 @@ fn push_row(
     now: Timestamp,
 ) {
     let PricedCandidate { candidate, cost } = row;
-    let claim = candidate.node.claim.as_ref();
+    let claim = candidate.node.claim();
     let created_at = candidate.created_at();
     let age = created_at.map_or(0, |at| now.duration_since(at).as_secs());
     let left = claim

@@ -121,10 +121,7 @@ impl NodeCounts {
         let name = pool.metadata.name.as_deref().unwrap_or_default();
         let (mut active, mut pending, mut deleting) = (0, 0, 0);
         for node in snapshot.nodes() {
-            let is_mine = node
-                .claim
-                .as_ref()
-                .is_some_and(|it| it.node_pool() == Some(name));
+            let is_mine = node.claim().is_some_and(|it| it.node_pool() == Some(name));
             if !is_mine {
                 continue;
             }

@@ -68,7 +68,7 @@ pub fn nominations_again(snapshot: &Snapshot, now: Timestamp) -> Option<Vec<Node
 }
 
 fn opened_lately(node: &StateNode, now: Timestamp) -> bool {
-    let conditions = node.claim.as_ref().map(|it| &it.conditions);
+    let conditions = node.claim().map(|it| &it.conditions);
     let opened_at = conditions.and_then(|it| it.registered_at);
     opened_at.is_some_and(|it| now.duration_since(it) < RENOMINATED_FOR)
         && !node.is_marked_for_deletion()
@@ -78,7 +78,7 @@ fn opened_lately(node: &StateNode, now: Timestamp) -> bool {
 /// scheduler, told nothing, fills the first node to open with whatever fits, and those for whom it was bought need
 /// others; with all of them open it spreads pods over them as widely as the plan did.
 fn awaits_others(snapshot: &Snapshot, claim: &str) -> bool {
-    let created_at = |node: &StateNode| node.claim.as_ref().and_then(|it| it.created_at);
+    let created_at = |node: &StateNode| node.claim()?.created_at;
     let own = snapshot.node_of_claim(claim).and_then(|it| created_at(it));
     let Some(own) = own else {
         return false;

@@ -14,20 +14,25 @@ use scheduling::pod::{Pod, PodKey};
 use crate::facts::{ClaimFacts, NodeFacts};
 use crate::pod::PodLife;
 
-/// Labels and annotations of what is neither.
-static NOTHING: BTreeMap<String, String> = BTreeMap::new();
-
 /// A Node, a NodeClaim, or both.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct StateNode {
-    /// The Node, once there is one.
-    pub node: Option<Arc<NodeFacts>>,
-    /// The NodeClaim of a managed node.
-    pub claim: Option<Arc<ClaimFacts>>,
+    objects: Objects,
     /// Pods are expected on it until then.
     pub nominated_until: Option<Timestamp>,
     /// A disruption command is about to delete it.
     pub is_marked: bool,
+}
+
+/// What there is of a node.
+#[derive(Debug, Clone)]
+enum Objects {
+    /// A Node of nobody's claim.
+    Node(Arc<NodeFacts>),
+    /// A launched NodeClaim whose Node is expected.
+    Claim(Arc<ClaimFacts>),
+    /// A managed node.
+    Both(Arc<NodeFacts>, Arc<ClaimFacts>),
 }
 
 /// Pods bound to a node, with their sums kept up to date.
@@ -39,10 +44,79 @@ pub struct BoundPods {
 }
 
 impl StateNode {
+    /// A Node without a claim.
+    pub(crate) fn of_node(node: Arc<NodeFacts>) -> Self {
+        Self::of(Objects::Node(node))
+    }
+
+    /// A claim without a Node.
+    pub(crate) fn of_claim(claim: Arc<ClaimFacts>) -> Self {
+        Self::of(Objects::Claim(claim))
+    }
+
+    fn of(objects: Objects) -> Self {
+        Self {
+            objects,
+            nominated_until: None,
+            is_marked: false,
+        }
+    }
+
+    /// This one, whose Node is now as told.
+    pub(crate) fn with_node(&self, node: Arc<NodeFacts>) -> Self {
+        self.with(match self.claim() {
+            Some(claim) => Objects::Both(node, Arc::clone(claim)),
+            None => Objects::Node(node),
+        })
+    }
+
+    /// This one, whose claim is now as told.
+    pub(crate) fn with_claim(&self, claim: Arc<ClaimFacts>) -> Self {
+        self.with(match self.node() {
+            Some(node) => Objects::Both(Arc::clone(node), claim),
+            None => Objects::Claim(claim),
+        })
+    }
+
+    /// What is left when the Node is gone.
+    pub(crate) fn without_node(&self) -> Option<Self> {
+        let claim = Arc::clone(self.claim()?);
+        Some(self.with(Objects::Claim(claim)))
+    }
+
+    /// What is left when the claim is gone.
+    pub(crate) fn without_claim(&self) -> Option<Self> {
+        let node = Arc::clone(self.node()?);
+        Some(self.with(Objects::Node(node)))
+    }
+
+    fn with(&self, objects: Objects) -> Self {
+        Self {
+            objects,
+            ..self.clone()
+        }
+    }
+
+    /// The Node, once there is one.
+    pub fn node(&self) -> Option<&Arc<NodeFacts>> {
+        match &self.objects {
+            Objects::Node(node) | Objects::Both(node, _) => Some(node),
+            Objects::Claim(_) => None,
+        }
+    }
+
+    /// The NodeClaim of a managed node.
+    pub fn claim(&self) -> Option<&Arc<ClaimFacts>> {
+        match &self.objects {
+            Objects::Claim(claim) | Objects::Both(_, claim) => Some(claim),
+            Objects::Node(_) => None,
+        }
+    }
+
     /// `spec.providerID`, from whichever object has it.
     pub fn provider_id(&self) -> Option<&ProviderId> {
-        let claim = self.claim.as_ref().and_then(|it| it.provider_id.as_ref());
-        claim.or_else(|| self.node.as_ref()?.provider_id.as_ref())
+        let of_claim = self.claim().and_then(|it| it.provider_id.as_ref());
+        of_claim.or_else(|| self.node()?.provider_id.as_ref())
     }
 
     /// How it was bought, where it says so in a word that is known.
@@ -52,7 +126,7 @@ impl StateNode {
 
     /// Made by us.
     pub fn is_managed(&self) -> bool {
-        self.claim.is_some()
+        self.claim().is_some()
     }
 
     /// The node joined the cluster as the claim's.
@@ -66,11 +140,11 @@ impl StateNode {
     }
 
     fn is_at_stage(&self, label: &str) -> bool {
-        !self.is_managed()
-            || self
-                .node
-                .as_ref()
-                .is_some_and(|it| it.labels.get(label).is_some_and(|value| value == "true"))
+        match &self.objects {
+            Objects::Node(_) => true,
+            Objects::Claim(_) => false,
+            Objects::Both(node, _) => node.labels.get(label).is_some_and(|value| value == "true"),
+        }
     }
 
     /// What the Node says once it is registered, what the claim says before; where there is but one of them, what that
@@ -79,41 +153,37 @@ impl StateNode {
         &'n self,
         of_node: impl FnOnce(&'n NodeFacts) -> &'n T,
         of_claim: impl FnOnce(&'n ClaimFacts) -> &'n T,
-    ) -> Option<&'n T> {
-        match (&self.node, &self.claim) {
-            (Some(node), _) if self.is_registered() => Some(of_node(node)),
-            (_, Some(claim)) => Some(of_claim(claim)),
-            (Some(node), None) => Some(of_node(node)),
-            (None, None) => None,
+    ) -> &'n T {
+        match &self.objects {
+            Objects::Node(node) => of_node(node),
+            Objects::Both(node, _) if self.is_registered() => of_node(node),
+            Objects::Claim(claim) | Objects::Both(_, claim) => of_claim(claim),
         }
     }
 
     /// Name of the Node once registered, of the claim before.
     pub fn name(&self) -> &str {
-        let name = self.pick(|node| &node.name, |claim| &claim.name);
-        name.map_or("", String::as_str)
+        self.pick(|node| &node.name, |claim| &claim.name)
     }
 
     /// Name of the claim.
     pub fn claim_name(&self) -> Option<&str> {
-        self.claim.as_ref().map(|it| it.name.as_str())
+        self.claim().map(|it| it.name.as_str())
     }
 
     /// Name of the Node.
     pub fn node_name(&self) -> Option<&str> {
-        self.node.as_ref().map(|it| it.name.as_str())
+        self.node().map(|it| it.name.as_str())
     }
 
     /// Labels of the Node once registered, of the claim before.
     pub fn labels(&self) -> &BTreeMap<String, String> {
         self.pick(|node| &node.labels, |claim| &claim.labels)
-            .unwrap_or(&NOTHING)
     }
 
     /// Annotations of the Node once registered, of the claim before.
     pub fn annotations(&self) -> &BTreeMap<String, String> {
         self.pick(|node| &node.annotations, |claim| &claim.annotations)
-            .unwrap_or(&NOTHING)
     }
 
     /// A label's value, empty without one.
@@ -136,12 +206,10 @@ impl StateNode {
 
     /// Taints that count for pods now.
     pub fn taints(&self) -> Vec<Taint> {
-        let Some(taints) = self.pick(|node| &node.taints, |claim| &claim.taints) else {
-            return Vec::new();
-        };
+        let taints = self.pick(|node| &node.taints, |claim| &claim.taints);
         let is_rebooting = |claim: &&Arc<ClaimFacts>| claim.conditions.rebooting_at.is_some();
         let passing = |it: &&Arc<ClaimFacts>| !self.is_initialized() || is_rebooting(it);
-        let Some(claim) = self.claim.as_ref().filter(passing) else {
+        let Some(claim) = self.claim().filter(passing) else {
             return taints.clone();
         };
         let passes = |taint: &&Taint| {
@@ -172,8 +240,8 @@ impl StateNode {
         of_node: impl Fn(&NodeFacts) -> &Resources,
         of_claim: impl Fn(&ClaimFacts) -> &Resources,
     ) -> Resources {
-        match (&self.node, &self.claim) {
-            (Some(node), Some(claim)) if !self.is_initialized() => {
+        match &self.objects {
+            Objects::Both(node, claim) if !self.is_initialized() => {
                 // A young node may not know its devices yet; the claim does.
                 let mut merged = of_node(node).clone();
                 for (name, amount) in of_claim(claim).iter() {
@@ -183,9 +251,8 @@ impl StateNode {
                 }
                 merged
             }
-            (Some(node), _) => of_node(node).clone(),
-            (None, Some(claim)) => of_claim(claim).clone(),
-            (None, None) => Resources::new(),
+            Objects::Node(node) | Objects::Both(node, _) => of_node(node).clone(),
+            Objects::Claim(claim) => of_claim(claim).clone(),
         }
     }
 
@@ -196,19 +263,17 @@ impl StateNode {
 
     /// Going.
     pub fn is_deleted(&self) -> bool {
-        match (&self.claim, &self.node) {
-            (Some(claim), _) => {
+        match &self.objects {
+            Objects::Claim(claim) | Objects::Both(_, claim) => {
                 claim.deleted_at.is_some() || claim.conditions.instance_terminating_at.is_some()
             }
-            (None, Some(node)) => node.deleted_at.is_some(),
-            (None, None) => false,
+            Objects::Node(node) => node.deleted_at.is_some(),
         }
     }
 
     /// `consolidateAfter` has passed since pods last came or went.
     pub fn is_consolidatable(&self) -> bool {
-        self.claim
-            .as_ref()
+        self.claim()
             .is_some_and(|it| it.conditions.consolidatable_at.is_some())
     }
 
@@ -219,7 +284,7 @@ impl StateNode {
 
     /// The Node is Ready.
     pub fn is_ready(&self) -> bool {
-        self.node.as_ref().is_some_and(|it| it.is_ready)
+        self.node().is_some_and(|it| it.is_ready)
     }
 }
 

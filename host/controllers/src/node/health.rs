@@ -204,7 +204,7 @@ impl JournalEntry for RepairBlocked<'_> {
 fn decide(snapshot: &Snapshot, policies: &RepairPolicies, now: Timestamp) -> Vec<Sick> {
     let mut cluster = Share::default();
     let mut pools: BTreeMap<&str, Share> = BTreeMap::new();
-    for node in snapshot.nodes().filter(|it| it.node.is_some()) {
+    for node in snapshot.nodes().filter(|it| it.node().is_some()) {
         let is_sick = policies.replacements(node).next().is_some();
         cluster.count(is_sick);
         if let Some(pool) = node.node_pool() {

@@ -25,8 +25,8 @@ impl Reconciler for NodeHydration {
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
         let state = self.shell.model.snapshot().node(&key.name).cloned();
-        let Some((facts, claim)) = state.and_then(|it| Some((it.node.clone()?, it.claim.clone()?)))
-        else {
+        let both = state.as_ref().and_then(|it| it.node().zip(it.claim()));
+        let Some((facts, claim)) = both else {
             return Ok(Action::Await);
         };
         if !is_lacking(&facts.labels) {

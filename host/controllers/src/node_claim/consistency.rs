@@ -27,12 +27,12 @@ pub(crate) struct Consistency {
 
 /// Whether the node of a claim is there and as large as it should be.
 pub(crate) fn is_consistent(node: &StateNode) -> bool {
-    node.claim.is_some() && node.node.is_some() && decide(node).is_empty()
+    node.claim().is_some() && node.node().is_some() && decide(node).is_empty()
 }
 
 /// One sentence for each resource of which the node has too little.
 fn decide(node: &StateNode) -> Vec<String> {
-    let (Some(claim), Some(facts)) = (&node.claim, &node.node) else {
+    let Some((claim, facts)) = node.claim().zip(node.node()) else {
         return Vec::new();
     };
     let short = |(name, requested): (&str, i64)| {
@@ -65,7 +65,7 @@ impl Reconciler for Consistency {
             .node_of_claim(&key.name)
             .cloned();
         let Some(node) = observed.filter(|node| {
-            node.is_initialized() && node.node.is_some() && !node.is_marked_for_deletion()
+            node.is_initialized() && node.node().is_some() && !node.is_marked_for_deletion()
         }) else {
             return Ok(Action::Await);
         };

@@ -115,7 +115,7 @@ impl ConditionGauge<'_> {
             // Of Nodes the model knows more, as what is written here comes back as no news.
             let node = observation.snapshot.node(name);
             let node = node.filter(|_| seen.kind == StatusKind::Node);
-            let facts = node.and_then(|it| it.node.as_ref());
+            let facts = node.and_then(|it| it.node());
             let extra = seen.kind.extra_labels().iter().zip(&seen.extra);
             labels.extend(extra.map(|((name, label), known)| {
                 let now = facts.and_then(|it| it.labels.get(*label));

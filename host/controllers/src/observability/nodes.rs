@@ -15,13 +15,13 @@ type NodeLabels<'a> = Vec<(&'static str, &'a str)>;
 
 pub(super) fn allocatable(observation: &Observation<'_>, emit: &mut Tell<'_>) {
     each(observation, emit, |_, node| {
-        Some(node.node.as_ref()?.allocatable.clone())
+        Some(node.node()?.allocatable.clone())
     });
 }
 
 pub(super) fn system_overhead(observation: &Observation<'_>, emit: &mut Tell<'_>) {
     each(observation, emit, |_, node| {
-        let node = node.node.as_ref()?;
+        let node = node.node()?;
         Some(node.capacity.clone().sub(&node.allocatable))
     });
 }
@@ -65,7 +65,7 @@ fn limits(
 
 pub(super) fn lifetime(observation: &Observation<'_>, emit: &mut Tell<'_>) {
     for node in observation.snapshot.nodes() {
-        let created = node.node.as_ref().and_then(|it| it.created_at);
+        let created = node.node().and_then(|it| it.created_at);
         if let Some(created) = created {
             emit(&labels_of(node), seconds(created, observation.now));
         }
@@ -75,7 +75,7 @@ pub(super) fn lifetime(observation: &Observation<'_>, emit: &mut Tell<'_>) {
 pub(super) fn utilization(observation: &Observation<'_>, emit: &mut Tell<'_>) {
     let (mut allocatable, mut requests) = (Resources::new(), Resources::new());
     for node in observation.snapshot.nodes() {
-        if node.node.is_some() {
+        if node.node().is_some() {
             allocatable.add_assign(&node.allocatable());
             requests.add_assign(observation.snapshot.bound(node).requests());
         }
@@ -93,7 +93,7 @@ fn each(
     resources: impl Fn(&Observation<'_>, &Arc<StateNode>) -> Option<Resources>,
 ) {
     for node in observation.snapshot.nodes() {
-        if node.node.is_none() {
+        if node.node().is_none() {
             continue;
         }
         let Some(resources) = resources(observation, node) else {
@@ -109,7 +109,7 @@ fn each(
 }
 
 fn labels_of(node: &StateNode) -> NodeLabels<'_> {
-    let of_node = node.node.as_ref();
+    let of_node = node.node();
     let value = |key: &str| {
         let label = of_node.and_then(|it| it.labels.get(key));
         label.map_or("", String::as_str)

@@ -10,7 +10,7 @@ use crate::shell::notes::pod_starts::Start;
 pub(super) fn state(observation: &Observation<'_>, emit: &mut Tell<'_>) {
     for pod in observation.snapshot.pods() {
         let node = pod.node_name.as_deref();
-        let of_node = node.and_then(|name| observation.snapshot.node(name)?.node.as_ref());
+        let of_node = node.and_then(|name| observation.snapshot.node(name)?.node());
         let label = |key: &str| {
             let label = of_node.and_then(|it| it.labels.get(key));
             label.map_or("", String::as_str)

@@ -59,7 +59,9 @@ impl Reconciler for NodeTrigger {
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
         let snapshot = self.shell.model.snapshot();
-        let node = snapshot.node(&key.name).and_then(|node| node.node.clone());
+        let node = snapshot
+            .node(&key.name)
+            .and_then(|node| node.node().cloned());
         let Some(node) = node else {
             return Ok(Action::Await);
         };

@@ -164,7 +164,7 @@ impl Model {
     /// What the model keeps of a claim that has its instance.
     pub(crate) fn claim_facts(&self, name: &str) -> Option<Arc<ClaimFacts>> {
         let snapshot = self.snapshot();
-        snapshot.node_of_claim(name)?.claim.clone()
+        snapshot.node_of_claim(name)?.claim().cloned()
     }
 
     /// The claim, if it changed lately.
@@ -240,7 +240,7 @@ impl Model {
         &self,
         name: &str,
     ) -> Result<Option<Arc<NodeFacts>>, ReconcileError> {
-        let known = self.snapshot().node(name).and_then(|it| it.node.clone());
+        let known = self.snapshot().node(name).and_then(|it| it.node().cloned());
         if let Some(facts) = known.filter(|it| it.name == name) {
             return Ok(Some(facts));
         }

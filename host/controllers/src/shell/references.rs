@@ -18,7 +18,7 @@ pub(crate) fn pod(key: &PodKey, uid: &str) -> ObjectReference {
 
 /// Reference to a Node.
 pub(crate) fn node(snapshot: &Snapshot, name: &str) -> ObjectReference {
-    let known = snapshot.node(name).and_then(|it| it.node.as_ref());
+    let known = snapshot.node(name).and_then(|it| it.node());
     // The kubelet's events about its node carry the name there, so whoever looks for events looks for both.
     let uid = known.map_or(name, |it| &it.uid);
     reference("v1", "Node", name, Some(uid))
@@ -32,7 +32,7 @@ pub(crate) fn node_seen(node: &NodeFacts) -> ObjectReference {
 /// Reference to a NodeClaim.
 pub(crate) fn node_claim(snapshot: &Snapshot, name: &str) -> ObjectReference {
     let known = snapshot.node_of_claim(name);
-    let known = known.and_then(|it| it.claim.as_ref());
+    let known = known.and_then(|it| it.claim());
     let uid = known.map(|it| it.uid.as_str());
     reference("karpenter.sh/v1", "NodeClaim", name, uid)
 }

@@ -183,7 +183,7 @@ impl StatusSeen {
 
     /// Of Nodes the model keeps the facts alone.
     fn of_node(name: &str, snapshot: &Snapshot) -> Option<Self> {
-        let facts = snapshot.node(name)?.node.as_ref()?;
+        let facts = snapshot.node(name)?.node()?;
         let conditions = facts.conditions.iter().map(|it| {
             let seen = ConditionSeen {
                 status: it.status.clone(),

@@ -190,7 +190,7 @@ fn is_unconsolidatable(outcome: OutcomeId) -> bool {
 /// What following ranking policies costs an hour, by pool and policy, as the claims say of themselves.
 fn premiums(snapshot: &Snapshot) -> impl Iterator<Item = (Labels, f64)> {
     let mut premiums: BTreeMap<(String, String), f64> = BTreeMap::new();
-    for claim in snapshot.nodes().filter_map(|it| it.claim.as_ref()) {
+    for claim in snapshot.nodes().filter_map(|it| it.claim()) {
         let annotation = |key: &str| claim.annotations.get(key);
         let premium = annotation(labels::PREMIUM_ANNOTATION);
         let premium = premium.and_then(|it| it.parse::<f64>().ok());

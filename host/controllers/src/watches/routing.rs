@@ -286,7 +286,7 @@ fn node_class(versions: &Versions<Ec2NodeClass>, snapshot: &Snapshot) -> Vec<Rea
         let pool = ObjectKey::cluster(it.name_any());
         Reaction::Enqueue(QueueName::PoolReadiness, pool)
     }));
-    let claims = snapshot.nodes().filter_map(|node| node.claim.as_ref());
+    let claims = snapshot.nodes().filter_map(|node| node.claim());
     let own = claims.filter(|claim| claim.node_class == key.name);
     reactions.extend(
         own.map(|it| Reaction::Enqueue(QueueName::ClaimDisruption, ObjectKey::cluster(&*it.name))),

@@ -137,7 +137,7 @@ fn short_hash(text: &str) -> String {
 fn counts(snapshot: &Snapshot) -> BTreeMap<&str, PoolCount> {
     let mut counts: BTreeMap<&str, PoolCount> = BTreeMap::new();
     for node in snapshot.nodes() {
-        let (Some(pool), Some(claim)) = (node.node_pool(), &node.claim) else {
+        let (Some(pool), Some(claim)) = (node.node_pool(), node.claim()) else {
             continue;
         };
         let is_rebooting = claim.conditions.rebooting_at.is_some();

@@ -137,7 +137,7 @@ impl RepairPolicies {
 
     /// Whether a condition of the node is one that policies know, however long and for whatever reason.
     pub(crate) fn is_unhealthy(&self, node: &StateNode) -> bool {
-        let conditions = node.node.iter().flat_map(|it| &it.conditions);
+        let conditions = node.node().into_iter().flat_map(|it| &it.conditions);
         conditions
             .into_iter()
             .any(|it| self.knows(&it.condition_type, &it.status))
@@ -145,7 +145,7 @@ impl RepairPolicies {
 
     /// What to do about the node at a moment, if anything.
     pub fn diagnose(&self, node: &StateNode, now: Timestamp) -> Option<Diagnosis> {
-        let conditions = node.claim.as_ref().map(|it| it.conditions);
+        let conditions = node.claim().map(|it| it.conditions);
         let not_before = conditions.and_then(|it| it.rebooted_at);
         let eligible: Vec<(ConditionMatch<'_>, Timestamp)> = self
             .matches(node)
@@ -190,7 +190,7 @@ impl RepairPolicies {
         &'a self,
         node: &'a StateNode,
     ) -> impl Iterator<Item = OverdueCondition<'a>> {
-        let conditions = node.node.iter().flat_map(|it| &it.conditions);
+        let conditions = node.node().into_iter().flat_map(|it| &it.conditions);
         conditions.flat_map(move |condition| {
             let policies = self.policies.iter().filter(|it| {
                 let reason = it.reason.as_ref();
@@ -212,7 +212,7 @@ impl RepairPolicies {
 
     /// Every policy of the condition's type and status whose reason matches; the fallback where none does.
     fn matches<'a>(&'a self, node: &'a StateNode) -> Vec<ConditionMatch<'a>> {
-        let Some(node) = &node.node else {
+        let Some(node) = node.node() else {
             return Vec::new();
         };
         let mut matches = Vec::new();

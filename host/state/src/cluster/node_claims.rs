@@ -40,7 +40,7 @@ impl Watched for NodeClaim {
         }
         let node = cluster.node_name_of_claim(&key.name);
         let pool = cluster.pool_of_claim(&key.name);
-        let claim = cluster.of_claim(&key.name).and_then(|it| it.claim.as_ref());
+        let claim = cluster.of_claim(&key.name).and_then(|it| it.claim());
         let uid = claim.map(|it| it.uid.clone());
         cluster.recent_claims.note_deleted(&key.name, uid);
         cluster.delete_claim(now, &key.name);
@@ -82,7 +82,7 @@ impl Cluster {
     }
 
     fn pool_of_claim(&self, claim: &str) -> Option<String> {
-        let claim = self.of_claim(claim)?.claim.as_ref()?;
+        let claim = self.of_claim(claim)?.claim()?;
         claim.node_pool().map(str::to_owned)
     }
 
@@ -104,20 +104,17 @@ impl Cluster {
         let Some(key) = key else {
             return;
         };
-        let before = self
-            .data
-            .nodes
-            .get(key.as_str())
-            .cloned()
-            .unwrap_or_default();
-        if before.claim.as_deref() == Some(&facts) {
+        let before = self.data.nodes.get(key.as_str()).cloned();
+        let known = before.as_ref().and_then(|it| it.claim());
+        if known.is_some_and(|it| **it == facts) {
             return;
         }
-        let after = StateNode {
-            claim: Some(Arc::new(facts)),
-            ..(*before).clone()
+        let facts = Arc::new(facts);
+        let after = match &before {
+            Some(before) => before.with_claim(facts),
+            None => StateNode::of_claim(facts),
         };
-        self.replace(now, key.to_string(), &before, after);
+        self.replace(now, key.to_string(), before.as_deref(), Some(after));
     }
 
     fn delete_claim(&mut self, now: Timestamp, name: &str) {
@@ -126,11 +123,8 @@ impl Cluster {
             return;
         };
         if let Some(before) = self.data.nodes.get(key.as_str()).cloned() {
-            let after = StateNode {
-                claim: None,
-                ..(*before).clone()
-            };
-            self.replace(now, key.to_string(), &before, after);
+            let after = before.without_claim();
+            self.replace(now, key.to_string(), Some(&before), after);
         }
     }
 }

@@ -97,16 +97,18 @@ impl Cluster {
         {
             self.delete_node(now, &name);
         }
-        let before = self.data.nodes.get(&key).cloned().unwrap_or_default();
-        if before.node.as_deref() == Some(&facts) {
+        let before = self.data.nodes.get(&key).cloned();
+        let known = before.as_ref().and_then(|it| it.node());
+        if known.is_some_and(|it| **it == facts) {
             return;
         }
-        let after = StateNode {
-            node: Some(Arc::new(facts)),
-            ..(*before).clone()
+        let facts = Arc::new(facts);
+        let after = match &before {
+            Some(before) => before.with_node(facts),
+            None => StateNode::of_node(facts),
         };
         Arc::make_mut(&mut self.data.node_keys).insert(name, key.clone());
-        self.replace(now, key, &before, after);
+        self.replace(now, key, before.as_deref(), Some(after));
     }
 
     fn delete_node(&mut self, now: Timestamp, name: &str) {
@@ -114,11 +116,8 @@ impl Cluster {
             return;
         };
         if let Some(before) = self.data.nodes.get(&key).cloned() {
-            let after = StateNode {
-                node: None,
-                ..(*before).clone()
-            };
-            self.replace(now, key, &before, after);
+            let after = before.without_node();
+            self.replace(now, key, Some(&before), after);
         }
     }
 
@@ -127,21 +126,20 @@ impl Cluster {
         &mut self,
         now: Timestamp,
         key: String,
-        before: &StateNode,
-        after: StateNode,
+        before: Option<&StateNode>,
+        after: Option<StateNode>,
     ) {
-        let appeared = before.node.is_some() != after.node.is_some()
-            || before.claim.is_some() != after.claim.is_some();
-        let flipped = before.is_initialized() != after.is_initialized()
-            || before.is_marked_for_deletion() != after.is_marked_for_deletion()
-            || (!before.is_consolidatable() && after.is_consolidatable());
+        let matters = match (before, &after) {
+            (Some(before), Some(after)) => matters_to_consolidation(before, after),
+            (None, None) => false,
+            (Some(_), None) | (None, Some(_)) => true,
+        };
         let nodes = Arc::make_mut(&mut self.data.nodes);
-        if after.node.is_none() && after.claim.is_none() {
-            nodes.remove(&key);
-        } else {
-            nodes.insert(key, Arc::new(after));
-        }
-        if appeared || flipped {
+        match after {
+            Some(after) => nodes.insert(key, Arc::new(after)),
+            None => nodes.remove(&key),
+        };
+        if matters {
             self.bump(now);
         }
     }
@@ -180,12 +178,19 @@ impl Cluster {
                 continue;
             };
             if before.is_marked != is_marked {
-                let after = StateNode {
-                    is_marked,
-                    ..(*before).clone()
-                };
-                self.replace(now, key, &before, after);
+                let mut after = (*before).clone();
+                after.is_marked = is_marked;
+                self.replace(now, key, Some(&before), Some(after));
             }
         }
     }
+}
+
+/// Whether a node is another one to consolidation than it was.
+fn matters_to_consolidation(before: &StateNode, after: &StateNode) -> bool {
+    before.node().is_some() != after.node().is_some()
+        || before.is_managed() != after.is_managed()
+        || before.is_initialized() != after.is_initialized()
+        || before.is_marked_for_deletion() != after.is_marked_for_deletion()
+        || (!before.is_consolidatable() && after.is_consolidatable())
 }

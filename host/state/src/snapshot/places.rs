@@ -38,8 +38,8 @@ impl<'a> PlacedPods<'a> {
 }
 
 fn claim_is_initialized(node: &StateNode) -> bool {
-    let claim = node.claim.as_ref();
-    claim.is_some_and(|it| it.conditions.initialized_at.is_some())
+    node.claim()
+        .is_some_and(|it| it.conditions.initialized_at.is_some())
 }
 
 impl Snapshot {
@@ -58,7 +58,7 @@ impl Snapshot {
         now: Timestamp,
     ) -> Option<&Arc<StateNode>> {
         let node = self.place(pod)?;
-        let claim = node.claim.as_ref()?;
+        let claim = node.claim()?;
         let conditions = &claim.conditions;
         // The label that opens a node is written first, and a pass may come before the condition that says since when.
         let opened_at = conditions.initialized_at.or(conditions.registered_at)?;

@@ -89,7 +89,7 @@ impl Snapshot {
 
     /// Whether pods came or went too recently for consolidation to send others there.
     pub fn is_within_consolidate_after(&self, node: &StateNode, now: Timestamp) -> bool {
-        let Some(claim) = &node.claim else {
+        let Some(claim) = node.claim() else {
             return false;
         };
         let Some(pool) = node.node_pool().and_then(|name| self.node_pool(name)) else {

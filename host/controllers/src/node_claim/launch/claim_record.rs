@@ -98,6 +98,6 @@ impl AttemptRecord for ClaimRecord {
     fn is_owned(&self, provider_id: &ProviderId) -> bool {
         let snapshot = self.shell.model.snapshot();
         let known = snapshot.node_by_provider_id(provider_id);
-        known.is_some_and(|it| it.claim.is_some())
+        known.is_some_and(|it| it.is_managed())
     }
 }
