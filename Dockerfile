@@ -13,9 +13,9 @@ WORKDIR /src
 COPY . .
 # What logs and karpenter_build_info say was built; no repository comes along to ask.
 ARG COMMIT=""
-# The linker of other machines than x86-64 is not lld, which alone knows these flags; justfile has them too.
+# The linker of other machines than x86-64 is not lld, which alone knows this; justfile has it too.
 RUN if [ "$(uname -m)" = x86_64 ]; then \
-      export RUSTFLAGS="-C link-arg=-Wl,--icf=all -C link-arg=-Wl,-z,pack-relative-relocs"; \
+      export RUSTFLAGS="-C link-arg=-Wl,-z,pack-relative-relocs"; \
     fi \
  && MORTISE_COMMIT="$COMMIT" cargo auditable build --locked --profile dist -p operator --bin mortise
 

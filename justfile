@@ -96,7 +96,7 @@ goals *folder:
 
 # The binary for images: half the size, half the pages in memory. Runs on glibc 2.36 and later (Debian 12).
 dist:
-    MORTISE_COMMIT="$(git rev-parse --short=7 HEAD)" RUSTFLAGS="-C link-arg=-Wl,--icf=all -C link-arg=-Wl,-z,pack-relative-relocs" cargo build --profile dist -p operator --bin mortise
+    MORTISE_COMMIT="$(git rev-parse --short=7 HEAD)" RUSTFLAGS="-C link-arg=-Wl,-z,pack-relative-relocs" cargo build --profile dist -p operator --bin mortise
 
 # The verbs of those who write policies, alone.
 author:
