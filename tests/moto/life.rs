@@ -113,13 +113,13 @@ async fn launched(rig: &Rig, moto: &mut Moto, class: &Ec2NodeClass) -> Launched 
         node_claim: Arc::new(claim(json!({}))),
         record: Arc::new(FleetingRecord::default()),
         node_class: Arc::new(class.clone()),
-        offerings: vec![RankedOffering {
-            instance_type: "m5.large".to_owned(),
-            zone: "us-east-1a".to_owned(),
+        offerings: Arc::new([RankedOffering {
+            instance_type: "m5.large".into(),
+            zone: "us-east-1a".into(),
             capacity_type: CapacityType::OnDemand,
             price_per_hour: 0.096,
             effective_cost_per_hour: 0.096,
-        }],
+        }]),
         order_differs_from_price: false,
         instance_types: types,
     };

@@ -21,7 +21,7 @@ pub struct LaunchRequest {
     pub node_class: Arc<Ec2NodeClass>,
     /// Offerings the claim may become, best first by effective cost. The provider keeps this order
     /// wherever the cloud lets it, and never launches what is absent.
-    pub offerings: Vec<RankedOffering>,
+    pub offerings: Arc<[RankedOffering]>,
     /// Whether the order differs from the order of prices, so that the cloud must be asked to honour it.
     pub order_differs_from_price: bool,
     /// The instance types behind `offerings`.

@@ -79,8 +79,8 @@ pub(crate) fn probe(
     let chosen = probe_type(node_class, node_pools, types)?;
     let status = node_class.status.as_ref()?;
     let offering = |zone: &String| RankedOffering {
-        instance_type: chosen.name.clone(),
-        zone: zone.clone(),
+        instance_type: chosen.name.as_str().into(),
+        zone: zone.as_str().into(),
         capacity_type: CapacityType::OnDemand,
         price_per_hour: 0.0,
         effective_cost_per_hour: 0.0,

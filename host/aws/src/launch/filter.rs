@@ -21,6 +21,19 @@ pub(super) struct LaunchableType {
     pub(super) offerings: Vec<RankedOffering>,
 }
 
+/// Names of a type and a zone of it.
+pub(super) type TypeAndZone = (Arc<str>, Arc<str>);
+
+/// Those of an offering.
+pub(super) fn type_and_zone(offering: &RankedOffering) -> TypeAndZone {
+    let RankedOffering {
+        instance_type,
+        zone,
+        ..
+    } = offering;
+    (Arc::clone(instance_type), Arc::clone(zone))
+}
+
 /// Groups offerings by type; types stand in the order of their best offering.
 pub(super) fn candidates(
     offerings: &[RankedOffering],
@@ -33,7 +46,7 @@ pub(super) fn candidates(
     let mut positions: BTreeMap<&str, usize> = BTreeMap::new();
     let mut candidates: Vec<LaunchableType> = Vec::new();
     for offering in offerings {
-        let Some(instance_type) = by_name.get(offering.instance_type.as_str()) else {
+        let Some(instance_type) = by_name.get(&*offering.instance_type) else {
             continue;
         };
         let position = *positions

@@ -6,14 +6,15 @@ use std::collections::BTreeMap;
 
 use apis::{CapacityType, NodeClaim, labels};
 use cloudprovider::{CloudProviderError, LaunchRequest};
+use scheduling::ranking::RankedOffering;
 
 use super::LaunchContext;
 use super::claim::{has_annotation, requirements, tenancy};
 use super::filter::{
-    LaunchableType, candidates, has_min_values, keep_offerings, truncate, without_dear_spot,
-    without_exotic,
+    LaunchableType, TypeAndZone, candidates, has_min_values, keep_offerings, truncate,
+    type_and_zone, without_dear_spot, without_exotic,
 };
-use super::reserved::{Reservation, reserve};
+use super::reserved::{ByOffering, Reservation, reserve};
 use crate::options::AwsOptions;
 
 /// With fewer types than this EC2 often has none of them.
@@ -26,9 +27,9 @@ pub(super) struct LaunchPlan {
     pub(super) candidates: Vec<LaunchableType>,
     pub(super) tenancy: &'static str,
     /// Reservations by type and zone; empty unless the capacity type is reserved.
-    pub(super) reservations: BTreeMap<(String, String), Reservation>,
+    pub(super) reservations: ByOffering,
     /// Place of an offering in the caller's order, by type and zone; none where EC2 may choose by price.
-    ranks: Option<BTreeMap<(String, String), usize>>,
+    ranks: Option<BTreeMap<TypeAndZone, usize>>,
 }
 
 impl LaunchPlan {
@@ -75,10 +76,9 @@ impl LaunchPlan {
             .offerings
             .iter()
             .filter(|offering| offering.capacity_type == capacity_type);
-        let ranks = of_kind.enumerate().map(|(rank, offering)| {
-            let place = (offering.instance_type.clone(), offering.zone.clone());
-            (place, rank)
-        });
+        let ranks = of_kind
+            .enumerate()
+            .map(|(rank, offering)| (type_and_zone(offering), rank));
         let is_prioritized = request.order_differs_from_price || has_overlay;
         Ok(Self {
             capacity_type,
@@ -105,7 +105,7 @@ impl LaunchPlan {
         for candidate in &self.candidates {
             let capacity = candidate.instance_type.capacity.get(labels::RESOURCE_PODS) / 1000;
             for offering in &candidate.offerings {
-                let least = pods.entry(offering.zone.clone()).or_insert(capacity);
+                let least = pods.entry(offering.zone.to_string()).or_insert(capacity);
                 *least = capacity.min(*least);
             }
         }
@@ -123,7 +123,7 @@ impl LaunchPlan {
         if self.reservations.is_empty() {
             return None;
         }
-        let place = (instance_type.to_owned(), zone.to_owned());
+        let place: TypeAndZone = (instance_type.into(), zone.into());
         self.reservations.get(&place)
     }
 
@@ -139,12 +139,10 @@ impl LaunchPlan {
     }
 
     /// Lower goes first: the place in the caller's order, or the price.
-    pub(super) fn priority(&self, instance_type: &str, zone: &str, price_per_hour: f64) -> f64 {
-        let Some(ranks) = &self.ranks else {
-            return price_per_hour;
-        };
-        let rank = ranks.get(&(instance_type.to_owned(), zone.to_owned()));
-        rank.map_or(price_per_hour, |rank| *rank as f64)
+    pub(super) fn priority(&self, offering: &RankedOffering) -> f64 {
+        let ranks = self.ranks.as_ref();
+        let rank = ranks.and_then(|ranks| ranks.get(&type_and_zone(offering)));
+        rank.map_or(offering.price_per_hour, |rank| *rank as f64)
     }
 }
 

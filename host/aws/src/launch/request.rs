@@ -57,7 +57,6 @@ pub(super) fn overrides(
     let mut seen = BTreeSet::new();
     let mut overrides = Vec::new();
     for (name, offering, subnet) in offered(plan, template, zonal) {
-        let priority = plan.priority(name, &offering.zone, offering.price_per_hour);
         if seen.insert((name, &offering.zone)) {
             overrides.push(
                 FleetLaunchTemplateOverridesRequest::builder()
@@ -65,7 +64,7 @@ pub(super) fn overrides(
                     .subnet_id(&subnet.id)
                     .availability_zone(&subnet.zone)
                     .image_id(&template.parameters.image_id)
-                    .priority(priority)
+                    .priority(plan.priority(offering))
                     .build(),
             );
         }

@@ -10,7 +10,7 @@ use apis::{CapacityType, NodeClaim, labels};
 use scheduling::instance_type::Offering;
 use scheduling::requirements::{AllowUndefined, Requirements};
 
-use super::filter::{LaunchableType, keep_offerings};
+use super::filter::{LaunchableType, TypeAndZone, keep_offerings, type_and_zone};
 
 /// A reservation chosen for a type and zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(super) struct Reservation {
     pub(super) free: u32,
 }
 
-type ByOffering = BTreeMap<(String, String), Reservation>;
+pub(super) type ByOffering = BTreeMap<TypeAndZone, Reservation>;
 
 /// Keeps the reserved offerings of one kind, the cheapest; for each type and zone the reservation with the most
 /// free slots.
@@ -48,8 +48,8 @@ pub(super) fn reserve(
         .unwrap_or_default();
     keep_one_block(&mut reservations, &candidates);
     let is_kept = |offering: &scheduling::ranking::RankedOffering| {
-        let key = (offering.instance_type.clone(), offering.zone.clone());
-        offering.capacity_type == CapacityType::Reserved && reservations.contains_key(&key)
+        offering.capacity_type == CapacityType::Reserved
+            && reservations.contains_key(&type_and_zone(offering))
     };
     (keep_offerings(candidates, is_kept), reservations)
 }
@@ -73,7 +73,7 @@ fn of_kind(
                 .compatible(&offering.requirements, AllowUndefined::WellKnown)
                 .is_ok();
             let is_ranked = candidate.offerings.iter().any(|ranked| {
-                ranked.capacity_type == CapacityType::Reserved && ranked.zone == offering.zone()
+                ranked.capacity_type == CapacityType::Reserved && *ranked.zone == *offering.zone()
             });
             let reservation = reservation(offering);
             if !is_compatible
@@ -84,8 +84,8 @@ fn of_kind(
             }
             cheapest = cheapest.min(offering.price_per_hour);
             let key = (
-                candidate.instance_type.name.clone(),
-                offering.zone().to_owned(),
+                candidate.instance_type.name.as_str().into(),
+                offering.zone().into(),
             );
             let has_more = reservations
                 .get(&key)
@@ -106,7 +106,7 @@ fn keep_one_block(reservations: &mut ByOffering, candidates: &[LaunchableType]) 
         return;
     }
     let offered = candidates.iter().flat_map(|candidate| &candidate.offerings);
-    let mut keys = offered.map(|offering| (offering.instance_type.clone(), offering.zone.clone()));
+    let mut keys = offered.map(type_and_zone);
     let first = keys.find(|key| reservations.contains_key(key));
     reservations.retain(|key, _| Some(key) == first.as_ref());
 }

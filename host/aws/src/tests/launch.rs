@@ -32,8 +32,8 @@ pub(super) fn offering(
     price: f64,
 ) -> RankedOffering {
     RankedOffering {
-        instance_type: instance_type.to_owned(),
-        zone: zone.to_owned(),
+        instance_type: instance_type.into(),
+        zone: zone.into(),
         capacity_type,
         price_per_hour: price,
         effective_cost_per_hour: price,
@@ -56,7 +56,7 @@ pub(super) async fn request(
         node_claim: Arc::new(claim(name)),
         record: Arc::new(FleetingRecord::default()),
         node_class: Arc::new(class.clone()),
-        offerings,
+        offerings: offerings.into(),
         order_differs_from_price: false,
         instance_types: rig.types(class).await,
     }

@@ -199,7 +199,7 @@ impl Launcher {
             node_claim: Arc::clone(claim),
             record: Arc::<ClaimRecord>::clone(record) as _,
             node_class,
-            offerings: ranked.offerings.clone(),
+            offerings: Arc::clone(&ranked.offerings),
             order_differs_from_price: ranked.order_differs_from_price,
             instance_types,
         };

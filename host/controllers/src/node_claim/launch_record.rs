@@ -21,8 +21,8 @@ pub(crate) fn launch_record(
     ranked: &RankedLaunch,
 ) -> Record {
     let bought = ranked.offerings.iter().find(|offering| {
-        offering.instance_type == claim.label(labels::INSTANCE_TYPE)
-            && offering.zone == claim.label(labels::TOPOLOGY_ZONE)
+        *offering.instance_type == *claim.label(labels::INSTANCE_TYPE)
+            && *offering.zone == *claim.label(labels::TOPOLOGY_ZONE)
             && offering.capacity_type.as_str() == claim.label(labels::CAPACITY_TYPE)
     });
     let status = claim.status.as_ref();

@@ -48,12 +48,13 @@ pub struct LaunchRanking<'a> {
     pub premium_max: PremiumMax,
 }
 
-/// An offering with its place in the order.
+/// An offering with its place in the order. A claim may have thousands, and many claims launch at once, so that their
+/// names are shared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RankedOffering {
     /// Name of the type.
-    pub instance_type: String,
-    pub zone: String,
+    pub instance_type: Arc<str>,
+    pub zone: Arc<str>,
     pub capacity_type: CapacityType,
     /// Price.
     pub price_per_hour: f64,
@@ -65,7 +66,7 @@ pub struct RankedOffering {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RankedLaunch {
     /// Best first.
-    pub offerings: Vec<RankedOffering>,
+    pub offerings: Arc<[RankedOffering]>,
     /// Whether the order differs from that of prices.
     pub order_differs_from_price: bool,
     /// Offerings the policy ruled out, with its reason.
@@ -168,7 +169,8 @@ impl RankedLaunch {
         if self.order_differs_from_price && bound.is_on() {
             let before = self.offerings.len();
             let most = bound.most(cheapest);
-            self.offerings.retain(|it| it.price_per_hour <= most);
+            let kept = self.offerings.iter().filter(|it| it.price_per_hour <= most);
+            self.offerings = kept.cloned().collect();
             let dropped = before - self.offerings.len();
             self.above_premium = (dropped > 0).then_some((dropped, bound));
         }
@@ -242,6 +244,8 @@ fn order(
         uses: answer.uses,
         ..RankedLaunch::default()
     };
+    let names: Vec<Arc<str>> = types.iter().map(|it| it.name.as_str().into()).collect();
+    let mut zones: BTreeMap<&str, Arc<str>> = BTreeMap::new();
     let mut keyed = Vec::with_capacity(candidates.len());
     for (position, row) in candidates.iter().enumerate() {
         let row = rows[*row];
@@ -251,9 +255,10 @@ fn order(
         let Some(capacity_type) = offering.capacity_type() else {
             continue;
         };
+        let zone = zones.entry(offering.zone());
         let ranked = RankedOffering {
-            instance_type: instance_type.name.clone(),
-            zone: offering.zone().to_owned(),
+            instance_type: Arc::clone(&names[row.instance_type]),
+            zone: Arc::clone(zone.or_insert_with(|| offering.zone().into())),
             capacity_type,
             price_per_hour: offering.price_per_hour,
             effective_cost_per_hour: ranking

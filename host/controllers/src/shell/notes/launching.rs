@@ -23,8 +23,8 @@ impl Launching {
         let key = UsageKey {
             pool: pool.to_owned(),
             offering: OfferingKey {
-                instance_type: best.instance_type.clone(),
-                zone: best.zone.clone(),
+                instance_type: best.instance_type.to_string(),
+                zone: best.zone.to_string(),
                 capacity_type: Some(best.capacity_type),
             },
         };
