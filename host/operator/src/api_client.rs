@@ -5,6 +5,7 @@
 //! that 400 KiB, and it stays so for as long as the watch lives. Every request at one time needs one too: the launch
 //! of some hundred nodes opens some hundred, which without a timer are never closed.
 
+mod field_owners;
 mod guarded;
 mod missing_rights;
 mod rate;

@@ -1,4 +1,5 @@
-//! What stands before every request to the API server: the fence, the pace, the time limit, and repeats.
+//! What stands before every request to the API server: the fence, the pace, the time limit, and repeats; and behind
+//! every answer, which loses what nobody reads.
 //!
 //! It knows no objects. A request waits for its turn before the fence is looked at, and the fence is looked at again
 //! whenever the request gets on: one that waits for a connection while the process is frozen is not sent afterwards.
@@ -18,6 +19,7 @@ use kube::client::Body;
 use tokio::time::Instant;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
+use super::field_owners::FieldOwners;
 use super::missing_rights::MissingRights;
 use super::rate::RateLimiter;
 use super::reads_only::ReadsOnly;
@@ -192,10 +194,16 @@ where
 {
     let answer = service.oneshot(request).await?;
     if kind == RequestKind::Watch && answer.status().is_success() {
-        return Ok(answer.map(|body| body.map_err(Into::into).boxed_unsync()));
+        let mut owners = FieldOwners::default();
+        return Ok(answer.map(|body| {
+            let body = body.map_err(Into::into);
+            let body = body.map_frame(move |frame| frame.map_data(|it| owners.leave_out(it)));
+            body.boxed_unsync()
+        }));
     }
     let (head, body) = answer.into_parts();
     let bytes = body.collect().await.map_err(Into::into)?.to_bytes();
+    let bytes = FieldOwners::default().leave_out(bytes);
     missing_rights.note_answer(head.status, &bytes);
     let whole = Full::new(bytes).map_err(|never| match never {});
     Ok(Response::from_parts(head, whole.boxed_unsync()))
