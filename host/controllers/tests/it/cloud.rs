@@ -277,7 +277,7 @@ impl CloudProvider for Cloud {
                 let first = request
                     .offerings
                     .iter()
-                    .find(|it| !state.dry.contains(&it.instance_type))
+                    .find(|it| !state.dry.contains(&*it.instance_type))
                     .ok_or_else(|| {
                         CloudProviderError::InsufficientCapacity(state.refusal.clone())
                     })?;
@@ -285,11 +285,11 @@ impl CloudProvider for Cloud {
                 state.launches += 1;
                 let (_, cpus) = CPUS
                     .iter()
-                    .find(|(name, _)| *name == first.instance_type)
+                    .find(|(name, _)| **name == *first.instance_type)
                     .unwrap();
                 let id = ProviderId::of_instance(&first.zone, &format!("i-{:04}", state.number));
                 let labels = [
-                    (labels::INSTANCE_TYPE, first.instance_type.as_str()),
+                    (labels::INSTANCE_TYPE, &*first.instance_type),
                     (labels::TOPOLOGY_ZONE, &first.zone),
                     (labels::CAPACITY_TYPE, first.capacity_type.as_str()),
                     (labels::ARCH, "amd64"),

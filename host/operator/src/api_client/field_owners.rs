@@ -12,6 +12,7 @@ use memchr::memmem::Finder;
 
 /// What stands before the tree, up to its bracket. It cannot stand within a string, where quotes have a backslash.
 const BEFORE: &[u8] = b",\"fieldsV1\":{";
+static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(BEFORE));
 /// What stands in its place.
 const NOTHING: &[u8] = b"null";
 
@@ -48,9 +49,8 @@ impl Default for Place {
 impl FieldOwners {
     /// The next piece, without what lies within a tree.
     pub(super) fn leave_out(&mut self, piece: Bytes) -> Bytes {
-        static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(BEFORE));
-        let is_plain = matches!(self.place, Place::Outside { matched: 0 });
-        if is_plain && FINDER.find(&piece).is_none() {
+        let is_outside = matches!(self.place, Place::Outside { matched: 0 });
+        if is_outside && FINDER.find(&piece).is_none() {
             self.place = Place::Outside {
                 matched: begun(&piece),
             };
@@ -62,20 +62,23 @@ impl FieldOwners {
             let taken;
             (taken, self.place) = match self.place {
                 Place::Inside { depth, quoted } => skip(rest, depth, quoted),
-                Place::Outside { matched: 0 } => match FINDER.find(rest) {
-                    Some(at) => keep(&mut kept, rest, at + BEFORE.len()),
-                    None => {
-                        kept.extend_from_slice(rest);
-                        let matched = begun(rest);
-                        (rest.len(), Place::Outside { matched })
-                    }
-                },
+                Place::Outside { matched: 0 } => search(&mut kept, rest),
                 Place::Outside { matched } => go_on(&mut kept, rest, matched),
             };
             rest = &rest[taken..];
         }
         kept.into()
     }
+}
+
+/// Looks for the text before a tree.
+fn search(kept: &mut Vec<u8>, rest: &[u8]) -> (usize, Place) {
+    if let Some(at) = FINDER.find(rest) {
+        return keep(kept, rest, at + BEFORE.len());
+    }
+    kept.extend_from_slice(rest);
+    let matched = begun(rest);
+    (rest.len(), Place::Outside { matched })
 }
 
 /// Keeps what comes up to a tree, whose bracket is the last of these bytes.
@@ -115,10 +118,9 @@ fn begun(piece: &[u8]) -> usize {
 fn skip(rest: &[u8], mut depth: u32, mut quoted: Quoted) -> (usize, Place) {
     for (at, byte) in rest.iter().enumerate() {
         quoted = match (quoted, byte) {
-            (Quoted::No, b'"') => Quoted::Yes,
+            (Quoted::No, b'"') | (Quoted::Escaped, _) => Quoted::Yes,
             (Quoted::Yes, b'"') => Quoted::No,
             (Quoted::Yes, b'\\') => Quoted::Escaped,
-            (Quoted::Escaped, _) => Quoted::Yes,
             (same, _) => same,
         };
         match (quoted, byte) {
