@@ -370,7 +370,7 @@ fn decide(observed: &Observed) -> Vec<Due> {
     } = observed;
     let due = instances.iter().map(|instance| {
         let phase = phase(instance, *now);
-        let (phase, step) = match (phase, nodes.get(&instance.provider_id())) {
+        let (phase, step) = match (phase, nodes.get(instance.provider_id().as_str())) {
             (InstancePhase::Gone, Some(node)) if node.metadata.deletion_timestamp.is_none() => {
                 (phase, Some(Step::Remove(node.name_any())))
             }

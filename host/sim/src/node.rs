@@ -38,7 +38,7 @@ pub fn node_object(instance: &SimulatedInstance, region: &str, ready: Option<Tim
             ..ObjectMeta::default()
         },
         spec: Some(NodeSpec {
-            provider_id: Some(instance.provider_id()),
+            provider_id: Some(instance.provider_id().to_string()),
             taints: Some(taints(instance, ready.is_some())),
             ..NodeSpec::default()
         }),

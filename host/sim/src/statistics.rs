@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use apis::ProviderId;
+
 use crate::api_server::Resource;
 use crate::cluster::SimulatedCluster;
 use crate::cluster::pod::SimulatedPhase;
@@ -105,9 +107,8 @@ pub(crate) fn leaked(cluster: &SimulatedCluster) -> Vec<SimulatedInstance> {
     let now = cluster.clock.now();
     let claimed: BTreeSet<String> = cluster
         .table(&Resource::NODE_CLAIMS)
-        .filter_map(|(_, claim)| claim["status"]["providerID"].as_str())
-        .filter_map(|provider_id| provider_id.rsplit('/').next())
-        .map(ToOwned::to_owned)
+        .filter_map(|(_, claim)| ProviderId::parse(claim["status"]["providerID"].as_str()))
+        .map(|provider_id| provider_id.instance_id().to_owned())
         .collect();
     let instances = cluster.ec2.instances().into_iter();
     instances

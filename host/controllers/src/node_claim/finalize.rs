@@ -49,10 +49,7 @@ impl Finalizer {
     }
 
     pub(crate) async fn finalize(&self, claim: Arc<NodeClaim>) -> Result<Action, ReconcileError> {
-        let nodes = match claim.provider_id() {
-            Some(id) => self.shell.model.node_facts_of(&id).await?,
-            None => Vec::new(),
-        };
+        let nodes = self.shell.model.nodes_of_claim(&claim).await?;
         let step = decide(&claim, nodes);
         self.apply(&claim, step).await
     }

@@ -100,10 +100,7 @@ impl Lifecycle {
         let Some(claim) = self.shell.model.node_claim(&key.name).await? else {
             return Ok(None);
         };
-        let nodes = match claim.provider_id() {
-            Some(id) => self.shell.model.node_facts_of(&id).await?,
-            None => Vec::new(),
-        };
+        let nodes = self.shell.model.nodes_of_claim(&claim).await?;
         Ok(Some(Observed { claim, nodes }))
     }
 

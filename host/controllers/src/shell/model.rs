@@ -269,6 +269,17 @@ impl Model {
         Ok(nodes)
     }
 
+    /// The nodes of the claim's instance, of which there is one, or none yet.
+    pub(crate) async fn nodes_of_claim(
+        &self,
+        claim: &NodeClaim,
+    ) -> Result<Vec<Arc<NodeFacts>>, ReconcileError> {
+        match claim.provider_id() {
+            Some(id) => self.node_facts_of(&id).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// The pool as it is now.
     pub(crate) async fn fresh_node_pool(
         &self,

@@ -16,7 +16,7 @@ use disruption::hooks::{DeclaredBudgets, DefaultConsolidation};
 use scheduling::ranking::PriceRank;
 use serde_json::{Value, json};
 use sim::api_server::{DeleteOptions, Resource, Selection};
-use sim::ec2::{Ec2Config, Ec2Faults, SimulatedEc2, SimulatedInstance, SimulatedQueue};
+use sim::ec2::{Ec2Config, Ec2Faults, SimulatedEc2, SimulatedQueue};
 use sim::{SimulatedWorld, WorldConfig};
 use tokio::task::JoinHandle;
 
@@ -223,7 +223,7 @@ impl Region {
         let now = self.world.clock().now();
         let instances = self.world.ec2().instances();
         let living = instances.iter().filter(|it| it.is_billed(now));
-        living.map(SimulatedInstance::provider_id).collect()
+        living.map(|it| it.provider_id().to_string()).collect()
     }
 
     /// What broke an invariant so far.

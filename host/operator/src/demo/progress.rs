@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apis::labels;
+use apis::{ProviderId, labels};
 use cloudprovider::sync::lock;
 use controllers::ControllerActivity;
 use serde_json::Value;
@@ -249,12 +249,9 @@ impl<'a> Watcher<'a> {
     }
 
     /// What EC2 bills for the instance of a node.
-    fn price_per_hour(&self, provider_id: &str) -> f64 {
-        let id = provider_id.rsplit('/').next().unwrap_or_default();
-        self.world
-            .ec2()
-            .instance(id)
-            .map_or(0.0, |instance| instance.price_per_hour)
+    fn price_per_hour(&self, provider_id: &ProviderId) -> f64 {
+        let instance = self.world.ec2().instance(provider_id.instance_id());
+        instance.map_or(0.0, |instance| instance.price_per_hour)
     }
 
     /// What keeps the run from settling.
@@ -321,12 +318,13 @@ impl<'a> Watcher<'a> {
         };
         let used = requested.get(&name).copied().unwrap_or_default();
         let allocatable = |resource: &str| millis(&node["status"]["allocatable"][resource]);
-        let provider_id = node["spec"]["providerID"].as_str().unwrap_or_default();
+        let provider_id = ProviderId::parse(node["spec"]["providerID"].as_str());
+        let price_per_hour = provider_id.map_or(0.0, |it| self.price_per_hour(&it));
         NodeLine {
             instance_type: label(labels::INSTANCE_TYPE),
             zone: label(labels::TOPOLOGY_ZONE),
             capacity_type: label(labels::CAPACITY_TYPE),
-            price_per_hour: round(self.price_per_hour(provider_id), 6),
+            price_per_hour: round(price_per_hour, 6),
             pods: used.pods,
             cpu_utilization: round(share(used.cpu, allocatable("cpu")), 4),
             memory_utilization: round(share(used.memory, allocatable("memory")), 4),

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use apis::CapacityType;
+use apis::{CapacityType, ProviderId};
 use jiff::Timestamp;
 
 use crate::catalogue::CatalogueEntry;
@@ -164,8 +164,8 @@ impl SimulatedInstance {
     }
 
     /// The id by which Kubernetes knows it.
-    pub fn provider_id(&self) -> String {
-        format!("aws:///{}/{}", self.zone, self.id)
+    pub fn provider_id(&self) -> ProviderId {
+        ProviderId::of_instance(&self.zone, &self.id)
     }
 }
 
