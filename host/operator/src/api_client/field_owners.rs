@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 use memchr::memmem::Finder;
+use memchr::{memchr2, memchr3};
 
 /// What stands before the tree, up to its bracket. It cannot stand within a string, where quotes have a backslash.
 const BEFORE: &[u8] = b",\"fieldsV1\":{";
@@ -116,23 +117,27 @@ fn begun(piece: &[u8]) -> usize {
 
 /// Goes on to the end of the tree, or of what there is of it.
 fn skip(rest: &[u8], mut depth: u32, mut quoted: Quoted) -> (usize, Place) {
-    for (at, byte) in rest.iter().enumerate() {
-        quoted = match (quoted, byte) {
-            (Quoted::No, b'"') | (Quoted::Escaped, _) => Quoted::Yes,
-            (Quoted::Yes, b'"') => Quoted::No,
-            (Quoted::Yes, b'\\') => Quoted::Escaped,
-            (same, _) => same,
+    let mut taken = 0;
+    while depth > 0 {
+        let left = &rest[taken..];
+        let next = match quoted {
+            Quoted::No => memchr3(b'"', b'{', b'}', left),
+            Quoted::Yes => memchr2(b'"', b'\\', left),
+            Quoted::Escaped => (!left.is_empty()).then_some(0),
         };
-        match (quoted, byte) {
+        let Some(next) = next else {
+            return (rest.len(), Place::Inside { depth, quoted });
+        };
+        taken += next + 1;
+        match (quoted, left[next]) {
             (Quoted::No, b'{') => depth += 1,
             (Quoted::No, b'}') => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return (at + 1, Place::default());
+            (Quoted::No | Quoted::Escaped, _) => quoted = Quoted::Yes,
+            (Quoted::Yes, b'"') => quoted = Quoted::No,
+            (Quoted::Yes, _) => quoted = Quoted::Escaped,
         }
     }
-    (rest.len(), Place::Inside { depth, quoted })
+    (taken, Place::default())
 }
 
 #[cfg(test)]
