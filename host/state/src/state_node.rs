@@ -17,7 +17,7 @@ use crate::pod::PodLife;
 /// A Node, a NodeClaim, or both.
 #[derive(Debug, Clone)]
 pub struct StateNode {
-    objects: Objects,
+    objects: NodeObjects,
     /// Pods are expected on it until then.
     pub nominated_until: Option<Timestamp>,
     /// A disruption command is about to delete it.
@@ -26,7 +26,7 @@ pub struct StateNode {
 
 /// What there is of a node.
 #[derive(Debug, Clone)]
-enum Objects {
+enum NodeObjects {
     /// A Node of nobody's claim.
     Node(Arc<NodeFacts>),
     /// A launched NodeClaim whose Node is expected.
@@ -46,15 +46,15 @@ pub struct BoundPods {
 impl StateNode {
     /// A Node without a claim.
     pub(crate) fn of_node(node: Arc<NodeFacts>) -> Self {
-        Self::of(Objects::Node(node))
+        Self::of(NodeObjects::Node(node))
     }
 
     /// A claim without a Node.
     pub(crate) fn of_claim(claim: Arc<ClaimFacts>) -> Self {
-        Self::of(Objects::Claim(claim))
+        Self::of(NodeObjects::Claim(claim))
     }
 
-    fn of(objects: Objects) -> Self {
+    fn of(objects: NodeObjects) -> Self {
         Self {
             objects,
             nominated_until: None,
@@ -65,32 +65,32 @@ impl StateNode {
     /// This one, whose Node is now as told.
     pub(crate) fn with_node(&self, node: Arc<NodeFacts>) -> Self {
         self.with(match self.claim() {
-            Some(claim) => Objects::Both(node, Arc::clone(claim)),
-            None => Objects::Node(node),
+            Some(claim) => NodeObjects::Both(node, Arc::clone(claim)),
+            None => NodeObjects::Node(node),
         })
     }
 
     /// This one, whose claim is now as told.
     pub(crate) fn with_claim(&self, claim: Arc<ClaimFacts>) -> Self {
         self.with(match self.node() {
-            Some(node) => Objects::Both(Arc::clone(node), claim),
-            None => Objects::Claim(claim),
+            Some(node) => NodeObjects::Both(Arc::clone(node), claim),
+            None => NodeObjects::Claim(claim),
         })
     }
 
     /// What is left when the Node is gone.
     pub(crate) fn without_node(&self) -> Option<Self> {
         let claim = Arc::clone(self.claim()?);
-        Some(self.with(Objects::Claim(claim)))
+        Some(self.with(NodeObjects::Claim(claim)))
     }
 
     /// What is left when the claim is gone.
     pub(crate) fn without_claim(&self) -> Option<Self> {
         let node = Arc::clone(self.node()?);
-        Some(self.with(Objects::Node(node)))
+        Some(self.with(NodeObjects::Node(node)))
     }
 
-    fn with(&self, objects: Objects) -> Self {
+    fn with(&self, objects: NodeObjects) -> Self {
         Self {
             objects,
             ..self.clone()
@@ -100,16 +100,16 @@ impl StateNode {
     /// The Node, once there is one.
     pub fn node(&self) -> Option<&Arc<NodeFacts>> {
         match &self.objects {
-            Objects::Node(node) | Objects::Both(node, _) => Some(node),
-            Objects::Claim(_) => None,
+            NodeObjects::Node(node) | NodeObjects::Both(node, _) => Some(node),
+            NodeObjects::Claim(_) => None,
         }
     }
 
     /// The NodeClaim of a managed node.
     pub fn claim(&self) -> Option<&Arc<ClaimFacts>> {
         match &self.objects {
-            Objects::Claim(claim) | Objects::Both(_, claim) => Some(claim),
-            Objects::Node(_) => None,
+            NodeObjects::Claim(claim) | NodeObjects::Both(_, claim) => Some(claim),
+            NodeObjects::Node(_) => None,
         }
     }
 
@@ -141,9 +141,11 @@ impl StateNode {
 
     fn is_at_stage(&self, label: &str) -> bool {
         match &self.objects {
-            Objects::Node(_) => true,
-            Objects::Claim(_) => false,
-            Objects::Both(node, _) => node.labels.get(label).is_some_and(|value| value == "true"),
+            NodeObjects::Node(_) => true,
+            NodeObjects::Claim(_) => false,
+            NodeObjects::Both(node, _) => {
+                node.labels.get(label).is_some_and(|value| value == "true")
+            }
         }
     }
 
@@ -155,9 +157,9 @@ impl StateNode {
         of_claim: impl FnOnce(&'n ClaimFacts) -> &'n T,
     ) -> &'n T {
         match &self.objects {
-            Objects::Node(node) => of_node(node),
-            Objects::Both(node, _) if self.is_registered() => of_node(node),
-            Objects::Claim(claim) | Objects::Both(_, claim) => of_claim(claim),
+            NodeObjects::Node(node) => of_node(node),
+            NodeObjects::Both(node, _) if self.is_registered() => of_node(node),
+            NodeObjects::Claim(claim) | NodeObjects::Both(_, claim) => of_claim(claim),
         }
     }
 
@@ -241,7 +243,7 @@ impl StateNode {
         of_claim: impl Fn(&ClaimFacts) -> &Resources,
     ) -> Resources {
         match &self.objects {
-            Objects::Both(node, claim) if !self.is_initialized() => {
+            NodeObjects::Both(node, claim) if !self.is_initialized() => {
                 // A young node may not know its devices yet; the claim does.
                 let mut merged = of_node(node).clone();
                 for (name, amount) in of_claim(claim).iter() {
@@ -251,8 +253,8 @@ impl StateNode {
                 }
                 merged
             }
-            Objects::Node(node) | Objects::Both(node, _) => of_node(node).clone(),
-            Objects::Claim(claim) => of_claim(claim).clone(),
+            NodeObjects::Node(node) | NodeObjects::Both(node, _) => of_node(node).clone(),
+            NodeObjects::Claim(claim) => of_claim(claim).clone(),
         }
     }
 
@@ -264,10 +266,10 @@ impl StateNode {
     /// Going.
     pub fn is_deleted(&self) -> bool {
         match &self.objects {
-            Objects::Claim(claim) | Objects::Both(_, claim) => {
+            NodeObjects::Claim(claim) | NodeObjects::Both(_, claim) => {
                 claim.deleted_at.is_some() || claim.conditions.instance_terminating_at.is_some()
             }
-            Objects::Node(node) => node.deleted_at.is_some(),
+            NodeObjects::Node(node) => node.deleted_at.is_some(),
         }
     }
 
