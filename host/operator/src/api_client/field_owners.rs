@@ -1,8 +1,8 @@
 //! Leaves out of answers which field of an object is whose (`metadata.managedFields[].fieldsV1`): a third of most
 //! objects, which nobody here reads and everybody would parse, into a tree of small maps at that.
 //!
-//! Works on the text as it comes, wherever it is cut, so that a watch goes through without being held up. The API server
-//! writes JSON without blanks; in text that has some nothing is found, and it goes through as it is.
+//! Works on the text as it comes, wherever it is cut, so that a watch goes through without being held up. The API
+//! server writes JSON without blanks; in text that has some nothing is found, and it goes through as it is.
 //! Format: `FieldsV1` of <https://kubernetes.io/docs/reference/using-api/server-side-apply/>.
 
 use std::sync::LazyLock;

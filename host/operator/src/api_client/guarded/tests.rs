@@ -118,6 +118,26 @@ async fn a_refusal_is_told_and_handed_on_whole() {
     );
 }
 
+#[tokio::test]
+async fn who_owns_which_field_is_left_out_of_objects_and_of_watches() {
+    const OBJECT: &str = r#"{"managedFields":[{"manager":"m","fieldsV1":{"f:spec":{}}}]}"#;
+    let server = service_fn(|_: Request<Body>| async {
+        let (first, second) = OBJECT.split_at(OBJECT.len() / 2);
+        let frames = [first, second].map(|it| http_body::Frame::data(Bytes::from(it)));
+        let frames = futures::stream::iter(frames.map(Ok::<_, BoxError>));
+        let body = http_body_util::StreamBody::new(frames);
+        Ok::<_, BoxError>(Response::new(body.boxed_unsync()))
+    });
+    let guarded = Guard::none().layer(server);
+    for uri in ["/api/v1/pods?watch=true", PODS] {
+        let request = Request::get(uri).body(Body::empty()).unwrap();
+        let answer = guarded.clone().oneshot(request).await.unwrap();
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        let without = r#"{"managedFields":[{"manager":"m","fieldsV1":null}]}"#;
+        assert_eq!(body, without, "{uri}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_change_whose_outcome_is_unknown_is_sent_once() {
     let claims = "/apis/karpenter.sh/v1/nodeclaims";
