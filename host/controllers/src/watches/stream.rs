@@ -75,7 +75,7 @@ where
     (kind, messages.boxed())
 }
 
-/// Who else wrote fields is of no interest, and takes more room than the rest of most objects.
+/// Who else wrote fields is of no interest; which ones they wrote is gone before an object is parsed.
 fn trimmed<K: ResourceExt>(mut object: K) -> K {
     let is_plan = |manager: &Option<String>| manager.as_deref() == Some(NOMINATION_MANAGER);
     object
