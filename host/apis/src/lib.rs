@@ -21,6 +21,7 @@ pub mod hash;
 pub mod labels;
 pub mod manifest;
 pub mod names;
+mod node_ref;
 #[cfg(feature = "objects")]
 pub mod nodeclaim;
 #[cfg(feature = "objects")]
@@ -47,6 +48,7 @@ pub use capacitybuffer::{CapacityBuffer, CapacityBufferSpec, CapacityBufferStatu
 pub use duration::{GoDuration, NillableDuration};
 #[cfg(feature = "objects")]
 pub use ec2nodeclass::{AmiFamily, Ec2NodeClass, Ec2NodeClassSpec, Ec2NodeClassStatus};
+pub use node_ref::NodeRef;
 #[cfg(feature = "objects")]
 pub use nodeclaim::{NodeClaim, NodeClaimSpec, NodeClaimStatus, ResourceRequirements};
 #[cfg(feature = "objects")]

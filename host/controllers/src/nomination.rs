@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use apis::NodeClaim;
 use apis::labels::NOMINATION_MANAGER;
+use apis::{NodeClaim, NodeRef};
 use cloudprovider::sync::lock;
 use futures::stream::{self, StreamExt};
 use jiff::{SignedDuration, Timestamp};
@@ -246,9 +246,9 @@ impl Nominations {
 
     /// Gives pods that could not be told of their node others, of which they can.
     fn trade_places(&self) {
-        for (name, pods) in trades(&self.model.snapshot()) {
-            debug!(NodeClaim = %name, pods = pods.len(), "pods traded places");
-            self.model.note(Event::Placed { name, pods });
+        for (node, pods) in trades(&self.model.snapshot()) {
+            debug!(NodeClaim = %node, pods = pods.len(), "pods traded places");
+            self.model.note(Event::Placed { node, pods });
         }
     }
 
@@ -276,9 +276,9 @@ impl Nominations {
     }
 
     /// Notes that a pod was bound to another node than the one planned for it, if so.
-    pub(crate) fn check_place(&self, pod: &PodKey, node: &str, planned: &str) {
+    pub(crate) fn check_place(&self, pod: &PodKey, node: &str, planned: &NodeRef) {
         let snapshot = self.model.snapshot();
-        let place = snapshot.node(planned);
+        let place = snapshot.find(planned);
         let Some(place) = place.filter(|it| it.node_name() != Some(node)) else {
             return;
         };

@@ -264,7 +264,7 @@ impl VoluntaryDisruption {
             return;
         }
         for node in awaiting_nodes(&shell.model.snapshot(), shell.now()) {
-            shell.model.nominate(&node);
+            shell.model.nominate(node);
         }
     }
 

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use apis::NodeRef;
 use scheduling::{Prepared, TableCache, solve_prepared};
 use state::capacity_buffer;
 use state::provisioning::problem_for_provisioning;
 
 use crate::simulation::SimulationInput;
 
-/// Names of the nodes that pods of buffers would be placed on.
-pub(crate) fn nodes(world: &SimulationInput<'_>, tables: &TableCache) -> BTreeSet<String> {
+/// The nodes that pods of buffers would be placed on.
+pub(crate) fn nodes(world: &SimulationInput<'_>, tables: &TableCache) -> BTreeSet<NodeRef> {
     let snapshot = world.snapshot;
     if snapshot.capacity_buffers().len() == 0 {
         return BTreeSet::new();

@@ -2,9 +2,9 @@
 //!
 //! Values only. Answers to Karpenter's `disruption/types.go` (`Command`).
 
-use apis::CapacityType;
 use apis::duration::GoDuration;
 use apis::nodepool::DisruptionReason;
+use apis::{CapacityType, NodeRef};
 use hooks::columns::saturated;
 use scheduling::solution::NewClaim;
 
@@ -68,7 +68,7 @@ pub struct Proposal<'s> {
     /// Claims to make.
     pub replacements: Vec<NewClaim>,
     /// Existing nodes that take pods over.
-    pub destinations: Vec<String>,
+    pub destinations: Vec<NodeRef>,
     /// What goes.
     pub before: Cost,
     /// What comes.
@@ -156,7 +156,7 @@ pub struct Command {
     /// Claims to make first.
     pub replacements: Vec<NewClaim>,
     /// Existing nodes that take pods over, to be nominated.
-    pub destinations: Vec<String>,
+    pub destinations: Vec<NodeRef>,
     /// What goes.
     pub before: Cost,
     /// What comes.
@@ -238,6 +238,11 @@ impl Command {
 }
 
 impl CommandCandidate {
+    /// The node, by its claim: that outlasts it.
+    pub fn node_ref(&self) -> NodeRef {
+        NodeRef::claim(&*self.claim)
+    }
+
     fn new(candidate: &Candidate, cost: Cost) -> Self {
         Self {
             node: candidate.name().to_owned(),

@@ -232,6 +232,9 @@ fn placements(
     let simulated = simulator.without(removed, purpose);
     let taken = simulated.placements.into_iter();
     taken
-        .flat_map(|(node, pods)| pods.into_iter().map(move |pod| (pod, node.clone())))
+        .flat_map(|it| {
+            let node = it.node.name().to_owned();
+            it.pods.into_iter().map(move |pod| (pod, node.clone()))
+        })
         .collect()
 }

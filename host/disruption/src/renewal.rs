@@ -4,7 +4,7 @@
 //! common part of Karpenter's `disruption/drift.go`, `disruption/repair.go` and, for nodes that hold a slot of a full
 //! reservation, `terminatefirst.go`.
 
-use apis::{CapacityType, labels};
+use apis::{CapacityType, NodeRef, labels};
 use scheduling::solution::NewClaim;
 use state::ledger::OutcomeId;
 
@@ -23,7 +23,7 @@ pub(crate) struct Renewal {
     /// Claims to make.
     pub(crate) replacements: Vec<NewClaim>,
     /// Existing nodes that take pods over.
-    pub(crate) destinations: Vec<String>,
+    pub(crate) destinations: Vec<NodeRef>,
 }
 
 impl Renewal {

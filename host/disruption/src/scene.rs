@@ -8,6 +8,7 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use apis::NodeRef;
 use apis::resources::Resources;
 use scheduling::Interrupt;
 use scheduling::ranking::PolicyUse;
@@ -47,7 +48,7 @@ pub(crate) struct Scene<'a> {
     known_round: OnceCell<PolicyRound>,
     /// Positions of the candidates in the policy's order.
     order: OnceCell<Vec<usize>>,
-    buffer_nodes: OnceCell<BTreeSet<String>>,
+    buffer_nodes: OnceCell<BTreeSet<NodeRef>>,
     /// Policies asked, in order.
     uses: RefCell<Vec<PolicyUse>>,
 }
@@ -99,7 +100,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Nodes that hold the room of CapacityBuffers, by name.
-    pub(crate) fn buffer_nodes(&self) -> &BTreeSet<String> {
+    pub(crate) fn buffer_nodes(&self) -> &BTreeSet<NodeRef> {
         self.buffer_nodes
             .get_or_init(|| buffers::nodes(&self.world(), self.input.tables))
     }

@@ -6,11 +6,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use apis::NodeRef;
 use jiff::Timestamp;
 use scheduling::pod::{Pod, PodKey};
 use scheduling::problem::{Options, Packing, Problem, ReservedMode};
 use scheduling::ranking::{PolicyUse, RankHook};
-use scheduling::solution::{NewClaim, Solution};
+use scheduling::solution::{NewClaim, PodsOnNode, Solution};
 use scheduling::{Interrupt, Prepared, TableCache, solve_without};
 use state::Snapshot;
 use state::ledger::OutcomeId;
@@ -71,7 +72,7 @@ pub(crate) struct Simulated {
     /// Claims that would be opened.
     pub(crate) claims: Vec<NewClaim>,
     /// Existing nodes that would take pods over, with the pods.
-    pub(crate) placements: Vec<(String, Vec<PodKey>)>,
+    pub(crate) placements: Vec<PodsOnNode>,
     /// The first pod that would not be sound; `None` when all would.
     pub(crate) unsound: Option<Unsound>,
 }
@@ -88,11 +89,7 @@ pub(crate) enum Unsound {
         error: String,
     },
     /// It would go to a node that may never open.
-    Uninitialized {
-        pod: PodKey,
-        /// Name of the node.
-        node: String,
-    },
+    Uninitialized { pod: PodKey, node: NodeRef },
 }
 
 impl Simulated {
@@ -116,8 +113,8 @@ impl Simulated {
     }
 
     /// Existing nodes that would take pods over.
-    pub(crate) fn destinations(&self) -> Vec<String> {
-        self.placements.iter().map(|it| it.0.clone()).collect()
+    pub(crate) fn destinations(&self) -> Vec<NodeRef> {
+        self.placements.iter().map(|it| it.node.clone()).collect()
     }
 }
 
@@ -197,8 +194,8 @@ impl<'a> Simulator<'a> {
     /// The cluster without the removed nodes.
     pub(crate) fn without(&self, removed: &[&Candidate], purpose: Purpose) -> Simulated {
         let problem = self.problem(removed, purpose);
-        let removed_names: Vec<&str> = removed.iter().map(|it| it.node.name()).collect();
-        let solution = solve_without(&problem, &self.prepared, &removed_names, self.interrupt);
+        let removed: Vec<NodeRef> = removed.iter().map(|it| it.node.node_ref()).collect();
+        let solution = solve_without(&problem, &self.prepared, &removed, self.interrupt);
         Simulated {
             unsound: self.unsound(&solution),
             claims: solution.claims,
@@ -218,17 +215,17 @@ impl<'a> Simulator<'a> {
                 error: error.to_string(),
             });
         }
-        let is_closed = |name: &str| {
-            let node = self.snapshot.node(name);
+        let is_closed = |node: &NodeRef| {
+            let node = self.snapshot.find(node);
             node.is_some_and(|it| it.is_managed() && !it.is_initialized())
         };
-        let closed = solution.existing.iter().filter(|it| is_closed(&it.0));
-        closed.into_iter().find_map(|(node, pods)| {
-            let mut pods = pods.iter();
+        let closed = solution.existing.iter().filter(|it| is_closed(&it.node));
+        closed.into_iter().find_map(|it| {
+            let mut pods = it.pods.iter();
             let pod = pods.find(|key| !is_excused(key) && !self.moving.contains(*key))?;
             Some(Unsound::Uninitialized {
                 pod: pod.clone(),
-                node: node.clone(),
+                node: it.node.clone(),
             })
         })
     }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use apis::CapacityType;
+use apis::{CapacityType, NodeRef};
 use jiff::Timestamp;
 use scheduling::Interrupt;
 use scheduling::solution::NewClaim;
@@ -65,7 +65,7 @@ pub fn supposing_begun(
     for command in waiting {
         for node in &command.candidates {
             history.note_start(&node.claim, command.method.budget_reason());
-            leaving.push(node.claim.clone());
+            leaving.push(node.node_ref());
         }
         expecting.extend(command.destinations.iter().cloned());
     }
@@ -144,8 +144,8 @@ fn holds(
     simulator: &Simulator<'_>,
     removed: &[&Candidate],
     command: &Command,
-) -> Result<Vec<String>, Rejection> {
-    let under = |purpose| -> Result<Vec<String>, Rejection> {
+) -> Result<Vec<NodeRef>, Rejection> {
+    let under = |purpose| -> Result<Vec<NodeRef>, Rejection> {
         let simulated = simulator.without(removed, purpose);
         let rejection = |it: Obstacle| Rejection::Scheduling(it.without_rule());
         simulated.sound().map_err(rejection)?;

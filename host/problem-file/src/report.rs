@@ -159,9 +159,9 @@ impl AnswerReport {
             .iter()
             .map(|claim| claim_report(claim, &question.problem))
             .collect();
-        let existing = solution.existing.iter().map(|(node, pods)| ExistingReport {
-            node: node.clone(),
-            pods: pods.iter().map(ToString::to_string).collect(),
+        let existing = solution.existing.iter().map(|it| ExistingReport {
+            node: it.node.to_string(),
+            pods: it.pods.iter().map(ToString::to_string).collect(),
         });
         let pod_errors = pod_errors(world, question, solution);
         let mut pool_errors = question.pool_errors.clone();

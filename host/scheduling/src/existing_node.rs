@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apis::labels;
 use apis::resources::Resources;
+use apis::{NodeRef, labels};
 use k8s_openapi::api::core::v1::Taint;
 
 use crate::pod::Pod;
@@ -15,8 +15,8 @@ use crate::requirements::{Requirement, is_negative};
 /// A node that exists, or a launched claim whose node is expected.
 #[derive(Debug, Clone)]
 pub struct ExistingNode {
-    /// Name of the node, or of the claim while there is no node.
-    pub name: String,
+    /// Its Node, or its claim while no Node has registered.
+    pub node_ref: NodeRef,
     /// Host name; the label `kubernetes.io/hostname` or the name.
     pub hostname: String,
     /// Owning pool.
@@ -51,8 +51,8 @@ impl ExistingNode {
     pub fn empty(name: impl Into<String>, allocatable: Resources) -> Self {
         let name = name.into();
         Self {
-            hostname: name.clone(),
-            name,
+            node_ref: NodeRef::node(&*name),
+            hostname: name,
             pool: None,
             node_claim: None,
             labels: BTreeMap::new(),

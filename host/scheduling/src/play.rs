@@ -157,7 +157,7 @@ fn unknown(name: String) -> ExistingNode {
 /// The pods that the plan has a place for.
 fn planned_pods(solution: &Solution) -> BTreeSet<&PodKey> {
     let on_claims = solution.claims.iter().flat_map(|it| &it.pods);
-    let on_nodes = solution.existing.iter().flat_map(|it| &it.1);
+    let on_nodes = solution.existing.iter().flat_map(|it| &it.pods);
     on_claims.chain(on_nodes).collect()
 }
 

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use apis::NodeRef;
+
 use crate::error::PodError;
 use crate::pod::PodKey;
 use crate::ranking::{PolicyUse, PremiumMax};
@@ -21,7 +23,7 @@ pub struct Solution {
     /// Claims to make.
     pub claims: Vec<NewClaim>,
     /// Pods by existing node, in the order in which nodes were tried; nodes without new pods are absent.
-    pub existing: Vec<(String, Vec<PodKey>)>,
+    pub existing: Vec<PodsOnNode>,
     /// Pods without a place.
     pub pod_errors: BTreeMap<PodKey, PodError>,
     /// Pools dropped before packing, with the reason in words.
@@ -34,6 +36,13 @@ pub struct Solution {
     pub is_interrupted: bool,
     /// What the ranking policy's plan costs beside the default's, where both were made.
     pub premium: Option<PlanPremium>,
+}
+
+/// Pods that go to a node that there is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodsOnNode {
+    pub node: NodeRef,
+    pub pods: Vec<PodKey>,
 }
 
 /// What following a ranking policy costs in one round.
@@ -68,7 +77,7 @@ impl Solution {
     /// Number of pods placed.
     pub fn placed(&self) -> usize {
         let new: usize = self.claims.iter().map(|c| c.pods.len()).sum();
-        let existing: usize = self.existing.iter().map(|(_, pods)| pods.len()).sum();
+        let existing: usize = self.existing.iter().map(|it| it.pods.len()).sum();
         new + existing
     }
 }

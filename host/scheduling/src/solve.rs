@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use apis::NodeRef;
+
 use crate::error::PodError;
 use crate::interrupt::Interrupt;
 use crate::problem::Problem;
@@ -60,11 +62,11 @@ pub fn solve_prepared(problem: &Problem, prepared: &Prepared, interrupt: &Interr
     solve_without(problem, prepared, &[], interrupt)
 }
 
-/// As [`solve_prepared`], as if the nodes of these names were removed.
+/// As [`solve_prepared`], as if these nodes were removed.
 pub fn solve_without(
     problem: &Problem,
     prepared: &Prepared,
-    removed: &[&str],
+    removed: &[NodeRef],
     interrupt: &Interrupt,
 ) -> Solution {
     let removed = prepared.positions(removed);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use apis::capacitybuffer::{ACTIVE_CAPACITY, CapacityBufferSpec, LocalObjectRef, ScalableRef};
 use apis::conditions::{Status, reason};
 use apis::resources::Resources;
-use apis::{CapacityBuffer, ObjectKey, labels};
+use apis::{CapacityBuffer, NodeRef, ObjectKey, labels};
 use scheduling::Solution;
 use scheduling::pod::{Pod, PodKey, PodShape};
 
@@ -209,21 +209,21 @@ pub fn headrooms(snapshot: &Snapshot, solution: &Solution) -> BTreeMap<ObjectKey
     headrooms.collect()
 }
 
-/// The existing nodes on which a pass placed pods of buffers, by name.
-pub fn nodes(snapshot: &Snapshot, solution: &Solution) -> BTreeSet<String> {
+/// The existing nodes on which a pass placed pods of buffers.
+pub fn nodes(snapshot: &Snapshot, solution: &Solution) -> BTreeSet<NodeRef> {
     let node_of = nodes_of_pods(solution);
     let ours = snapshot.capacity_buffers().filter(|it| is_ours(it));
     let pods = ours.flat_map(|buffer| {
         let replicas = resolve(snapshot, buffer).map_or(0, |it| it.replicas);
         virtual_keys(buffer, replicas)
     });
-    let nodes = pods.filter_map(|pod| node_of.get(&pod).map(|it| (*it).to_owned()));
+    let nodes = pods.filter_map(|pod| node_of.get(&pod).copied().cloned());
     nodes.collect()
 }
 
-fn nodes_of_pods(solution: &Solution) -> BTreeMap<&PodKey, &str> {
+fn nodes_of_pods(solution: &Solution) -> BTreeMap<&PodKey, &NodeRef> {
     let nodes = solution.existing.iter();
-    let pods = nodes.flat_map(|(node, pods)| pods.iter().map(|pod| (pod, node.as_str())));
+    let pods = nodes.flat_map(|it| it.pods.iter().map(|pod| (pod, &it.node)));
     pods.collect()
 }
 

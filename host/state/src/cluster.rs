@@ -28,7 +28,7 @@ mod workloads;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apis::{CapacityBuffer, NodeClaim, NodeOverlay, NodePool, ObjectKey, ProviderId};
+use apis::{CapacityBuffer, NodeClaim, NodeOverlay, NodePool, NodeRef, ObjectKey, ProviderId};
 use jiff::Timestamp;
 use scheduling::pod::{Pod, PodKey, ShapeTable};
 
@@ -86,6 +86,20 @@ pub(crate) struct Data {
     pub(crate) consolidation_state: ConsolidationState,
 }
 
+impl Data {
+    /// Key in `nodes`; none while nothing is launched for the claim.
+    pub(crate) fn key(&self, node: &NodeRef) -> Option<&str> {
+        match node {
+            NodeRef::Node(name) => self.node_keys.get(&**name).map(String::as_str),
+            NodeRef::Claim(name) => self
+                .claim_keys
+                .get(&**name)?
+                .as_ref()
+                .map(ProviderId::as_str),
+        }
+    }
+}
+
 /// The model of one cluster.
 #[derive(Debug, Default)]
 pub struct Cluster {
@@ -122,11 +136,11 @@ impl Cluster {
         }
         match event {
             Event::Object(ObjectEvent(change)) => return change.apply(self, now),
-            Event::Nominated { name, until } => self.nominate(&name, until),
-            Event::Placed { name, pods } => self.place(&name, pods),
+            Event::Nominated { node, until } => self.nominate(&node, until),
+            Event::Placed { node, pods } => self.place(&node, pods),
             Event::PodMoved { pod, node } => self.pod_moved(now, &pod, node),
-            Event::MarkedForDeletion(names) => self.mark(now, &names),
-            Event::UnmarkedForDeletion(names) => self.unmark(now, &names),
+            Event::MarkedForDeletion(nodes) => self.mark(now, &nodes),
+            Event::UnmarkedForDeletion(nodes) => self.unmark(now, &nodes),
             Event::OfferingsChanged => self.bump(now),
         }
         // Whoever sets a mark knows whom to wake.

@@ -14,7 +14,7 @@ mod places;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use apis::ObjectKey;
+use apis::{NodeRef, ObjectKey};
 use jiff::{SignedDuration, Timestamp};
 use scheduling::pod::{Pod, PodKey};
 
@@ -39,8 +39,8 @@ const PATIENCE_IN_A_STREAM: SignedDuration = SignedDuration::from_mins(5);
 pub struct ComingPod {
     /// As it is expected; its name is no pod's.
     pub pod: Arc<Pod>,
-    /// The node planned for it, by the name of its Node or NodeClaim.
-    pub place: Option<Arc<str>>,
+    /// The node planned for it.
+    pub place: Option<NodeRef>,
 }
 
 /// Pods that controllers are believed to create soon, in order of their kind and name.
@@ -57,15 +57,16 @@ pub(crate) fn coming_pods(snapshot: &Snapshot, now: Timestamp) -> Vec<ComingPod>
     coming
 }
 
-/// Nodes that wait for such pods, by the name of their Node or NodeClaim.
-pub fn awaiting_nodes(snapshot: &Snapshot, now: Timestamp) -> BTreeSet<Arc<str>> {
+/// Nodes that wait for such pods.
+pub fn awaiting_nodes(snapshot: &Snapshot, now: Timestamp) -> BTreeSet<NodeRef> {
     let coming = coming_pods(snapshot, now).into_iter();
     coming.filter_map(|it| it.place).collect()
 }
 
 /// Whether the claim's node waits for such pods.
 pub(crate) fn is_awaiting(snapshot: &Snapshot, claim: &str, now: Timestamp) -> bool {
-    snapshot.data.places.at(claim).any(is_coming) && awaiting_nodes(snapshot, now).contains(claim)
+    let node = NodeRef::claim(claim);
+    snapshot.data.places.at(&node).any(is_coming) && awaiting_nodes(snapshot, now).contains(&node)
 }
 
 fn is_believed(data: &Data, kept: &KeptWorkload, owned: Option<&Owned>, now: Timestamp) -> bool {
@@ -88,14 +89,16 @@ fn pods_of(
         return Vec::new();
     };
     let prefix = prefix(kind.name(), key);
-    let is_open = |place: &str| {
-        let node = snapshot.node(place);
-        node.is_some_and(|it| !it.is_marked_for_deletion()) || snapshot.has_claim(place)
+    let is_open = |place: &NodeRef| {
+        let node = snapshot.find(place);
+        let is_launching =
+            |it: &NodeRef| matches!(it, NodeRef::Claim(name) if snapshot.has_claim(name));
+        node.is_some_and(|it| !it.is_marked_for_deletion()) || is_launching(place)
     };
     let placed = places(&snapshot.data, &prefix).filter(|(_, place)| is_open(place));
-    let placed: Vec<(PodKey, Arc<str>)> = placed
+    let placed: Vec<(PodKey, NodeRef)> = placed
         .take(missing)
-        .map(|(key, place)| (key.clone(), Arc::clone(place)))
+        .map(|(key, place)| (key.clone(), place.clone()))
         .collect();
     let taken: BTreeSet<&PodKey> = placed.iter().map(|(key, _)| key).collect();
     let numbered = (0_usize..).map(|number| numbered(&prefix, number));

@@ -8,8 +8,8 @@ mod solver_input;
 
 use std::sync::Arc;
 
-use apis::ProviderId;
 use apis::resources::Resources;
+use apis::{NodeRef, ProviderId};
 use jiff::Timestamp;
 use scheduling::pod::{Pod, PodKey};
 
@@ -36,16 +36,14 @@ impl Snapshot {
         self.data.nodes.values()
     }
 
-    /// A node by the name of its Node or of its NodeClaim.
+    /// A node; by its NodeClaim it is found before and after it registers.
+    pub fn find(&self, node: &NodeRef) -> Option<&Arc<StateNode>> {
+        self.data.nodes.get(self.data.key(node)?)
+    }
+
+    /// A node by the name of its Node.
     pub fn node(&self, name: &str) -> Option<&Arc<StateNode>> {
-        let Data {
-            node_keys,
-            claim_keys,
-            ..
-        } = &self.data;
-        let of_node = node_keys.get(name).map(String::as_str);
-        let key = of_node.or_else(|| Some(claim_keys.get(name)?.as_ref()?.as_str()))?;
-        self.data.nodes.get(key)
+        self.data.nodes.get(self.data.node_keys.get(name)?)
     }
 
     /// A node by the name of its NodeClaim.
@@ -118,19 +116,19 @@ impl Snapshot {
         node.allocatable().sub(self.bound(node).requests())
     }
 
-    /// What would be if some nodes were marked for deletion and pods were expected on others until then; by the names
-    /// of Nodes or NodeClaims. The cluster learns nothing of it.
+    /// What would be if some nodes were marked for deletion and pods were expected on others until then. The cluster
+    /// learns nothing of it.
     #[must_use]
     pub fn supposing(
         &self,
         now: Timestamp,
-        leaving: Vec<String>,
-        expecting: Vec<String>,
+        leaving: Vec<NodeRef>,
+        expecting: Vec<NodeRef>,
         until: Timestamp,
     ) -> Self {
         let mut model = Cluster::new();
         model.data = self.data.clone();
-        let nominated = |name| Event::Nominated { name, until };
+        let nominated = |node| Event::Nominated { node, until };
         let events = expecting.into_iter().map(nominated);
         for event in events.chain([Event::MarkedForDeletion(leaving)]) {
             // Marks are never refused: what they name and is gone stays gone.

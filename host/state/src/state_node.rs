@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apis::resources::Resources;
-use apis::{CapacityType, ProviderId, labels};
+use apis::{CapacityType, NodeRef, ProviderId, labels};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Taint;
 use scheduling::pod::{Pod, PodKey};
@@ -166,6 +166,21 @@ impl StateNode {
     /// Name of the Node once registered, of the claim before.
     pub fn name(&self) -> &str {
         self.pick(|node| &node.name, |claim| &claim.name)
+    }
+
+    /// What it is called by: its Node once registered, its claim before.
+    pub fn node_ref(&self) -> NodeRef {
+        match self.node_name().filter(|_| self.is_registered()) {
+            Some(name) => NodeRef::node(name),
+            None => NodeRef::claim(self.name()),
+        }
+    }
+
+    /// By each object that there is of it.
+    pub fn node_refs(&self) -> impl Iterator<Item = NodeRef> {
+        let node = self.node_name().map(NodeRef::node);
+        node.into_iter()
+            .chain(self.claim_name().map(NodeRef::claim))
     }
 
     /// Name of the claim.

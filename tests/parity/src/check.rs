@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use apis::{CapacityType, labels};
 use scheduling::Solution;
 use scheduling::pod::PodKey;
-use scheduling::solution::NewClaim;
+use scheduling::solution::{NewClaim, PodsOnNode};
 use serde_json::Value;
 use state::capacity_buffer;
 
@@ -123,7 +123,7 @@ pub fn tell(world: &World, solution: &Solution) -> String {
             claim.requirements
         );
     }
-    for (node, pods) in &solution.existing {
+    for PodsOnNode { node, pods } in &solution.existing {
         let _ = writeln!(text, "    node {node}: {}", keys(pods));
     }
     for (pod, error) in &solution.pod_errors {
@@ -179,8 +179,8 @@ impl<'a> View<'a> {
         for (index, claim) in solution.claims.iter().enumerate() {
             places.extend(claim.pods.iter().map(|pod| (pod, Place::Claim(index))));
         }
-        for (node, pods) in &solution.existing {
-            places.extend(pods.iter().map(|pod| (pod, Place::Node(node.as_str()))));
+        for PodsOnNode { node, pods } in &solution.existing {
+            places.extend(pods.iter().map(|pod| (pod, Place::Node(node.name()))));
         }
         Self {
             world,
@@ -417,7 +417,7 @@ impl<'a> View<'a> {
             .solution
             .existing
             .iter()
-            .map(|(node, pods)| (node.as_str(), pods.as_slice()))
+            .map(|it| (it.node.name(), it.pods.as_slice()))
             .collect();
         for (node, who) in wanted {
             let pods = got.get(node.as_str()).copied().unwrap_or_default();
@@ -438,7 +438,7 @@ impl<'a> View<'a> {
             Place::Node(name) if short == "node" => Some(name.to_owned()),
             Place::Node(name) => {
                 let mut nodes = self.world.problem.nodes.iter();
-                let node = nodes.find(|it| it.name == name || it.hostname == name)?;
+                let node = nodes.find(|it| it.node_ref.name() == name || it.hostname == name)?;
                 node.labels.get(words::key(short)).cloned()
             }
             Place::Claim(index) => {

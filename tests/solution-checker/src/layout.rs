@@ -10,7 +10,7 @@ use scheduling::instance_type::{InstanceType, Offering};
 use scheduling::pod::{HostPort, Pod, PodKey, Toleration};
 use scheduling::problem::{ExistingNode, Pool};
 use scheduling::requirements::{Operator, Requirement, Requirements};
-use scheduling::solution::NewClaim;
+use scheduling::solution::{NewClaim, PodsOnNode};
 use scheduling::{Problem, Solution};
 
 use crate::amounts::{Amounts, allocatable};
@@ -86,14 +86,16 @@ impl<'a> Layout<'a> {
             let bound = node.pods.iter().map(|pod| &**pod).filter(stays);
             let mut guests: Vec<Guest<'a>> =
                 bound.map(|pod| Guest { pod, is_new: false }).collect();
-            for (_, keys) in solution.existing.iter().filter(|(n, _)| *n == node.name) {
-                guests.extend(new_guests(keys));
+            let here = solution.existing.iter();
+            for new in here.filter(|it| it.node == node.node_ref) {
+                guests.extend(new_guests(&new.pods));
             }
-            places.push(Place::new(node.name.clone(), Kind::Node(node), guests));
+            let name = node.node_ref.to_string();
+            places.push(Place::new(name, Kind::Node(node), guests));
         }
-        for (name, _) in &solution.existing {
-            if !problem.nodes.iter().any(|node| node.name == *name) {
-                faults.add(Rule::OnePlace, format!("there is no node {name}"));
+        for PodsOnNode { node, .. } in &solution.existing {
+            if !problem.nodes.iter().any(|it| it.node_ref == *node) {
+                faults.add(Rule::OnePlace, format!("there is no node {node}"));
             }
         }
         for (index, claim) in solution.claims.iter().enumerate() {

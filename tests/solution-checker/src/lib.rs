@@ -109,7 +109,7 @@ fn one_place(problem: &Problem, solution: &Solution, faults: &mut Faults) {
     let asked: BTreeSet<&PodKey> = problem.pods.iter().map(|pod| &pod.key).collect();
     let mut places: BTreeMap<&PodKey, usize> = BTreeMap::new();
     let in_claims = solution.claims.iter().flat_map(|claim| &claim.pods);
-    let on_nodes = solution.existing.iter().flat_map(|(_, pods)| pods);
+    let on_nodes = solution.existing.iter().flat_map(|it| &it.pods);
     for pod in in_claims.chain(on_nodes).chain(solution.pod_errors.keys()) {
         *places.entry(pod).or_default() += 1;
         if !asked.contains(pod) {

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use apis::resources::Resources;
-use apis::{NodeClaim, NodePool};
+use apis::{NodeClaim, NodePool, NodeRef};
 use futures::stream::{self, StreamExt};
 use kube::ResourceExt;
 use scheduling::Solution;
 use scheduling::pod::PodKey;
-use scheduling::solution::NewClaim;
+use scheduling::solution::{NewClaim, PodsOnNode};
 use state::Event;
 use state::coming::is_coming;
 
@@ -51,22 +51,19 @@ impl Provisioner {
     }
 
     fn nominate(&self, observed: &Observed, solution: &Solution) {
-        for (name, pods) in &solution.existing {
+        for PodsOnNode { node, pods } in &solution.existing {
             let pods = awaited(observed, pods);
             if pods.is_empty() {
                 continue;
             }
             let entry = PassEntry::NodeNominated {
-                node: name,
+                node,
                 pods: pods.len(),
             };
             self.shell.journal.write(observed, &entry);
-            self.shell.model.nominate(name);
-            let placed = Event::Placed {
-                name: name.clone(),
-                pods: pods.clone(),
-            };
-            self.shell.model.note(placed);
+            self.shell.model.nominate(node.clone());
+            let node = node.clone();
+            self.shell.model.note(Event::Placed { node, pods });
         }
     }
 
@@ -106,7 +103,7 @@ impl Provisioner {
             self.shell.journal.write(&created, &entry);
         }
         self.shell.model.note(Event::Placed {
-            name: created.name_any(),
+            node: NodeRef::claim(created.name_any()),
             pods: awaited(observed, &new.pods),
         });
         self.shell

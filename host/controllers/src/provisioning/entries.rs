@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use apis::NodeRef;
 use scheduling::Solution;
 use scheduling::pod::PodKey;
 use tracing::{debug, error, info};
@@ -21,7 +22,7 @@ pub(super) enum PassEntry<'a> {
         took: Duration,
     },
     /// So many pods are to go to a node that there is.
-    NodeNominated { node: &'a str, pods: usize },
+    NodeNominated { node: &'a NodeRef, pods: usize },
     /// A claim of this NodePool was not created.
     CreationRefused {
         pool: &'a str,
@@ -69,7 +70,7 @@ fn pods_of<'a>(
     observed: &'a Observed,
     solution: &'a Solution,
 ) -> impl Iterator<Item = &'a PodKey> + Clone {
-    let placed = solution.existing.iter().flat_map(|(_, pods)| pods);
+    let placed = solution.existing.iter().flat_map(|it| &it.pods);
     let opened = solution.claims.iter().flat_map(|it| &it.pods);
     let all = placed.chain(opened).chain(solution.pod_errors.keys());
     all.filter(|key| observed.snapshot.pod(key).is_some())

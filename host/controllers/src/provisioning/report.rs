@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use scheduling::error::{PodError, PoolCause};
 use scheduling::pod::{Pod, PodKey};
-use scheduling::solution::{NewClaim, PlanPremium};
+use scheduling::solution::{NewClaim, PlanPremium, PodsOnNode};
 use state::coming::is_coming;
 use state::ledger::{
     ClaimOutcome, OutcomeId, PodGroupOutcome, PoolOutcome, ProvisioningRound, Record,
@@ -317,17 +317,18 @@ fn placed<'a>(
     observed: &'a Observed,
     decided: &'a Decided,
 ) -> impl Iterator<Item = PodsOutcome<'a>> {
-    decided.solution.existing.iter().map(|(node, pods)| {
-        let known = observed.snapshot.node(node);
+    decided.solution.existing.iter().map(|it| {
+        let PodsOnNode { node, pods } = it;
+        let known = observed.snapshot.find(node);
         let claim = known.and_then(|it| it.claim_name());
         PodsOutcome {
             outcome: OutcomeId::PodOnExistingNode,
-            target: node.clone(),
+            target: node.to_string(),
             reason: String::new(),
             pods: present(pods),
             notice: PodNotice::Nominated {
                 claim: claim.map(str::to_owned),
-                node: Some(node),
+                node: Some(node.name()),
             },
         }
     })

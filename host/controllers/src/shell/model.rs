@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
-use apis::{Ec2NodeClass, NodeClaim, NodePool, ProviderId};
+use apis::{Ec2NodeClass, NodeClaim, NodePool, NodeRef, ProviderId};
 use cloudprovider::Clock;
 use cloudprovider::sync::{lock, read, write};
 use jiff::Timestamp;
@@ -130,12 +130,11 @@ impl Model {
         lock(&self.unsynced_since)
     }
 
-    /// Keeps a node or claim from being taken for empty while pods are on their way to it.
-    pub(crate) fn nominate(&self, name: &str) {
+    /// Keeps a node from being taken for empty while pods are on their way to it.
+    pub(crate) fn nominate(&self, node: NodeRef) {
         let until = self.now().saturating_add(self.nomination_window);
         let until = until.unwrap_or(Timestamp::MAX);
-        let name = name.to_owned();
-        self.note(Event::Nominated { name, until });
+        self.note(Event::Nominated { node, until });
     }
 
     pub(crate) fn node_class(&self, name: &str) -> Option<Arc<Ec2NodeClass>> {

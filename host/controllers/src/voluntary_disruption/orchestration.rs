@@ -15,7 +15,7 @@ use std::time::Duration;
 use cloudprovider::sync::lock;
 use disruption::history::History;
 use disruption::queue::{CommandProgress, RunningCommand, progress};
-use disruption::{Command, Execution};
+use disruption::{Command, CommandCandidate, Execution};
 use kube::ResourceExt;
 use scheduling::solution::NewClaim;
 use state::Event;
@@ -141,14 +141,11 @@ impl Orchestration {
                 return self.not_begun(&command, &format!("creating replacements: {error}"));
             }
         };
-        let claims: Vec<String> = command
-            .candidates
-            .iter()
-            .map(|it| it.claim.clone())
-            .collect();
-        self.shell.model.note(Event::MarkedForDeletion(claims));
-        for name in &command.destinations {
-            self.shell.model.nominate(name);
+        let leaving = command.candidates.iter().map(CommandCandidate::node_ref);
+        let leaving = Event::MarkedForDeletion(leaving.collect());
+        self.shell.model.note(leaving);
+        for node in &command.destinations {
+            self.shell.model.nominate(node.clone());
         }
         let names: Vec<String> = replacements.iter().map(ResourceExt::name_any).collect();
         let entry = CommandEntry::Started {

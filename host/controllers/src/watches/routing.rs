@@ -4,7 +4,7 @@
 //! nothing. Answers to the watch predicates of Karpenter's controllers.
 
 use apis::conditions::{Conditioned as _, READY, REBOOTING};
-use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodePool, ObjectKey, ProviderId};
+use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodePool, NodeRef, ObjectKey, ProviderId};
 use kube::ResourceExt;
 use scheduling::pod::{Pod, PodKey};
 use state::Snapshot;
@@ -34,8 +34,8 @@ pub(super) enum Reaction {
         pod: PodKey,
         /// Name of its Node.
         node: String,
-        /// The Node or NodeClaim that it was planned for.
-        planned: String,
+        /// The node that it was planned for.
+        planned: NodeRef,
     },
     /// A pod needs no decision any more.
     PodEnded(PodKey),
@@ -63,7 +63,7 @@ pub(super) fn reactions(change: &Change, snapshot: &Snapshot) -> Vec<Reaction> {
             planned,
             is_deleted,
         } => match (before.as_deref(), after.as_deref()) {
-            (before, Some(after)) => pod_applied(before, after, planned.as_deref(), snapshot),
+            (before, Some(after)) => pod_applied(before, after, planned.as_ref(), snapshot),
             (Some(before), None) => {
                 let end = if *is_deleted {
                     PodDeparture::Deleted
@@ -112,7 +112,7 @@ pub(super) fn reactions(change: &Change, snapshot: &Snapshot) -> Vec<Reaction> {
 fn pod_applied(
     before: Option<&Pod>,
     after: &Pod,
-    planned: Option<&str>,
+    planned: Option<&NodeRef>,
     snapshot: &Snapshot,
 ) -> Vec<Reaction> {
     let mut reactions = Vec::new();
@@ -120,7 +120,7 @@ fn pod_applied(
         reactions.push(Reaction::PodBound {
             pod: after.key.clone(),
             node: node.clone(),
-            planned: planned.to_owned(),
+            planned: planned.clone(),
         });
     }
     if after.is_provisionable() && !before.is_some_and(Pod::is_provisionable) {

@@ -41,7 +41,7 @@ pub(crate) fn comes_to_rest(scene: &Scene<'_>, candidate: &Candidate, within: Go
 }
 
 fn keeps_no_room(scene: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
-    if scene.buffer_nodes().contains(candidate.name()) {
+    if scene.buffer_nodes().contains(&candidate.node.node_ref()) {
         return Err(Obstacle::new(OutcomeId::NodeHoldsBuffer, ""));
     }
     Ok(())

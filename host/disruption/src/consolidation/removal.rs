@@ -2,6 +2,7 @@
 //!
 //! Chooses nothing that comes in their place.
 
+use apis::NodeRef;
 use scheduling::solution::NewClaim;
 
 use crate::candidate::Candidate;
@@ -22,7 +23,7 @@ impl<'s> Removal<'_, 's, '_> {
     pub(super) fn proposal(
         self,
         replacements: Vec<NewClaim>,
-        destinations: Vec<String>,
+        destinations: Vec<NodeRef>,
     ) -> Proposal<'s> {
         Proposal {
             execution: Execution::default(),

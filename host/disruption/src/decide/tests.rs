@@ -10,6 +10,7 @@ mod world;
 
 use std::collections::BTreeSet;
 
+use apis::NodeRef;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use scheduling::problem::Options;
@@ -358,7 +359,8 @@ fn while_a_command_waits_its_nodes_and_their_budget_are_gone() {
             assert_eq!(outcome(&decision, node), expected, "{text}");
         }
         for command in waiting.iter().chain(&decision.commands) {
-            let goes = |it: &String| waiting[0].candidates.iter().any(|gone| gone.node == *it);
+            let gone = &waiting[0].candidates;
+            let goes = |it: &NodeRef| gone.iter().any(|gone| gone.node == it.name());
             assert!(!command.destinations.iter().any(goes), "{text}");
             let checked = world.run(natively(), |input, hooks| {
                 validate(input, hooks, &Interrupt::never(), command.clone())

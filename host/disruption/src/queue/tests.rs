@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use apis::NodeClaim;
+use apis::{NodeClaim, NodeRef};
 use k8s_openapi::api::core::v1;
 use serde_json::json;
 use state::{Cluster, Event};
@@ -133,7 +133,10 @@ fn marks_without_a_command_are_stale() {
             .unwrap();
         if marked {
             cluster
-                .apply(at(0), Event::MarkedForDeletion(vec!["node-a".into()]))
+                .apply(
+                    at(0),
+                    Event::MarkedForDeletion(vec![NodeRef::node("node-a")]),
+                )
                 .unwrap();
         }
         let queue = if queued {
@@ -160,7 +163,7 @@ fn a_replacement_that_no_pod_came_to_or_is_planned_for_is_unused() {
         Event::applied::<v1::Pod>(Arc::new(serde_json::from_value(pod).unwrap()))
     };
     let nominated = || Event::Nominated {
-        name: "r".to_owned(),
+        node: NodeRef::claim("r"),
         until: at(60),
     };
     let cases = [

@@ -66,7 +66,7 @@ pub(super) fn try_each(
             let solution = solve_prepared(&question.problem, &prepared, &Interrupt::never());
             let mut explanations = explain(&question, &solution).into_iter();
             let claim = solution.claims.first();
-            let node = solution.existing.first().map(|(node, _)| node.clone());
+            let node = solution.existing.first().map(|it| it.node.to_string());
             let error = solution.pod_errors.values().next();
             ScaledToZero {
                 workload,

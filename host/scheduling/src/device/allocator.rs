@@ -72,7 +72,8 @@ impl<'a> Allocator<'a> {
             match (self.given.get(&claim.key), site) {
                 (None, _) => claims.push(&**claim),
                 (Some(Tie::Anywhere), _) => {}
-                (Some(Tie::Node(name)), Site::Node(node)) if *name == node.name => {}
+                (Some(Tie::Node(name)), Site::Node(node))
+                    if node.node_ref.node_name() == Some(name) => {}
                 (Some(Tie::Nodes(nodes)), Site::Node(node)) if has(node, nodes) => {}
                 (Some(Tie::Nodes(nodes)), Site::New(may_be)) if asked.meets(nodes) => {
                     asked.extend_with(nodes);

@@ -13,7 +13,7 @@ use super::{PlayOutcome, SchedulerProfile, all_nodes, play};
 use crate::interrupt::Interrupt;
 use crate::pod::PodKey;
 use crate::problem::{Pool, Problem};
-use crate::solution::{NewClaim, Solution};
+use crate::solution::{NewClaim, PodsOnNode, Solution};
 use crate::solve::{Prepared, solve_prepared};
 
 /// How often nodes are added to a plan at most.
@@ -67,8 +67,8 @@ fn add(plan: &mut Solution, claims: Vec<NewClaim>) {
     for claim in &mut plan.claims {
         claim.pods.retain(|pod| !moved.contains(pod));
     }
-    for (_, pods) in &mut plan.existing {
-        pods.retain(|pod| !moved.contains(pod));
+    for on_node in &mut plan.existing {
+        on_node.pods.retain(|pod| !moved.contains(pod));
     }
     plan.claims.extend(claims);
 }
@@ -164,7 +164,10 @@ fn move_pods(problem: &Problem, plan: &mut Solution, played: &PlayOutcome) {
     }
     let existing = existing.into_iter();
     plan.existing = existing
-        .map(|(node, pods)| (problem.nodes[node].name.clone(), pods))
+        .map(|(node, pods)| PodsOnNode {
+            node: problem.nodes[node].node_ref.clone(),
+            pods,
+        })
         .collect();
 }
 

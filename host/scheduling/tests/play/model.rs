@@ -10,6 +10,7 @@ use scheduling::play::scores::FitStrategy;
 use scheduling::play::{SchedulerProfile, play};
 use scheduling::pod::{Pod, PodKey, ShapeTable};
 use scheduling::problem::{ExistingNode, Options, Problem};
+use scheduling::solution::PodsOnNode;
 use serde_json::{Value, json};
 
 const GIB_MILLIS: i64 = 1024 * 1024 * 1024 * 1000;
@@ -54,13 +55,19 @@ impl World {
         let keys = self.problem.pods.iter().map(|it| it.key.clone());
         let everybody: Vec<PodKey> = keys.collect();
         let solution = Solution {
-            existing: vec![(self.problem.nodes[0].name.clone(), everybody)],
+            existing: vec![PodsOnNode {
+                node: self.problem.nodes[0].node_ref.clone(),
+                pods: everybody,
+            }],
             ..Solution::default()
         };
         let outcome = play(&self.problem, &solution, profile, 1);
         let place = |pod| {
             let node = outcome.on_nodes.get(&pod);
-            node.map_or_else(|| "-".to_owned(), |it| self.problem.nodes[*it].name.clone())
+            node.map_or_else(
+                || "-".to_owned(),
+                |it| self.problem.nodes[*it].node_ref.to_string(),
+            )
         };
         (0..self.problem.pods.len()).map(place).collect()
     }

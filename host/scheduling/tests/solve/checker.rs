@@ -22,7 +22,7 @@ pub(crate) fn verify(problem: &Problem, solution: &Solution) {
     let pods: BTreeMap<&PodKey, &Pod> = problem.pods.iter().map(|p| (&p.key, &**p)).collect();
     let mut seen: BTreeSet<&PodKey> = solution.pod_errors.keys().collect();
     let in_claims = solution.claims.iter().flat_map(|c| &c.pods);
-    for key in in_claims.chain(solution.existing.iter().flat_map(|(_, pods)| pods)) {
+    for key in in_claims.chain(solution.existing.iter().flat_map(|it| &it.pods)) {
         assert!(pods.contains_key(key), "{key} was never asked for");
         assert!(seen.insert(key), "{key} has two places");
     }
@@ -32,21 +32,19 @@ pub(crate) fn verify(problem: &Problem, solution: &Solution) {
         placed.push(verify_claim(problem, claim, index, &pods));
     }
     for node in &problem.nodes {
-        let new = solution
-            .existing
-            .iter()
-            .find(|(name, _)| *name == node.name);
-        let new: Vec<&PodKey> = new.iter().flat_map(|(_, keys)| keys).collect();
+        let mut existing = solution.existing.iter();
+        let new = existing.find(|it| it.node == node.node_ref);
+        let new: Vec<&PodKey> = new.iter().flat_map(|it| &it.pods).collect();
         let mut all: Vec<&Pod> = node.pods.iter().map(|p| &**p).collect();
         all.extend(new.iter().map(|key| pods[*key]));
         let requests: Resources = all.iter().map(|p| &p.shape.requests).sum();
         assert!(
             new.is_empty() || requests.fits(&node.allocatable),
             "{} is overfull",
-            node.name
+            node.node_ref
         );
         placed.push(Placed {
-            name: node.name.clone(),
+            name: node.node_ref.to_string(),
             labels: node.labels.clone(),
             pods: all,
             new: new.into_iter().collect(),

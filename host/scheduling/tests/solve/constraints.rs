@@ -189,7 +189,7 @@ fn existing_nodes_come_first_initialized_before_others() {
     let counts: Vec<(&str, usize)> = solution
         .existing
         .iter()
-        .map(|(n, p)| (n.as_str(), p.len()))
+        .map(|it| (it.node.name(), it.pods.len()))
         .collect();
     assert_eq!(counts, [("b-ready", 4), ("a-new", 1)]);
 }
@@ -246,5 +246,5 @@ fn volume_limits_of_a_node_hold() {
             .volumes
             .insert(PodKey::new("default", &format!("a-{index}")), volumes);
     }
-    assert_eq!(cluster.solve().existing[0].1.len(), 2);
+    assert_eq!(cluster.solve().existing[0].pods.len(), 2);
 }

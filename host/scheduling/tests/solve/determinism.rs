@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use apis::NodeRef;
 use apis::labels::{ARCH, CAPACITY_TYPE, HOSTNAME, TOPOLOGY_ZONE};
 use scheduling::problem::Packing;
 use scheduling::ranking::PriceRank;
@@ -129,7 +130,7 @@ fn what_earlier_rounds_left_does_not_show() {
         );
         cluster.problem.options.packing = Packing::Karpenter;
         let gone = cluster.problem.nodes.pop();
-        let gone: Vec<&str> = gone.iter().map(|node| node.name.as_str()).collect();
+        let gone: Vec<NodeRef> = gone.iter().map(|it| it.node_ref.clone()).collect();
         let fresh = solve(&cluster.problem, &PriceRank, &never);
         assert_eq!(
             solve_without(&cluster.problem, &prepared, &gone, &never),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use apis::NodeRef;
 use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool, ObjectKey, ProviderId};
 use scheduling::pod::{InvalidPod, Pod, PodKey};
 
@@ -18,8 +19,8 @@ pub enum Change {
         before: Option<Arc<Pod>>,
         /// As it is.
         after: Option<Arc<Pod>>,
-        /// The Node or NodeClaim that it was planned for until it was bound now.
-        planned: Option<Arc<str>>,
+        /// The node that it was planned for until it was bound now.
+        planned: Option<NodeRef>,
         /// Whether the API has it no longer.
         is_deleted: bool,
     },

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use apis::ObjectKey;
+use apis::{NodeRef, ObjectKey};
 use jiff::Timestamp;
 use scheduling::pod::PodKey;
 
@@ -15,30 +15,24 @@ pub enum Event {
     /// An object as the API has it now, its absence, or all there are of a kind; see [`applied`](Self::applied),
     /// [`deleted`](Self::deleted) and [`listed`](Self::listed).
     Object(ObjectEvent),
-    /// Pods are expected on a node (or on a claim's node, by the claim's name) until then.
+    /// Pods are expected on a node until then.
     Nominated {
-        /// Name of the Node or NodeClaim.
-        name: String,
+        node: NodeRef,
         /// End of the window; a later end extends it, an earlier one changes nothing.
         until: Timestamp,
     },
-    /// These pods were given a place on a node (or on a claim's node, by the claim's name). While it is being
-    /// made they wait for it and are not placed again.
-    Placed {
-        /// Name of the Node or NodeClaim.
-        name: String,
-        pods: Vec<PodKey>,
-    },
+    /// These pods were given a place on a node. While it is being made they wait for it and are not placed again.
+    Placed { node: NodeRef, pods: Vec<PodKey> },
     /// What would be if a known pod ran elsewhere, or nowhere yet. Only models of the future tell this.
     PodMoved {
         pod: PodKey,
         /// Name of the Node.
         node: Option<String>,
     },
-    /// A command is about to delete these; names of Nodes or NodeClaims.
-    MarkedForDeletion(Vec<String>),
+    /// A command is about to delete these.
+    MarkedForDeletion(Vec<NodeRef>),
     /// The command was given up.
-    UnmarkedForDeletion(Vec<String>),
+    UnmarkedForDeletion(Vec<NodeRef>),
     /// Something else that consolidation depends on changed: overlays, prices.
     OfferingsChanged,
 }

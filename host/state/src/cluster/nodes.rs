@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use apis::ObjectKey;
 use apis::labels;
+use apis::{NodeRef, ObjectKey};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 
@@ -144,15 +144,10 @@ impl Cluster {
         }
     }
 
-    /// Key in `nodes` of a Node's or NodeClaim's name.
-    fn key_of(&self, name: &str) -> Option<String> {
-        let data = &self.data;
-        let of_node = data.node_keys.get(name).cloned();
-        of_node.or_else(|| Some(data.claim_keys.get(name)?.as_ref()?.to_string()))
-    }
-
-    pub(super) fn nominate(&mut self, name: &str, until: Timestamp) {
-        let Some(key) = self.key_of(name) else { return };
+    pub(super) fn nominate(&mut self, node: &NodeRef, until: Timestamp) {
+        let Some(key) = self.data.key(node).map(str::to_owned) else {
+            return;
+        };
         if let Some(node) = Arc::make_mut(&mut self.data.nodes).get_mut(&key) {
             let node = Arc::make_mut(node);
             node.nominated_until = node.nominated_until.max(Some(until));
@@ -160,18 +155,18 @@ impl Cluster {
     }
 
     /// A command is about to delete these.
-    pub(super) fn mark(&mut self, now: Timestamp, names: &[String]) {
-        self.set_marks(now, names, true);
+    pub(super) fn mark(&mut self, now: Timestamp, nodes: &[NodeRef]) {
+        self.set_marks(now, nodes, true);
     }
 
     /// The command was given up.
-    pub(super) fn unmark(&mut self, now: Timestamp, names: &[String]) {
-        self.set_marks(now, names, false);
+    pub(super) fn unmark(&mut self, now: Timestamp, nodes: &[NodeRef]) {
+        self.set_marks(now, nodes, false);
     }
 
-    fn set_marks(&mut self, now: Timestamp, names: &[String], is_marked: bool) {
-        for name in names {
-            let Some(key) = self.key_of(name) else {
+    fn set_marks(&mut self, now: Timestamp, nodes: &[NodeRef], is_marked: bool) {
+        for node in nodes {
+            let Some(key) = self.data.key(node).map(str::to_owned) else {
                 continue;
             };
             let Some(before) = self.data.nodes.get(&key).cloned() else {

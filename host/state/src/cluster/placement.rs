@@ -1,26 +1,26 @@
 //! Where pods were placed: the node or claim of each, and the pods of each node or claim.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
+use apis::NodeRef;
 use scheduling::pod::PodKey;
 
-/// Places by pod, and pods by place. A place is the name of a Node or NodeClaim, which may be gone.
+/// Places by pod, and pods by place. A place is a node, which may be gone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Placement {
-    by_pod: BTreeMap<PodKey, Arc<str>>,
-    by_place: BTreeMap<Arc<str>, BTreeSet<PodKey>>,
+    by_pod: BTreeMap<PodKey, NodeRef>,
+    by_place: BTreeMap<NodeRef, BTreeSet<PodKey>>,
 }
 
 impl Placement {
     /// Where the pod was placed.
-    pub(crate) fn get(&self, pod: &PodKey) -> Option<&Arc<str>> {
+    pub(crate) fn get(&self, pod: &PodKey) -> Option<&NodeRef> {
         self.by_pod.get(pod)
     }
 
-    pub(crate) fn insert(&mut self, pod: PodKey, place: Arc<str>) {
+    pub(crate) fn insert(&mut self, pod: PodKey, place: NodeRef) {
         self.remove(&pod);
-        let here = self.by_place.entry(Arc::clone(&place)).or_default();
+        let here = self.by_place.entry(place.clone()).or_default();
         here.insert(pod.clone());
         self.by_pod.insert(pod, place);
     }
@@ -38,17 +38,17 @@ impl Placement {
     }
 
     /// All, in order of the pods.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&PodKey, &Arc<str>)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&PodKey, &NodeRef)> {
         self.by_pod.iter()
     }
 
     /// Those of this pod and of all that follow it in order.
-    pub(crate) fn from(&self, first: PodKey) -> impl Iterator<Item = (&PodKey, &Arc<str>)> {
+    pub(crate) fn from(&self, first: PodKey) -> impl Iterator<Item = (&PodKey, &NodeRef)> {
         self.by_pod.range(first..)
     }
 
     /// The pods of a place, in order.
-    pub(crate) fn at(&self, place: &str) -> impl Iterator<Item = &PodKey> {
+    pub(crate) fn at(&self, place: &NodeRef) -> impl Iterator<Item = &PodKey> {
         self.by_place.get(place).into_iter().flatten()
     }
 

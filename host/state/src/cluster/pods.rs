@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use apis::ObjectKey;
+use apis::{NodeRef, ObjectKey};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use scheduling::pod::{Pod, PodKey};
@@ -181,11 +181,10 @@ impl Cluster {
         self.refresh_daemon(pod);
     }
 
-    pub(super) fn place(&mut self, name: &str, pods: Vec<PodKey>) {
-        let name: Arc<str> = name.into();
+    pub(super) fn place(&mut self, node: &NodeRef, pods: Vec<PodKey>) {
         let places = Arc::make_mut(&mut self.data.places);
         for pod in pods {
-            places.insert(pod, Arc::clone(&name));
+            places.insert(pod, node.clone());
         }
     }
 

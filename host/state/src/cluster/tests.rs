@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use apis::{NodeClaim, ObjectKey, labels};
+use apis::{NodeClaim, NodeRef, ObjectKey, labels};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::DaemonSet as ApiDaemonSet;
 use k8s_openapi::api::core::v1;
@@ -240,7 +240,7 @@ fn marks_and_nominations_hold_by_either_name() {
         .apply(
             at(0),
             Event::Nominated {
-                name: "web-1".into(),
+                node: NodeRef::claim("web-1"),
                 until: at(10),
             },
         )
@@ -249,12 +249,16 @@ fn marks_and_nominations_hold_by_either_name() {
         .apply(
             at(0),
             Event::Nominated {
-                name: "n1".into(),
+                node: NodeRef::node("n1"),
                 until: at(5),
             },
         )
         .unwrap();
     let snapshot = model.snapshot();
+    assert!(
+        snapshot.node("web-1").is_none(),
+        "a claim's name is no Node's"
+    );
     assert!(snapshot.node("n1").unwrap().is_nominated(at(9)));
     assert!(!snapshot.node("n1").unwrap().is_nominated(at(10)));
     assert_eq!(
@@ -262,12 +266,12 @@ fn marks_and_nominations_hold_by_either_name() {
         1000
     );
     model
-        .apply(at(1), Event::MarkedForDeletion(vec!["n1".into()]))
+        .apply(at(1), Event::MarkedForDeletion(vec![NodeRef::node("n1")]))
         .unwrap();
     assert!(
         model
             .snapshot()
-            .node("web-1")
+            .node_of_claim("web-1")
             .unwrap()
             .is_marked_for_deletion()
     );
@@ -279,7 +283,10 @@ fn marks_and_nominations_hold_by_either_name() {
         0
     );
     model
-        .apply(at(2), Event::UnmarkedForDeletion(vec!["web-1".into()]))
+        .apply(
+            at(2),
+            Event::UnmarkedForDeletion(vec![NodeRef::claim("web-1")]),
+        )
         .unwrap();
     assert!(
         !model
@@ -299,8 +306,8 @@ fn what_is_supposed_is_seen_by_nobody_else() {
         node("n2", json!({})),
     ]);
     let real = model.snapshot();
-    let leaving = vec!["web-1".into(), "gone".into()];
-    let expecting = vec!["n2".into(), "gone".into()];
+    let leaving = vec![NodeRef::claim("web-1"), NodeRef::node("gone")];
+    let expecting = vec![NodeRef::node("n2"), NodeRef::claim("gone")];
     let supposed = real.supposing(at(1), leaving, expecting, at(10));
     let marks = |it: &Snapshot| {
         let marked = |name| it.node(name).unwrap().is_marked_for_deletion();
@@ -335,7 +342,7 @@ fn only_what_matters_bumps_the_consolidation_state() {
         (bound("b", "n1"), true),
         (pending("c", json!({})), false),
         (Event::deleted::<v1::Pod>(PodKey::new("default", "b")), true),
-        (Event::MarkedForDeletion(vec!["n1".into()]), true),
+        (Event::MarkedForDeletion(vec![NodeRef::node("n1")]), true),
         (Event::OfferingsChanged, true),
     ] {
         let text = format!("{event:?}");
@@ -481,7 +488,7 @@ fn the_problem_holds_pending_pods_and_pods_of_leaving_nodes() {
         ]
     );
     model
-        .apply(at(1), Event::MarkedForDeletion(vec!["n1".into()]))
+        .apply(at(1), Event::MarkedForDeletion(vec![NodeRef::node("n1")]))
         .unwrap();
     let (after, input) = names(&model);
     assert_eq!(after, "moves waits");

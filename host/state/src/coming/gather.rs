@@ -36,13 +36,13 @@ pub fn gather(pods: &[Arc<Pod>], solution: &mut Solution) {
     }
     let kinds = kinds(pods);
     let mut crowd = Crowd::default();
-    let existing = solution.existing.iter().flat_map(|(_, pods)| pods);
+    let existing = solution.existing.iter().flat_map(|it| &it.pods);
     let new = solution.claims.iter().flat_map(|claim| &claim.pods);
     for key in existing.chain(new) {
         crowd.join(&kinds, key);
     }
-    for (_, pods) in &mut solution.existing {
-        crowd.seat(&kinds, pods);
+    for on_node in &mut solution.existing {
+        crowd.seat(&kinds, &mut on_node.pods);
     }
     let open = std::mem::take(&mut solution.claims).into_iter();
     let mut open: Vec<_> = open

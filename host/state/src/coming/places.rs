@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use apis::NodeRef;
 use jiff::Timestamp;
 use scheduling::pod::{Owner, Pod, PodKey};
 
@@ -42,14 +43,13 @@ impl Data {
     pub(crate) fn trade_places(&mut self, pod: &Pod) -> Option<PodKey> {
         let node = pod.node_name.as_ref()?;
         let tracked = self.node_keys.get(node).and_then(|it| self.nodes.get(it));
-        let claim = tracked.and_then(|it| it.claim_name());
-        let is_here = |place: &str| place == node || Some(place) == claim;
+        let claim = tracked.and_then(|it| it.claim_name()).map(NodeRef::claim);
+        let here: Vec<NodeRef> = [NodeRef::node(&**node)].into_iter().chain(claim).collect();
         let own = self.places.get(&pod.key).cloned();
-        if own.as_deref().is_some_and(is_here) {
+        if own.as_ref().is_some_and(|it| here.contains(it)) {
             return None;
         }
-        let here = [Some(node.as_str()), claim];
-        let planned = here.iter().flatten().flat_map(|it| self.places.at(it));
+        let planned = here.iter().flat_map(|it| self.places.at(it));
         let other = self.stands_in_for(pod, planned)?;
         let places = Arc::make_mut(&mut self.places);
         if let Some(place) = own {
@@ -93,7 +93,7 @@ impl Data {
         let Some((planned, place)) = places(self, &prefix).next() else {
             return;
         };
-        let (planned, place) = (planned.clone(), Arc::clone(place));
+        let (planned, place) = (planned.clone(), place.clone());
         let kept = self.workloads.find(kind, &key);
         let owned = self.owned.get(&owner.uid);
         let expected = kept.and_then(|kept| expected(kept, owned));
@@ -132,7 +132,7 @@ impl Data {
 pub(super) fn places<'a>(
     data: &'a Data,
     prefix: &'a PodKey,
-) -> impl Iterator<Item = (&'a PodKey, &'a Arc<str>)> {
+) -> impl Iterator<Item = (&'a PodKey, &'a NodeRef)> {
     let following = data.places.from(prefix.clone());
     following.take_while(|(key, _)| has_prefix(key, prefix))
 }

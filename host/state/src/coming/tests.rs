@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use apis::{NodeClaim, ObjectKey};
+use apis::{NodeClaim, NodeRef, ObjectKey};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use scheduling::Solution;
 use scheduling::pod::PodKey;
 use scheduling::problem::Options;
-use scheduling::solution::NewClaim;
+use scheduling::solution::{NewClaim, PodsOnNode};
 use serde_json::{Value, json};
 
 use super::{ComingPod, coming_pods, gather, is_coming};
@@ -93,8 +93,8 @@ fn coming(cluster: &Cluster, seconds: i64) -> Vec<ComingPod> {
 fn place(cluster: &mut Cluster, name: &str) {
     let pods = coming(cluster, 0).into_iter();
     let pods = pods.map(|it| it.pod.key.clone()).collect();
-    let name = name.to_owned();
-    tell(cluster, 0, [claim(&name), Event::Placed { name, pods }]);
+    let node = NodeRef::claim(name);
+    tell(cluster, 0, [claim(name), Event::Placed { node, pods }]);
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn a_pod_that_comes_takes_a_place_that_was_planned_for_its_kind() {
     let mut cluster = cluster([applied(replica_set(3))]);
     place(&mut cluster, "n1");
     let planned = coming(&cluster, 1);
-    let is_on_n1 = |it: &ComingPod| it.place.as_deref() == Some("n1");
+    let is_on_n1 = |it: &ComingPod| it.place == Some(NodeRef::claim("n1"));
     assert!(planned.iter().all(is_on_n1), "{planned:?}");
     assert!(planned.iter().all(|it| is_coming(&it.pod.key)));
 
@@ -236,17 +236,17 @@ fn a_pod_that_went_where_one_of_its_kind_was_planned_leaves_it_its_own_place() {
     let mut cluster = cluster([applied(replica_set(2)), claim("n1"), claim("n2")]);
     let coming_pods = coming(&cluster, 0);
     for (pod, name) in coming_pods.iter().zip(["n1", "n2"]) {
-        let (name, pods) = (name.to_owned(), vec![pod.pod.key.clone()]);
-        tell(&mut cluster, 0, [Event::Placed { name, pods }]);
+        let (node, pods) = (NodeRef::claim(name), vec![pod.pod.key.clone()]);
+        tell(&mut cluster, 0, [Event::Placed { node, pods }]);
     }
     tell(&mut cluster, 1, [pod("a", "500m")]);
     let bound = bound_pod("a", "node-2");
     tell(&mut cluster, 2, [node("node-2", "n2"), bound]);
     let left = coming(&cluster, 2);
-    let places: Vec<Option<&str>> = left.iter().map(|it| it.place.as_deref()).collect();
+    let places: Vec<Option<NodeRef>> = left.into_iter().map(|it| it.place).collect();
     assert_eq!(
         places,
-        vec![Some("n1")],
+        vec![Some(NodeRef::claim("n1"))],
         "its sibling goes where it was to go"
     );
 }
@@ -268,11 +268,11 @@ fn a_pod_whose_room_one_of_its_shape_took_gets_the_place_that_this_one_had() {
         node("node-2", "n2"),
     ]);
     for (name, place) in [("a", "n1"), ("b", "n2")] {
-        let (place, pods) = (place.to_owned(), vec![PodKey::new("default", name)]);
+        let (node, pods) = (NodeRef::claim(place), vec![PodKey::new("default", name)]);
         tell(
             &mut cluster,
             0,
-            [pod(name, "500m"), Event::Placed { name: place, pods }],
+            [pod(name, "500m"), Event::Placed { node, pods }],
         );
     }
     let place_of = |cluster: &Cluster, name: &str| {
@@ -299,7 +299,7 @@ fn a_pod_that_lost_its_place_is_named() {
         &mut cluster,
         0,
         [Event::Placed {
-            name: "n1".to_owned(),
+            node: NodeRef::claim("n1"),
             pods,
         }],
     );
@@ -408,7 +408,10 @@ fn pods_that_are_there_are_gathered_on_the_nodes_that_they_fill() {
         ..NewClaim::default()
     };
     let mut solution = Solution {
-        existing: vec![("node".to_owned(), vec![key(3)])],
+        existing: vec![PodsOnNode {
+            node: NodeRef::node("node"),
+            pods: vec![key(3)],
+        }],
         claims: vec![
             claim("one", [0, 4]),
             claim("two", [1, 5]),
@@ -419,7 +422,7 @@ fn pods_that_are_there_are_gathered_on_the_nodes_that_they_fill() {
     solution.claims[2].pods.truncate(1);
     gather(&pods, &mut solution);
     let real = |pods: &[PodKey]| pods.iter().filter(|it| !is_coming(it)).count();
-    assert_eq!(real(&solution.existing[0].1), 1, "existing nodes first");
+    assert_eq!(real(&solution.existing[0].pods), 1, "existing nodes first");
     let claims = solution.claims.iter();
     let claims: Vec<_> = claims
         .map(|it| (it.pool.as_str(), real(&it.pods), it.pods.len()))

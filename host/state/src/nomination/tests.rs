@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use apis::NodeClaim;
+use apis::{NodeClaim, NodeRef};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use scheduling::pod::{Pod, PodKey};
@@ -97,7 +97,7 @@ fn snapshot(pods: &[Value]) -> Snapshot {
     let keys = pods.iter();
     let keys = keys.map(|pod| PodKey::new("default", pod["metadata"]["name"].as_str().unwrap()));
     let placed = Event::Placed {
-        name: "c1".to_owned(),
+        node: NodeRef::claim("c1"),
         pods: keys.collect(),
     };
     let versions = 1..;
@@ -216,7 +216,7 @@ fn a_place_is_kept_while_pods_still_come_to_its_node() {
             Event::applied::<NodeClaim>(Arc::new(typed(claim))),
             Event::applied::<v1::Pod>(Arc::new(typed(pod("a", "1", false)))),
             Event::Placed {
-                name: "c1".to_owned(),
+                node: NodeRef::claim("c1"),
                 pods: vec![PodKey::new("default", "a")],
             },
         ];
@@ -283,7 +283,7 @@ fn a_place_is_kept_while_the_scheduler_is_behind_and_binds_others() {
         let names: Vec<String> = (0..=waiting).map(|it| format!("p{it}")).collect();
         let keys = names.iter().map(|it| PodKey::new("default", it));
         let placed = Event::Placed {
-            name: "c1".to_owned(),
+            node: NodeRef::claim("c1"),
             pods: keys.collect(),
         };
         let pods = names.iter().map(|it| pod(it, "1", false));
@@ -327,7 +327,7 @@ fn a_place_is_kept_between_the_label_that_opens_a_node_and_the_condition_that_sa
         Event::applied::<v1::Node>(Arc::new(typed(node))),
         Event::applied::<v1::Pod>(Arc::new(typed(pod("a", "1", false)))),
         Event::Placed {
-            name: "c1".to_owned(),
+            node: NodeRef::claim("c1"),
             pods: vec![PodKey::new("default", "a")],
         },
     ];

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use apis::NodeRef;
 use apis::labels::{CAPACITY_TYPE, HOSTNAME, TOPOLOGY_ZONE};
 use apis::resources::Resources;
 use scheduling::pod::{Pod, PodKey};
@@ -32,8 +33,8 @@ struct Opening<'a> {
     is_exclusive: bool,
 }
 
-/// Which pods get another place, by the claim of the node that takes them.
-pub fn trades(snapshot: &Snapshot) -> BTreeMap<String, Vec<PodKey>> {
+/// Which pods get another place, by the node that takes them.
+pub fn trades(snapshot: &Snapshot) -> BTreeMap<NodeRef, Vec<PodKey>> {
     let nodes = snapshot.nodes().filter(|node| opens_next(node));
     let mut nodes: Vec<Opening<'_>> = nodes.map(|node| Opening::of(snapshot, node)).collect();
     nodes.sort_by_key(|it| it.node.claim_name());
@@ -82,12 +83,12 @@ fn told_late<'a>(nodes: &[Opening<'a>]) -> Vec<(usize, &'a Arc<Pod>)> {
 fn by_claim(
     nodes: &[Opening<'_>],
     moved: &BTreeMap<&PodKey, usize>,
-) -> BTreeMap<String, Vec<PodKey>> {
-    let mut places: BTreeMap<String, Vec<PodKey>> = BTreeMap::new();
+) -> BTreeMap<NodeRef, Vec<PodKey>> {
+    let mut places: BTreeMap<NodeRef, Vec<PodKey>> = BTreeMap::new();
     for (pod, to) in moved {
         let claim = nodes.get(*to).and_then(|it| it.node.claim_name());
         if let Some(claim) = claim {
-            let pods = places.entry(claim.to_owned()).or_default();
+            let pods = places.entry(NodeRef::claim(claim)).or_default();
             pods.push((*pod).clone());
         }
     }

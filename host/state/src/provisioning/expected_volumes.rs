@@ -35,7 +35,8 @@ pub(super) fn expecting_volumes(
     let Some(limits) = of_type.and_then(|it| expected.get(&(pool, it.as_str()))) else {
         return node;
     };
-    let published = snapshot.volumes().limits.get(&node.name);
+    let name = node.node_ref.node_name();
+    let published = name.and_then(|it| snapshot.volumes().limits.get(it));
     for (driver, limit) in *limits {
         if published.is_none_or(|it| !it.contains_key(driver)) {
             node.volume_limits.insert(driver.clone(), *limit);

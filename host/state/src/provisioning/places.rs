@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use apis::NodeRef;
 use jiff::Timestamp;
 use scheduling::pod::{Pod, PodShape};
 use scheduling::problem::Problem;
@@ -40,12 +41,12 @@ pub(super) fn keep_places(
             awaits_others.then_some(place)
         })
     };
-    let mut waiting = BTreeMap::<&str, (&StateNode, Vec<Arc<Pod>>)>::new();
+    let mut waiting = BTreeMap::<NodeRef, (&StateNode, Vec<Arc<Pod>>)>::new();
     let mut others = Vec::new();
     for pod in pods {
         match kept(pod) {
             Some(node) => {
-                let here = waiting.entry(node.name());
+                let here = waiting.entry(node.node_ref());
                 let (_, here) = here.or_insert_with(|| (node, Vec::new()));
                 here.push(Arc::clone(pod));
             }
@@ -60,7 +61,7 @@ pub(super) fn keep_places(
     let waiting = waiting.into_iter();
     put_on_nodes(
         problem,
-        waiting.map(|(name, (_, pods))| (name, pods)).collect(),
+        waiting.map(|(node, (_, pods))| (node, pods)).collect(),
     );
     others
 }
@@ -96,12 +97,12 @@ pub(super) fn place_coming(
     snapshot: &Snapshot,
     coming: Vec<ComingPod>,
 ) -> Vec<Arc<Pod>> {
-    let mut waiting = BTreeMap::<&str, Vec<Arc<Pod>>>::new();
+    let mut waiting = BTreeMap::<NodeRef, Vec<Arc<Pod>>>::new();
     let mut others = Vec::new();
     let valid = |it: &ComingPod| validate(snapshot, &it.pod).is_ok();
     for ComingPod { pod, place } in coming.into_iter().filter(valid) {
-        match place.and_then(|place| snapshot.node(&place)) {
-            Some(node) => waiting.entry(node.name()).or_default().push(pod),
+        match place.and_then(|place| snapshot.find(&place)) {
+            Some(node) => waiting.entry(node.node_ref()).or_default().push(pod),
             None => others.push(pod),
         }
     }
@@ -109,9 +110,9 @@ pub(super) fn place_coming(
     others
 }
 
-fn put_on_nodes(problem: &mut Problem, mut pods: BTreeMap<&str, Vec<Arc<Pod>>>) {
+fn put_on_nodes(problem: &mut Problem, mut pods: BTreeMap<NodeRef, Vec<Arc<Pod>>>) {
     for node in &mut problem.nodes {
-        let Some(pods) = pods.remove(node.name.as_str()) else {
+        let Some(pods) = pods.remove(&node.node_ref) else {
             continue;
         };
         let node = Arc::make_mut(node);

@@ -1,8 +1,9 @@
 //! Where pods that wait were placed, and whether the scheduler may still be about to take them there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use apis::NodeRef;
 use jiff::{SignedDuration, Timestamp};
 use scheduling::pod::{Pod, PodKey};
 
@@ -19,20 +20,18 @@ const SCHEDULER_LATE: SignedDuration = SignedDuration::from_secs(60);
 /// With so many pods left whose node is open, it is behind: it places 25 to 100 a second.
 const BACKLOG: usize = 100;
 
-/// Pods by the name of the node or claim that they were placed on, in order of their keys.
+/// Pods by the node that they were placed on, in order of their keys.
 #[derive(Debug, Default)]
 pub(crate) struct PlacedPods<'a> {
-    by_place: BTreeMap<&'a str, Vec<&'a Arc<Pod>>>,
+    by_place: BTreeMap<&'a NodeRef, Vec<&'a Arc<Pod>>>,
 }
 
 impl<'a> PlacedPods<'a> {
     /// Those of a node; `None` when it has none.
     pub(crate) fn take(&mut self, node: &StateNode) -> Option<Vec<&'a Arc<Pod>>> {
-        let names = [node.node_name(), node.claim_name()].into_iter().flatten();
-        let pods: Vec<_> = names
-            .filter_map(|it| self.by_place.remove(it))
-            .flatten()
-            .collect();
+        let here = node.node_refs();
+        let pods = here.filter_map(|it| self.by_place.remove(&it)).flatten();
+        let pods: Vec<_> = pods.collect();
         (!pods.is_empty()).then_some(pods)
     }
 }
@@ -45,7 +44,7 @@ fn claim_is_initialized(node: &StateNode) -> bool {
 impl Snapshot {
     /// The node that a pod was placed on and that is still being made for it.
     pub(crate) fn place_in_the_making(&self, pod: &PodKey) -> Option<&Arc<StateNode>> {
-        let node = self.node(self.data.places.get(pod)?)?;
+        let node = self.place(pod)?;
         (!node.is_initialized() && !node.is_marked_for_deletion()).then_some(node)
     }
 
@@ -86,7 +85,7 @@ impl Snapshot {
                 return false;
             };
             let free = free
-                .entry(node.name())
+                .entry(node.node_ref())
                 .or_insert_with(|| self.available(node));
             let fits = pod.shape.requests.fits(free);
             if fits {
@@ -99,10 +98,10 @@ impl Snapshot {
 
     /// The node that a pod was last placed on.
     pub fn place(&self, pod: &PodKey) -> Option<&Arc<StateNode>> {
-        self.node(self.data.places.get(pod)?)
+        self.find(self.data.places.get(pod)?)
     }
 
-    /// All pods that were placed and still wait, by the name of their place.
+    /// All pods that were placed and still wait, by their place.
     pub(crate) fn placed(&self) -> PlacedPods<'_> {
         let mut placed = PlacedPods::default();
         for (key, place) in self.data.places.iter() {
@@ -113,13 +112,10 @@ impl Snapshot {
         placed
     }
 
-    /// Pods that were placed on the node, by its name or that of its claim, and still wait.
+    /// Pods that were placed on the node, or on its claim before, and still wait.
     pub(crate) fn placed_on(&self, node: &StateNode) -> Vec<&Arc<Pod>> {
-        let names: BTreeSet<&str> = [node.node_name(), node.claim_name()]
-            .into_iter()
-            .flatten()
-            .collect();
-        let keys = names.into_iter().flat_map(|name| self.data.places.at(name));
+        let here: Vec<NodeRef> = node.node_refs().collect();
+        let keys = here.iter().flat_map(|it| self.data.places.at(it));
         let pods = keys.filter_map(|key| self.pod(key));
         let mut pods: Vec<_> = pods.filter(|pod| pod.is_provisionable()).collect();
         pods.sort_by(|a, b| a.key.cmp(&b.key));

@@ -115,7 +115,7 @@ impl Snapshot {
             .node_name()
             .and_then(|name| self.volumes().limits.get(name));
         ExistingNode {
-            name: node.name().to_owned(),
+            node_ref: node.node_ref(),
             hostname: node.hostname().to_owned(),
             pool: node.node_pool().map(str::to_owned),
             node_claim: node.claim_name().map(str::to_owned),

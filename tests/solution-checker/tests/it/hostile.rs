@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apis::labels;
 use apis::resources::Resources;
+use apis::{NodeRef, labels};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -221,7 +221,7 @@ fn spoil_node(problem: &mut Problem, what: u8, whose: usize, how: usize) {
         22 => node.allocatable.set(resource(how), amount),
         23 => node.requests.set(resource(how), amount),
         24 => node.labels.clear(),
-        25 => "same".clone_into(&mut node.name),
+        25 => node.node_ref = NodeRef::node("same"),
         _ => node.daemon_requests.set(resource(how), amount),
     }
 }
@@ -280,7 +280,7 @@ impl RankHook for WildRank {
 fn is_accounted_for(problem: &Problem, solution: &Solution) -> bool {
     let asked: BTreeSet<&PodKey> = problem.pods.iter().map(|pod| &pod.key).collect();
     let in_claims = solution.claims.iter().flat_map(|claim| &claim.pods);
-    let on_nodes = solution.existing.iter().flat_map(|(_, pods)| pods);
+    let on_nodes = solution.existing.iter().flat_map(|it| &it.pods);
     let found: BTreeSet<&PodKey> = in_claims
         .chain(on_nodes)
         .chain(solution.pod_errors.keys())

@@ -169,7 +169,7 @@ fn through(text: &str, types: &str) -> Option<(BTreeSet<PodKey>, BTreeSet<PodKey
     assert!(serde_json::to_value(explain(&question, &solution)).is_ok());
     let asked = question.problem.pods.iter().map(|pod| pod.key.clone());
     let in_claims = solution.claims.iter().flat_map(|claim| &claim.pods);
-    let on_nodes = solution.existing.iter().flat_map(|(_, pods)| pods);
+    let on_nodes = solution.existing.iter().flat_map(|it| &it.pods);
     let found = in_claims.chain(on_nodes).chain(solution.pod_errors.keys());
     Some((asked.collect(), found.cloned().collect()))
 }

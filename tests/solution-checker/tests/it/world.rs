@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use apis::resources::Resources;
-use apis::{NodePool, labels};
+use apis::{NodePool, NodeRef, labels};
 use k8s_openapi::api::core::v1 as core;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -575,7 +575,7 @@ impl NodeSpec {
             } else {
                 BTreeMap::new()
             },
-            name,
+            node_ref: NodeRef::node(name),
         })
     }
 }

@@ -7,8 +7,8 @@ mod decision;
 
 use std::sync::Arc;
 
-use apis::NodeClaim;
 use apis::duration::GoDuration;
+use apis::{NodeClaim, NodeRef};
 use disruption::method::DisruptionClass;
 use disruption::queue::RunningCommand;
 use disruption::{Command, CommandCandidate, RepairReason};
@@ -101,7 +101,7 @@ impl Orchestration {
         }
         // Empty until the pods of those that go arrive.
         for name in &running.replacements {
-            self.shell.model.nominate(name);
+            self.shell.model.nominate(NodeRef::claim(&**name));
         }
         self.remember(|history| {
             for candidate in &command.candidates {

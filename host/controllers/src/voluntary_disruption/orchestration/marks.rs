@@ -71,8 +71,9 @@ impl Orchestration {
     /// No command is about these nodes any more, and they stay.
     pub(super) async fn release(&self, candidates: &[CommandCandidate]) {
         self.take_back(candidates).await;
-        let claims = candidates.iter().map(|it| it.claim.clone()).collect();
-        self.shell.model.note(Event::UnmarkedForDeletion(claims));
+        let staying = candidates.iter().map(CommandCandidate::node_ref);
+        let staying = Event::UnmarkedForDeletion(staying.collect());
+        self.shell.model.note(staying);
         self.remember(|history| {
             for candidate in candidates {
                 history.note_abandoned(&candidate.claim);

@@ -3,7 +3,7 @@
 //!
 //! Answers to `createReplacementNodeClaims` in `pkg/controllers/disruption/queue.go`.
 
-use apis::NodeClaim;
+use apis::{NodeClaim, NodeRef};
 use disruption::Command;
 use disruption::queue::is_unused;
 use kube::ResourceExt;
@@ -79,7 +79,7 @@ impl Orchestration {
         self.shell.journal.write(&created, &entry);
         // Else whoever looks at the pods next plans anew for nodes that were chosen for an exact fit.
         self.shell.model.note(Event::Placed {
-            name: created.name_any(),
+            node: NodeRef::claim(created.name_any()),
             pods: replacement.pods.clone(),
         });
         self.shell

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool, ObjectKey};
+use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool, NodeRef, ObjectKey};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod, PodTemplate};
 use serde::de::DeserializeOwned;
@@ -166,10 +166,10 @@ fn pods_wake_whom_their_coming_and_going_concerns() {
         events
     };
     let placed = || Event::Placed {
-        name: "c".to_owned(),
+        node: NodeRef::claim("c"),
         pods: vec![ObjectKey::new("default", "p")],
     };
-    let marked = || Event::MarkedForDeletion(vec!["c".to_owned()]);
+    let marked = || Event::MarkedForDeletion(vec![NodeRef::claim("c")]);
     let cases = [
         ("new", vec![pod("")], "PodTrigger p"),
         ("again", vec![pod(""), pod("")], ""),

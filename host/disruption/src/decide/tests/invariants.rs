@@ -117,11 +117,11 @@ fn before_replacements(told: &Told, world: &World, command: &Command) -> Vec<Str
     if matches!(command.execution, Execution::TerminateFirst(_)) && !may_go_first {
         found.push("I07: goes first without leave".to_owned());
     }
-    let goes = |name: &String| command.candidates.iter().any(|it| it.node == *name);
-    for name in &command.destinations {
-        let stays = told.nodes.get(name).is_some_and(is_a_place);
-        if goes(name) || !stays {
-            found.push(format!("I07: pods are sent to {name}"));
+    let goes = |name: &str| command.candidates.iter().any(|it| it.node == name);
+    for node in &command.destinations {
+        let stays = told.nodes.get(node.name()).is_some_and(is_a_place);
+        if goes(node.name()) || !stays {
+            found.push(format!("I07: pods are sent to {node}"));
         }
     }
     found

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use apis::duration::GoDuration;
 use apis::resources::Resources;
-use apis::{NodeClaim, NodePool, ObjectKey, RepairAction, RepairPolicy};
+use apis::{NodeClaim, NodePool, NodeRef, ObjectKey, RepairAction, RepairPolicy};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -324,12 +324,12 @@ impl World {
             serde_json::from_value(object).unwrap(),
         )));
         if has("marked") {
-            self.apply(Event::MarkedForDeletion(vec![name.to_owned()]));
+            self.apply(Event::MarkedForDeletion(vec![NodeRef::node(name)]));
         }
         if has("nominated") {
             let until = now() + jiff::SignedDuration::from_secs(5);
             self.apply(Event::Nominated {
-                name: name.to_owned(),
+                node: NodeRef::node(name),
                 until,
             });
         }

@@ -214,7 +214,9 @@ impl<'a> Search<'a> {
         let all: &'a Devices = self.allocator.all;
         match (&all.devices[device].access, self.site) {
             (Access::Everywhere, _) => smallvec![None],
-            (Access::Node(name), Site::Node(node)) if *name == node.name => smallvec![None],
+            (Access::Node(name), Site::Node(node)) if node.node_ref.node_name() == Some(name) => {
+                smallvec![None]
+            }
             (Access::Node(_), Site::Node(_) | Site::New(_)) => SmallVec::new(),
             (Access::Selected(terms), Site::Node(node)) => {
                 let term = terms.iter().find(|term| has(node, term));

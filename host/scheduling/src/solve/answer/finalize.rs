@@ -9,7 +9,7 @@ use apis::{CapacityType, labels};
 use crate::error::{PodError, PoolCause, PoolFailure};
 use crate::problem::MinValuesPolicy;
 use crate::requirements::{Operator, Requirement, Requirements};
-use crate::solution::{BestOffering, NewClaim, Solution, TypeNames};
+use crate::solution::{BestOffering, NewClaim, PodsOnNode, Solution, TypeNames};
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::vocabulary::{Amounts, add_times};
 use crate::solve::place::claim::OpenClaim;
@@ -34,9 +34,10 @@ impl Solver<'_> {
                     .added
                     .iter()
                     .map(|pod| self.problem.pods[*pod].key.clone());
-                solution
-                    .existing
-                    .push((node.node.name.clone(), pods.collect()));
+                solution.existing.push(PodsOnNode {
+                    node: node.node.node_ref.clone(),
+                    pods: pods.collect(),
+                });
             }
         }
         let mut outcomes: BTreeMap<(usize, BitSet), SharedOutcome> = BTreeMap::new();

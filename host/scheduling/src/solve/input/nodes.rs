@@ -91,7 +91,7 @@ pub(super) fn ordered(problem: &Problem) -> Vec<&Arc<ExistingNode>> {
     nodes.sort_by(|a, b| {
         b.is_initialized
             .cmp(&a.is_initialized)
-            .then_with(|| a.name.cmp(&b.name))
+            .then_with(|| a.node_ref.cmp(&b.node_ref))
     });
     nodes
 }

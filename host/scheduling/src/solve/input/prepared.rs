@@ -10,6 +10,8 @@ mod table_cache;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 
+use apis::NodeRef;
+
 use super::admission::Admission;
 use super::counts::CountCache;
 use super::nodes::{PreparedNode, Shapes, block_maxima, ordered};
@@ -75,7 +77,7 @@ pub struct Prepared {
     pub(crate) counts: CountCache,
     /// Nodes that would rather not take every pod.
     pub(super) with_preference_taints: BTreeSet<usize>,
-    positions: BTreeMap<String, usize>,
+    positions: BTreeMap<NodeRef, usize>,
     /// Shapes of running pods that keep others out.
     pub(super) repelling: Vec<Arc<PodShape>>,
     pub(crate) pool_errors: BTreeMap<String, String>,
@@ -181,7 +183,9 @@ impl Prepared {
         Self {
             repelling: repelling(problem),
             block_maxima: block_maxima(&nodes, &self.dims),
-            positions: names.map(|(at, it)| (it.node.name.clone(), at)).collect(),
+            positions: names
+                .map(|(at, it)| (it.node.node_ref.clone(), at))
+                .collect(),
             with_preference_taints: (0..nodes.len())
                 .filter(|at| would_rather_not(&nodes[*at]))
                 .collect(),
@@ -197,8 +201,8 @@ impl Prepared {
         }
     }
 
-    pub(crate) fn positions(&self, names: &[&str]) -> BTreeSet<usize> {
-        let known = names.iter().filter_map(|name| self.positions.get(*name));
+    pub(crate) fn positions(&self, nodes: &[NodeRef]) -> BTreeSet<usize> {
+        let known = nodes.iter().filter_map(|node| self.positions.get(node));
         known.copied().collect()
     }
 
@@ -257,7 +261,8 @@ fn prepared_nodes(problem: &Problem, dims: &Dimensions, shapes: &mut Shapes) -> 
         .filter_map(|pod| pod.node_name.as_deref());
     let homes: BTreeSet<&str> = homes.collect();
     let mut prepare = |node: &Arc<ExistingNode>| {
-        let is_home = homes.contains(node.name.as_str());
+        let name = node.node_ref.node_name();
+        let is_home = name.is_some_and(|it| homes.contains(it));
         let is_moving = |pod: &Pod| is_home && moving.contains(&pod.key);
         PreparedNode::new(node, &problem.daemons, dims, shapes, is_moving)
     };

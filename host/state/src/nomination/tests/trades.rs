@@ -47,7 +47,7 @@ pub(super) fn opening(zone: &str, first: &[Value], second: &[Value]) -> Snapshot
             let key = PodKey::new("default", pod["metadata"]["name"].as_str().unwrap());
             events.push(Event::applied::<v1::Pod>(Arc::new(typed(pod))));
             events.push(Event::Placed {
-                name: claim.to_owned(),
+                node: NodeRef::claim(claim),
                 pods: vec![key],
             });
         }
@@ -99,7 +99,7 @@ fn of_equal_pods_that_must_spread_the_second_goes_where_it_can_be_told() {
     ];
     for (case, zone, others, expected) in cases {
         let trades = trades(&opening(zone, &twins, &others)).into_iter();
-        let line = |(claim, pods): (String, Vec<PodKey>)| {
+        let line = |(claim, pods): (NodeRef, Vec<PodKey>)| {
             let names: Vec<String> = pods.into_iter().map(|it| it.name).collect();
             format!("{claim}: {}", names.join(" "))
         };
@@ -125,7 +125,7 @@ fn those_who_traded_places_are_all_told() {
             let name = pod["metadata"]["name"].as_str().unwrap().to_owned();
             let is_moved = |it: &PodKey| it.name == name;
             let to = moved.iter().find(|(_, pods)| pods.iter().any(is_moved));
-            let to = to.map_or(claim, |(claim, _)| claim.as_str());
+            let to = to.map_or(claim, |(claim, _)| claim.name());
             places
                 .entry(if to == "c1" { "c1" } else { "c2" })
                 .or_default()
@@ -169,5 +169,8 @@ fn pods_that_spread_together_are_told_one_at_a_time_whatever_their_size() {
     let told = nominations(&snapshot, node).into_iter();
     let names: Vec<&str> = told.map(|it| it.key.name.as_str()).collect();
     assert_eq!(names, ["large"]);
-    assert_eq!(trades(&snapshot)["c2"], [PodKey::new("default", "small")]);
+    assert_eq!(
+        trades(&snapshot)[&NodeRef::claim("c2")],
+        [PodKey::new("default", "small")]
+    );
 }
