@@ -13,15 +13,27 @@ use crate::hooks::Verdict;
 use crate::method::Method;
 
 /// How the nodes of a command go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Execution {
-    /// What comes in their place is ready first.
-    #[default]
-    ReplaceFirst,
+    /// Once the nodes of these claims are ready; at once where nothing need come in their place.
+    ReplaceFirst(Vec<NewClaim>),
     /// They go first, as nothing could come before there is room for it.
     TerminateFirst(TerminateFirst),
     /// The one node stays and reboots.
     Reboot,
+}
+
+impl Execution {
+    /// Nothing need come in their place.
+    pub(crate) const DELETE: Self = Self::ReplaceFirst(Vec::new());
+
+    /// Claims to make first.
+    pub(crate) fn replacements(&self) -> &[NewClaim] {
+        match self {
+            Self::ReplaceFirst(replacements) => replacements,
+            Self::TerminateFirst(_) | Self::Reboot => &[],
+        }
+    }
 }
 
 /// Why a node goes before its replacement comes.
@@ -65,8 +77,6 @@ pub struct Proposal<'s> {
     pub execution: Execution,
     /// Nodes that go.
     pub candidates: Vec<&'s Candidate>,
-    /// Claims to make.
-    pub replacements: Vec<NewClaim>,
     /// Existing nodes that take pods over.
     pub destinations: Vec<NodeRef>,
     /// What goes.
@@ -93,6 +103,11 @@ impl Proposal<'_> {
     /// Names of the claims of the nodes that go.
     pub fn claims(&self) -> Vec<&str> {
         self.candidates.iter().map(|it| it.claim()).collect()
+    }
+
+    /// Claims to make first.
+    pub fn replacements(&self) -> &[NewClaim] {
+        self.execution.replacements()
     }
 
     /// Effective USD an hour that the move saves.
@@ -153,8 +168,6 @@ pub struct Command {
     pub repair_reason: Option<RepairReason>,
     /// Nodes that go.
     pub candidates: Vec<CommandCandidate>,
-    /// Claims to make first.
-    pub replacements: Vec<NewClaim>,
     /// Existing nodes that take pods over, to be nominated.
     pub destinations: Vec<NodeRef>,
     /// What goes.
@@ -198,7 +211,6 @@ impl Command {
             method,
             execution,
             candidates,
-            replacements,
             destinations,
             before,
             after,
@@ -212,7 +224,6 @@ impl Command {
             candidates: candidates
                 .map(|it| CommandCandidate::new(it, cost(it)))
                 .collect(),
-            replacements,
             destinations,
             before,
             after,
@@ -223,12 +234,17 @@ impl Command {
 
     /// What is done, as metrics and events say it.
     pub fn decision(&self) -> &'static str {
-        match self.execution {
+        match &self.execution {
             Execution::TerminateFirst(_) => "terminate-first",
             Execution::Reboot => "reboot",
-            Execution::ReplaceFirst if self.replacements.is_empty() => "delete",
-            Execution::ReplaceFirst => "replace",
+            Execution::ReplaceFirst(comes) if comes.is_empty() => "delete",
+            Execution::ReplaceFirst(_) => "replace",
         }
+    }
+
+    /// Claims to make first.
+    pub fn replacements(&self) -> &[NewClaim] {
+        self.execution.replacements()
     }
 
     /// Why the nodes go.

@@ -64,10 +64,9 @@ fn eligible<'s>(scan: &mut Scan<'s, '_>) -> Vec<&'s Candidate> {
 /// The removal of one empty node, for the policy to judge.
 fn proposal(candidate: &Candidate, cost: Cost) -> Proposal<'_> {
     Proposal {
-        execution: Execution::default(),
+        execution: Execution::DELETE,
         method: METHOD,
         candidates: vec![candidate],
-        replacements: Vec::new(),
         destinations: Vec::new(),
         before: cost,
         after: Cost::default(),

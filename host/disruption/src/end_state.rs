@@ -163,7 +163,7 @@ fn carry_out(
     let mut moves = placements(&snapshot, stage, command, &removed);
     let mut events = Vec::new();
     let mut claims = Vec::new();
-    for replacement in &command.replacements {
+    for replacement in command.replacements() {
         *serial += 1;
         let name = format!("{}-settled-{serial:05}", replacement.pool);
         if let Some(made) = node(stage, replacement, &name, now) {
@@ -223,7 +223,7 @@ fn placements(
     let purpose = match command.method {
         Method::Repair | Method::StaticDrift | Method::Drift | Method::Expiry => Purpose::Renewal,
         Method::Emptiness | Method::MultiNodeConsolidation | Method::SingleNodeConsolidation => {
-            match command.replacements.len() {
+            match command.replacements().len() {
                 0 | 1 => Purpose::Consolidation,
                 _ => Purpose::Repacking,
             }

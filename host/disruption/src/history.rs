@@ -157,7 +157,7 @@ impl History {
         }
         let claims = proposal.claims();
         let origins: Vec<&ClaimOrigin> = self.recent_origins(&claims, now).collect();
-        let comes = proposal.replacements.iter().map(|it| &it.best);
+        let comes = proposal.replacements().iter().map(|it| &it.best);
         comes
             .filter(|best| {
                 let sold = (best.instance_type.clone(), best.capacity_type);

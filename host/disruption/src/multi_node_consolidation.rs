@@ -163,16 +163,12 @@ fn approved<'s>(scan: &mut Scan<'s, '_>, valid: Vec<Proposal<'s>>) -> Vec<Approv
 
 /// A run with several new nodes instead of one, where these are cheaper.
 fn cheapened<'s>(scan: &mut Scan<'s, '_>, run: Approved<'s>) -> Approved<'s> {
-    let Proposal {
-        candidates,
-        replacements,
-        ..
-    } = &run.proposal;
-    if replacements.is_empty() {
+    if run.proposal.replacements().is_empty() {
         return run;
     }
+    let candidates = &run.proposal.candidates;
     let several = moves::compute(scan.scene, candidates, METHOD, Replacements::Several).ok();
-    let several = several.filter(|it| it.replacements.len() > 1);
+    let several = several.filter(|it| it.replacements().len() > 1);
     approved(scan, several.into_iter().collect())
         .pop()
         .unwrap_or(run)

@@ -63,7 +63,7 @@ impl Preferred {
     ) -> Result<(), Obstacle> {
         let list = proposal.before.price_per_hour - proposal.after.price_per_hour;
         let effective = proposal.savings_per_hour();
-        if list > 0.0 || effective <= 0.0 || proposal.replacements.is_empty() {
+        if list > 0.0 || effective <= 0.0 || proposal.replacements().is_empty() {
             return Ok(());
         }
         let judged = self.pays(proposal, 0.0, now, deferred);

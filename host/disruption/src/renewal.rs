@@ -5,7 +5,6 @@
 //! reservation, `terminatefirst.go`.
 
 use apis::{CapacityType, NodeRef, labels};
-use scheduling::solution::NewClaim;
 use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
@@ -20,8 +19,6 @@ use crate::simulation::{Purpose, Simulated, Simulator};
 /// How a node is renewed.
 pub(crate) struct Renewal {
     pub(crate) execution: Execution,
-    /// Claims to make.
-    pub(crate) replacements: Vec<NewClaim>,
     /// Existing nodes that take pods over.
     pub(crate) destinations: Vec<NodeRef>,
 }
@@ -34,10 +31,9 @@ impl Renewal {
         cost: Cost,
         method: Method,
     ) -> Proposal<'_> {
-        let after = match self.execution {
-            Execution::ReplaceFirst | Execution::TerminateFirst(_) => {
-                Cost::of_claims(&self.replacements)
-            }
+        let after = match &self.execution {
+            Execution::ReplaceFirst(comes) => Cost::of_claims(comes),
+            Execution::TerminateFirst(_) => Cost::default(),
             // The node keeps its price.
             Execution::Reboot => cost,
         };
@@ -45,7 +41,6 @@ impl Renewal {
             method,
             execution: self.execution,
             candidates: vec![candidate],
-            replacements: self.replacements,
             destinations: self.destinations,
             before: cost,
             after,
@@ -125,9 +120,8 @@ pub(crate) fn renew(
     let obstacle = match placed(scene.simulator(), candidate, purpose) {
         Ok(simulated) => {
             return Ok(Renewal {
-                execution: Execution::ReplaceFirst,
                 destinations: simulated.destinations(),
-                replacements: simulated.claims,
+                execution: Execution::ReplaceFirst(simulated.claims),
             });
         }
         Err(obstacle) => obstacle,
@@ -138,10 +132,9 @@ pub(crate) fn renew(
     };
     match placed(&scene.simulator_with_slot(slot), candidate, purpose) {
         Ok(simulated) => Ok(Renewal {
+            // Provisioning makes up for the node once it is gone.
             execution: Execution::TerminateFirst(TerminateFirst::NoReservedCapacity),
             destinations: simulated.destinations(),
-            // Provisioning makes up for the node once it is gone.
-            replacements: Vec::new(),
         }),
         Err(_) => Err(obstacle),
     }

@@ -69,7 +69,7 @@ pub(crate) fn look(scene: &Scene<'_>, policies: &RepairPolicies) -> Repaired {
             Ok(command) => {
                 let outcome = match command.execution {
                     Execution::Reboot => OutcomeId::NodeChosenReboot,
-                    Execution::ReplaceFirst | Execution::TerminateFirst(_) => METHOD.chosen(),
+                    Execution::ReplaceFirst(_) | Execution::TerminateFirst(_) => METHOD.chosen(),
                 };
                 let name = sick.candidate.name().to_owned();
                 let chosen = Obstacle::new(outcome, command.policy_reason.clone());
@@ -203,7 +203,6 @@ fn repair(
     let renewal = if diagnosis.action == RepairAction::Reboot && !is_escalated {
         Renewal {
             execution: Execution::Reboot,
-            replacements: Vec::new(),
             destinations: Vec::new(),
         }
     } else if candidate.node_pool.is_static() {

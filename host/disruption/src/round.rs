@@ -105,7 +105,7 @@ impl PolicyRound {
         let (removed, snapshot) = (&proposal.candidates, given.input.snapshot);
         let rows = removed.iter().map(|it| saturated(given.row(it)));
         let pods = || removed.iter().flat_map(|it| &it.reschedulable);
-        let best = proposal.replacements.first().map(|it| &it.best);
+        let best = proposal.replacements().first().map(|it| &it.best);
         Move {
             kind: kind(proposal),
             remove: rows.collect(),
@@ -119,7 +119,7 @@ impl PolicyRound {
                 .map(|pod| pod.shape.priority)
                 .max()
                 .unwrap_or_default(),
-            new_nodes: saturated(proposal.replacements.len()),
+            new_nodes: saturated(proposal.replacements().len()),
             replacement_type: self.symbol(best.map(|it| it.instance_type.as_str())),
             replacement_zone: self.symbol(best.map(|it| it.zone.as_str())),
             replacement_capacity_type: best.map_or(NO_CAPACITY_TYPE, |it| {
@@ -154,7 +154,7 @@ fn template_labels(candidate: &Candidate) -> &BTreeMap<String, String> {
 }
 
 fn kind(proposal: &Proposal<'_>) -> MoveKind {
-    match (proposal.method, proposal.replacements.is_empty()) {
+    match (proposal.method, proposal.replacements().is_empty()) {
         (Method::Emptiness, _) => MoveKind::Empty,
         // Repair asks no policy; were it asked, a sick node would be one that is not as it should be.
         (Method::Repair | Method::Drift, _) => MoveKind::Drift,

@@ -88,7 +88,7 @@ fn exchange_each<'s>(scan: &mut Scan<'s, '_>, candidates: Vec<&'s Candidate>) ->
         let proposal = renewal.proposal(candidate, scene.cost(candidate), METHOD);
         for approved in scan.approved(vec![proposal]) {
             left.take(pool, reason);
-            if !approved.proposal.replacements.is_empty() {
+            if !approved.proposal.replacements().is_empty() {
                 counts.take_headroom();
             }
             commands.push(scan.command(approved));
@@ -204,7 +204,7 @@ pub(crate) fn renew(
     let goes_first = |why: TerminateFirst, blocked: Obstacle| {
         // Without a pool that makes up for it the node would be gone for good.
         if may_go_first && counts.is_refilled {
-            Ok(renewal(Execution::TerminateFirst(why), Vec::new()))
+            Ok(renewal(Execution::TerminateFirst(why)))
         } else {
             Err(blocked)
         }
@@ -230,13 +230,12 @@ pub(crate) fn renew(
         return goes_first(TerminateFirst::StaticAtLimit, blocked);
     }
     let comes = vec![NewClaim::of_template(pool, types)];
-    Ok(renewal(Execution::ReplaceFirst, comes))
+    Ok(renewal(Execution::ReplaceFirst(comes)))
 }
 
-fn renewal(execution: Execution, replacements: Vec<NewClaim>) -> Renewal {
+fn renewal(execution: Execution) -> Renewal {
     Renewal {
         execution,
-        replacements,
         destinations: Vec::new(),
     }
 }

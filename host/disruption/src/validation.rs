@@ -75,7 +75,7 @@ pub fn supposing_begun(
 
 /// Whether loops may go on while the command waits: what it would bring is not there to be counted with.
 pub fn may_be_supposed_begun(command: &Command) -> bool {
-    command.replacements.is_empty()
+    command.replacements().is_empty()
 }
 
 /// What a second look makes of a command.
@@ -149,10 +149,10 @@ fn holds(
         let simulated = simulator.without(removed, purpose);
         let rejection = |it: Obstacle| Rejection::Scheduling(it.without_rule());
         simulated.sound().map_err(rejection)?;
-        same_replacement(&command.replacements, &simulated.claims)?;
+        same_replacement(command.replacements(), &simulated.claims)?;
         Ok(simulated.destinations())
     };
-    match command.replacements.len() {
+    match command.replacements().len() {
         0 => under(Purpose::Consolidation),
         1 => under(Purpose::Consolidation)
             .or_else(|first| under(Purpose::Repacking).map_err(|_| first)),
@@ -213,7 +213,7 @@ fn survivors<'s>(
 fn goes_on_without_some(method: ValidatedMethod, command: &Command) -> bool {
     match method {
         ValidatedMethod::Emptiness => true,
-        ValidatedMethod::Consolidation => command.replacements.is_empty(),
+        ValidatedMethod::Consolidation => command.replacements().is_empty(),
     }
 }
 

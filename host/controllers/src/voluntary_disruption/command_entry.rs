@@ -80,7 +80,7 @@ impl<'a> JournalEntry for CommandEntry<'a> {
                     reason = %command.reason(),
                     decision = command.decision(),
                     disrupted_node_count = command.candidates.len(),
-                    replacement_node_count = command.replacements.len(),
+                    replacement_node_count = command.replacements().len(),
                     pod_count = command.candidates.iter().map(|it| it.pods).sum::<u32>(),
                     disrupted_nodes = %AsJson(disrupted_nodes(command)),
                     replacement_nodes = %AsJson(replacement_nodes(command)),
@@ -278,8 +278,8 @@ fn disrupted_nodes(command: &Command) -> Vec<Value> {
 
 /// What comes for them; of one alone its types are named.
 fn replacement_nodes(command: &Command) -> Vec<Value> {
-    let is_alone = command.replacements.len() == 1;
-    let nodes = command.replacements.iter().map(|it| {
+    let is_alone = command.replacements().len() == 1;
+    let nodes = command.replacements().iter().map(|it| {
         let mut node = json!({"capacity-type": CapacityType::word(it.best.capacity_type)});
         if is_alone {
             let types = FirstFew(it.instance_types.iter()).to_string();
@@ -311,7 +311,7 @@ fn text(command: &Command) -> String {
             )
         })
         .collect();
-    let replacements = match command.replacements.len() {
+    let replacements = match command.replacements().len() {
         0 => String::new(),
         count => format!(", replaced by {count} new"),
     };

@@ -126,7 +126,7 @@ impl Orchestration {
             Ok(command) => command,
             Err(command) => return self.not_begun(&command, "its nodes could not be marked"),
         };
-        let created = if command.replacements.iter().any(NewClaim::is_of_template) {
+        let created = if command.replacements().iter().any(NewClaim::is_of_template) {
             self.create_static_replacements(&command).await
         } else {
             self.create_replacements(&command).await

@@ -58,7 +58,7 @@ fn pays_for_moving_itself(
     let (history, now) = (scan.scene.input.history, scan.scene.input.options.now);
     let share = history.share_to_save(&proposal.claims(), now);
     let least = proposal.before.effective_per_hour * share;
-    if proposal.replacements.len() > 1 && proposal.savings_per_hour() < least {
+    if proposal.replacements().len() > 1 && proposal.savings_per_hour() < least {
         let percent = share * 100.0;
         let reason = format!("it must save {percent:.0} % as it came by a move itself");
         return Err(Obstacle::new(OutcomeId::NodeLoopGuard, reason));
@@ -86,7 +86,7 @@ fn worth_the_preference(scan: &mut Scan<'_, '_>, proposal: &Proposal<'_>) -> Res
 /// A preference may not make what comes dearer than the bound above what goes.
 fn within_premium(scan: &mut Scan<'_, '_>, proposal: &Proposal<'_>) -> Result<(), Obstacle> {
     let prepared = scan.scene.simulator().prepared();
-    let pools = proposal.replacements.iter().map(|it| it.pool.as_str());
+    let pools = proposal.replacements().iter().map(|it| it.pool.as_str());
     let bounds = pools.map(|pool| prepared.premium_max(pool));
     let bound = bounds.fold(PremiumMax::OFF, PremiumMax::tighter);
     let before = proposal.before.price_per_hour;
@@ -137,7 +137,7 @@ pub(crate) fn resting<'s>(scene: &Scene<'_>, candidates: &[&'s Candidate]) -> Ve
 /// The rest that a move would break: one that needs no new node breaks none.
 pub(crate) fn resting_for(scene: &Scene<'_>, proposal: &Proposal<'_>) -> Option<Obstacle> {
     let mut candidates = proposal.candidates.iter();
-    let needs_new = !proposal.replacements.is_empty();
+    let needs_new = !proposal.replacements().is_empty();
     needs_new.then(|| candidates.find_map(|it| rest(scene, it)))?
 }
 

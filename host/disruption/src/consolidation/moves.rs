@@ -87,7 +87,7 @@ impl<'s> Removal<'_, 's, '_> {
             return one;
         }
         let to_beat = match &one {
-            Ok(proposal) if proposal.replacements.is_empty() => return one,
+            Ok(proposal) if proposal.replacements().is_empty() => return one,
             Ok(proposal) => proposal.after.effective_per_hour,
             Err(_) => self.cost().effective_per_hour,
         };

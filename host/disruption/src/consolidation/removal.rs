@@ -26,12 +26,11 @@ impl<'s> Removal<'_, 's, '_> {
         destinations: Vec<NodeRef>,
     ) -> Proposal<'s> {
         Proposal {
-            execution: Execution::default(),
             method: self.method,
             candidates: self.removed.to_vec(),
             before: self.cost(),
             after: Cost::of_claims(&replacements),
-            replacements,
+            execution: Execution::ReplaceFirst(replacements),
             destinations,
         }
     }

@@ -45,7 +45,7 @@ fn told(decision: &Decision) -> String {
             let mut nodes: Vec<&str> = it.candidates.iter().map(|it| it.node.as_str()).collect();
             nodes.sort_unstable();
             let comes: Vec<&str> = it
-                .replacements
+                .replacements()
                 .iter()
                 .map(|it| it.best.instance_type.as_str())
                 .collect();
@@ -60,7 +60,7 @@ fn told(decision: &Decision) -> String {
                 | Method::SingleNodeConsolidation => kind,
             };
             let first = match it.execution {
-                Execution::ReplaceFirst => "",
+                Execution::ReplaceFirst(_) => "",
                 Execution::TerminateFirst(_) => " first",
                 Execution::Reboot => " reboots",
             };
@@ -172,7 +172,7 @@ fn spot_to_spot_needs_fifteen_cheaper_types() {
         let decision = world.decide();
         assert_eq!(told(&decision), expected, "{cheaper}");
         if let Some(command) = decision.commands.first() {
-            assert_eq!(command.replacements[0].instance_types.len(), 15);
+            assert_eq!(command.replacements()[0].instance_types.len(), 15);
         } else {
             assert_eq!(outcome(&decision, "n1"), "node-spot-to-spot-few-types");
         }
@@ -366,7 +366,7 @@ fn while_a_command_waits_its_nodes_and_their_budget_are_gone() {
                 validate(input, hooks, &Interrupt::never(), command.clone())
             });
             assert!(
-                checked.survivor.is_ok() || !command.replacements.is_empty(),
+                checked.survivor.is_ok() || !command.replacements().is_empty(),
                 "{text}"
             );
         }

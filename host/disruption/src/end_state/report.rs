@@ -113,7 +113,7 @@ impl DisruptionReport {
 
 impl ReportedCommand {
     fn of(command: &Command) -> Self {
-        let comes = command.replacements.iter().map(|it| &it.best);
+        let comes = command.replacements().iter().map(|it| &it.best);
         Self {
             reason: command.reason().to_string(),
             decision: command.decision().to_owned(),

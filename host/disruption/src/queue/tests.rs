@@ -56,10 +56,9 @@ fn running(replacements: &[&str]) -> RunningCommand {
         command: Command {
             id: "c".into(),
             method: Method::SingleNodeConsolidation,
-            execution: crate::Execution::ReplaceFirst,
+            execution: crate::Execution::DELETE,
             repair_reason: None,
             candidates: Vec::new(),
-            replacements: Vec::new(),
             destinations: Vec::new(),
             before: crate::command::Cost::at_list_price(1.0),
             after: crate::command::Cost::at_list_price(0.5),

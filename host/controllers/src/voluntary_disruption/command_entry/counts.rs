@@ -27,7 +27,7 @@ pub(super) fn count_decision(metrics: &Metrics, command: &Command) {
             .get_or_create(&labels)
             .inc();
     }
-    if let Execution::TerminateFirst(why) = command.execution {
+    if let Execution::TerminateFirst(why) = &command.execution {
         for candidate in &command.candidates {
             let labels = vec![
                 ("nodepool", candidate.pool.clone()),

@@ -37,7 +37,7 @@ impl Orchestration {
                 }
             }
         }
-        if marked.is_empty() || (failed && !command.replacements.is_empty()) {
+        if marked.is_empty() || (failed && !command.replacements().is_empty()) {
             self.take_back(&command.candidates).await;
             return Err(command);
         }

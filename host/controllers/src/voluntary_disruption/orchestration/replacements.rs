@@ -23,7 +23,7 @@ impl Orchestration {
         command: &Command,
     ) -> Result<Vec<NodeClaim>, ReconcileError> {
         let mut pending = self.shell.static_pending.lock().await;
-        for replacement in &command.replacements {
+        for replacement in command.replacements() {
             let count = static_capacity::count(&self.shell, &replacement.pool, &pending).await?;
             if count.headroom() == 0 {
                 let reason = format!("nodepool \"{}\" is at its limit of nodes", replacement.pool);
@@ -40,7 +40,7 @@ impl Orchestration {
         command: &Command,
     ) -> Result<Vec<NodeClaim>, ReconcileError> {
         let mut created: Vec<NodeClaim> = Vec::new();
-        for replacement in &command.replacements {
+        for replacement in command.replacements() {
             let result = self.create_replacement(command, replacement).await;
             match result {
                 Ok(claim) => created.push(claim),

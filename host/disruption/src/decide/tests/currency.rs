@@ -78,7 +78,7 @@ fn decided(
 fn told(decision: &Decision) -> Vec<String> {
     let replaced = |it: &Command| {
         let goes = it.candidates.iter().map(|it| it.node.as_str());
-        let comes = it.replacements.iter().map(|it| {
+        let comes = it.replacements().iter().map(|it| {
             let best = &it.best;
             let capacity_type = CapacityType::word(best.capacity_type);
             format!("{} {capacity_type} {}", best.instance_type, best.zone)
@@ -124,7 +124,7 @@ fn what_is_excluded_is_neither_bought_nor_reckoned_with() {
     let no_spot = |row: &Row<'_>| (!row.is_spot).then_some(row.price);
     let decision = decided(&mut world, "no_spot", no_spot);
     assert_eq!(told(&decision), ["n1 -> nano on-demand a"]);
-    let claim = &decision.commands[0].replacements[0];
+    let claim = &decision.commands[0].replacements()[0];
     assert_eq!(
         claim.capacity_types,
         BTreeSet::from([CapacityType::OnDemand])

@@ -35,7 +35,7 @@ pub(super) fn violations(told: &Told, world: &World, commands: &[Command]) -> Ve
 
 /// I03: what there is and what comes stays within the limits. What goes is still there when its replacement comes.
 fn over_limits(told: &Told, commands: &[Command]) -> Vec<String> {
-    let comes: Vec<&NewClaim> = commands.iter().flat_map(|it| &it.replacements).collect();
+    let comes: Vec<&NewClaim> = commands.iter().flat_map(Command::replacements).collect();
     let over = told.pools.keys().filter_map(|pool| {
         let limit: usize = told.setting(pool, "limit")?.parse().unwrap();
         let there = told.nodes.values().filter(|it| it.pool() == pool).count();
@@ -140,7 +140,7 @@ fn dearer(told: &Told, command: &Command) -> Option<String> {
     }
     let goes = command.candidates.iter().map(|it| &told.nodes[&it.node]);
     let before: f64 = goes.map(told::Node::price_per_hour).sum();
-    let after: f64 = command.replacements.iter().map(dearest).sum();
+    let after: f64 = command.replacements().iter().map(dearest).sum();
     let is_honest = (command.before.price_per_hour - before).abs() < 1e-9;
     (after >= before - 1e-9 || !is_honest).then(|| {
         let said = command.before.price_per_hour;
@@ -172,7 +172,7 @@ fn homeless(told: &Told, world: &World, commands: &[Command]) -> Vec<String> {
             let node = &told.nodes[&it.node];
             told.setting(node.pool(), "replicas").is_some()
         });
-        it.execution == Execution::ReplaceFirst && !is_static
+        matches!(it.execution, Execution::ReplaceFirst(_)) && !is_static
     });
     let commands: Vec<&Command> = of_simulations.collect();
     let goes: BTreeSet<&String> = commands
@@ -190,7 +190,7 @@ fn homeless(told: &Told, world: &World, commands: &[Command]) -> Vec<String> {
             });
         }
     }
-    for claim in commands.iter().flat_map(|it| &it.replacements) {
+    for claim in commands.iter().flat_map(|it| it.replacements()) {
         let smallest = claim.instance_types.iter().map(cpus).min().unwrap();
         let zones = claim.requirements.get(ZONE);
         let mut may_be = ["a", "b", "c"].iter().filter(|it| zones.has(it));
@@ -408,9 +408,12 @@ const CHANGES: &[(Change, &str)] = &[
         |it| it.execution = Execution::TerminateFirst(crate::TerminateFirst::StaticAtLimit),
         "I07",
     ),
-    (|it| it.replacements.clear(), "I08"),
+    (|it| it.execution = Execution::DELETE, "I08"),
     (
-        |it| it.replacements.extend(vec![it.replacements[0].clone(); 8]),
+        |it| {
+            let dear = vec![it.replacements()[0].clone(); 9];
+            it.execution = Execution::ReplaceFirst(dear);
+        },
         "I09",
     ),
 ];

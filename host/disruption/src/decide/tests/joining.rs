@@ -21,10 +21,9 @@ fn nodes(count: usize) -> Vec<Candidate> {
 
 fn removal<'s>(candidates: &[&'s Candidate]) -> Proposal<'s> {
     Proposal {
-        execution: Execution::ReplaceFirst,
+        execution: Execution::DELETE,
         method: Method::SingleNodeConsolidation,
         candidates: candidates.to_vec(),
-        replacements: Vec::new(),
         destinations: Vec::new(),
         before: Cost::at_list_price(candidates.len() as f64),
         after: Cost::at_list_price(0.0),

@@ -109,7 +109,7 @@ fn one_dear_node_does_not_come_where_several_cheap_ones_do() {
     let decision = World::with_types(&text, &types.into()).decide();
     let command = &decision.commands[0];
     let comes: Vec<&str> = command
-        .replacements
+        .replacements()
         .iter()
         .map(|it| it.best.instance_type.as_str())
         .collect();
@@ -126,7 +126,7 @@ fn a_move_buys_fifty_nodes_at_most() {
         writeln!(text, "pod p{number:02} n{number:02} 1900 apart").unwrap();
     }
     let decision = World::new(&text).decide();
-    let bought = decision.commands[0].replacements.len();
+    let bought = decision.commands[0].replacements().len();
     assert!((2..=50).contains(&bought), "{bought}");
 }
 
@@ -140,14 +140,13 @@ fn what_was_replaced_does_not_come_back_within_the_hour() {
     let snapshot = world.cluster.snapshot();
     let found = Candidates::find(&snapshot, &world.types, &BTreeSet::new(), now()).candidates;
     let back = |node: &str, instance_type: &str, cost_after_per_hour: f64| {
-        let mut it = command.replacements[0].clone();
+        let mut it = command.replacements()[0].clone();
         it.best.instance_type = instance_type.to_owned();
         let mut candidates = found.iter();
         Proposal {
             method: Method::SingleNodeConsolidation,
-            execution: Execution::ReplaceFirst,
+            execution: Execution::ReplaceFirst(vec![it]),
             candidates: vec![candidates.find(|it| it.name() == node).unwrap()],
-            replacements: vec![it],
             destinations: Vec::new(),
             before: Cost::at_list_price(1.0),
             after: Cost::at_list_price(cost_after_per_hour),
