@@ -1,8 +1,10 @@
 //! Kubelet configurations of pools, which v1 keeps with the class: pools of one class that differ get classes of their
 //! own.
 //!
-//! The configuration itself is not looked into.
+//! Of the configuration itself only what no node ever looked at is taken out.
 
+use apis::{AmiFamily, Ec2NodeClass};
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::report::{Fate, ObjectOrigin};
@@ -33,33 +35,44 @@ pub(crate) fn settle(work: &mut Converter<'_>) {
     }
 }
 
-/// Bottlerocket never looked at `podsPerCore`, and a class of it that has the field is not ready in v1.
+/// Takes out what nodes of the class's family never looked at: a class that has it is not ready in v1.
 fn leave_out_what_was_ignored(work: &mut Converter<'_>, wish: &mut WantedKubelet) {
     let mut classes = work.made.iter().filter(|it| it.kind() == "EC2NodeClass");
     let class = classes.find(|it| it.name() == wish.class);
-    let is_bottlerocket = class.is_some_and(|it| {
-        let spec = &it.object["spec"];
-        let alias = spec["amiSelectorTerms"][0]["alias"].as_str();
-        let is_alias = alias.is_some_and(|it| it.starts_with("bottlerocket@"));
-        is_alias || spec["amiFamily"] == "Bottlerocket"
-    });
-    if !is_bottlerocket {
+    let class = class.and_then(|it| Ec2NodeClass::deserialize(&it.object).ok());
+    let (Some(class), Some(kubelet)) = (class, wish.kubelet.as_object_mut()) else {
         return;
-    }
-    let field = "podsPerCore";
-    let removed = wish.kubelet.as_object_mut().and_then(|it| it.remove(field));
-    if removed.is_some() {
-        let origin = work.made[wish.pool].origin.clone();
-        let path = format!("spec.kubelet.{field}");
+    };
+    let family = class.ami_family();
+    let origin = &work.made[wish.pool].origin;
+    let mut notes = Vec::new();
+    if family == AmiFamily::Bottlerocket && kubelet.remove("podsPerCore").is_some() {
         let what = "Bottlerocket does not look at it, and v1 refuses it there";
-        work.push(origin.note(Fate::Dropped, &path, what));
+        notes.push(origin.note(Fate::Dropped, "spec.kubelet.podsPerCore", what));
     }
-    if wish
-        .kubelet
-        .as_object()
-        .is_some_and(serde_json::Map::is_empty)
-    {
+    let servers = kubelet.get_mut("clusterDNS").and_then(Value::as_array_mut);
+    if let Some(servers) = servers.filter(|it| it.len() > 1 && has_one_cluster_dns(family)) {
+        servers.truncate(1);
+        let what = format!("nodes of {family} have the first alone, and v1 refuses more there");
+        notes.push(origin.note(Fate::Dropped, "spec.kubelet.clusterDNS[1..]", what));
+    }
+    if kubelet.is_empty() {
         wish.kubelet = Value::Null;
+    }
+    for note in notes {
+        work.push(note);
+    }
+}
+
+/// Whether nodes of the family are told of one server for names only.
+fn has_one_cluster_dns(family: AmiFamily) -> bool {
+    match family {
+        AmiFamily::Al2
+        | AmiFamily::Bottlerocket
+        | AmiFamily::Windows2019
+        | AmiFamily::Windows2022
+        | AmiFamily::Windows2025 => true,
+        AmiFamily::Al2023 | AmiFamily::Custom => false,
     }
 }
 
