@@ -329,5 +329,10 @@ fn offering(path: &str, wire: WireOffering, faults: &mut ObjectFaults) -> Offeri
             faults.push(format!("{path}.Requirements"), message);
         }
     }
+    let word = offering.word(labels::CAPACITY_TYPE);
+    if !word.is_empty() && offering.capacity_type().is_none() {
+        let message = format!("{word:?}: capacity is bought on-demand, spot or reserved");
+        faults.push(format!("{path}.Requirements"), message);
+    }
     offering
 }
