@@ -59,7 +59,7 @@ pub use nodepool::{
     NodeClaimTemplateMetadata, NodeClaimTemplateSpec, NodePool, NodePoolSpec, NodePoolStatus,
 };
 pub use object_key::ObjectKey;
-pub use provider_id::ProviderId;
+pub use provider_id::{InstanceName, ProviderId};
 pub use repair::{RepairAction, RepairPolicy};
 #[cfg(feature = "objects")]
 pub use requirement::{

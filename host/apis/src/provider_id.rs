@@ -9,6 +9,13 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProviderId(String);
 
+/// What a provider id says of its instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InstanceName<'a> {
+    pub zone: &'a str,
+    pub id: &'a str,
+}
+
 impl ProviderId {
     /// Of the field of an object, which is absent or empty until there is an instance.
     pub fn parse(field: Option<&str>) -> Option<Self> {
@@ -25,6 +32,14 @@ impl ProviderId {
     /// As objects have it.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The instance that it names as a cloud provider for Kubernetes does: `PROVIDER:///ZONE/INSTANCE`. Answers to
+    /// `utils/utils.go` of the AWS provider (`ParseInstanceID`).
+    pub fn instance(&self) -> Option<InstanceName<'_>> {
+        let (_, path) = self.0.split_once(":///")?;
+        let (zone, id) = path.rsplit_once('/')?;
+        (!id.is_empty()).then_some(InstanceName { zone, id })
     }
 
     /// The last part of it, such as `i-0123`.
@@ -49,6 +64,21 @@ impl fmt::Display for ProviderId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn provider_ids_name_zone_and_instance() {
+        let id = ProviderId::of_instance("us-east-1a", "i-1");
+        assert_eq!(id.as_str(), "aws:///us-east-1a/i-1");
+        let name = InstanceName {
+            zone: "us-east-1a",
+            id: "i-1",
+        };
+        assert_eq!(id.instance(), Some(name));
+        for wrong in ["i-1", "aws:///us-east-1a/", "kind://a/b"] {
+            let id = ProviderId::parse(Some(wrong)).unwrap();
+            assert_eq!(id.instance(), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn an_absent_or_empty_field_is_none_and_the_last_part_names_the_instance() {

@@ -4,7 +4,6 @@
 //! Karpenter's `pkg/providers/instance/instance.go` and `types.go`.
 
 mod describe;
-mod name;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -30,8 +29,6 @@ use crate::metrics::AwsMetrics;
 use crate::pages::all_pages;
 use crate::seam::Ec2Api;
 use crate::tags::{Tags, filter, tag_value, to_ec2};
-
-pub(crate) use name::{InstanceName, parse_provider_id};
 
 use describe::{DescribeCall, FindCall, TerminateCall};
 

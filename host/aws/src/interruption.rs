@@ -17,7 +17,6 @@ use tracing::{debug, warn};
 
 use crate::account::is_account_id;
 use crate::error::other;
-use crate::instance::parse_provider_id;
 use crate::interruption::queue_policy::strangers;
 use crate::interruption_history::Interrupted;
 use crate::provider::AwsProvider;
@@ -143,7 +142,7 @@ impl InterruptionQueue for SqsInterruptionQueue {
                 };
                 self.provider.mark_unavailable(offered);
                 if let Some(provider_id) = node_claim.provider_id()
-                    && let Ok(instance) = parse_provider_id(&provider_id)
+                    && let Some(instance) = provider_id.instance()
                 {
                     self.provider.count_interruption(Interrupted {
                         instance_id: instance.id,

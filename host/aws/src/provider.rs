@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 
-use apis::{Ec2NodeClass, NodeClaim, NodePool, ProviderId, RepairPolicy, labels};
+use apis::{Ec2NodeClass, InstanceName, NodeClaim, NodePool, ProviderId, RepairPolicy, labels};
 use async_trait::async_trait;
 use cloudprovider::sync::{read, write};
 use cloudprovider::{
@@ -24,7 +24,7 @@ use scheduling::instance_type::InstanceType;
 use crate::ami::{AmiProvider, is_current};
 use crate::capacity_reservation::CapacityReservationProvider;
 use crate::error::other;
-use crate::instance::{Instance, InstanceName, InstanceProvider, parse_provider_id};
+use crate::instance::{Instance, InstanceProvider};
 use crate::instance_profile::InstanceProfileProvider;
 use crate::instance_type::InstanceTypeProvider;
 use crate::interruption_history::{Interrupted, InterruptionHistory};
@@ -220,7 +220,13 @@ impl AwsProvider {
     /// The instance of a provider id. EC2 does not know those of another region, which is no sign that they are gone:
     /// it is this controller that looks in the wrong place.
     fn instance_id<'a>(&self, provider_id: &'a ProviderId) -> Result<&'a str, CloudProviderError> {
-        let InstanceName { zone, id } = parse_provider_id(provider_id)?;
+        let Some(InstanceName { zone, id }) = provider_id.instance() else {
+            let message = format!(
+                "{:?} is no provider id of an instance",
+                provider_id.as_str()
+            );
+            return Err(CloudProviderError::Other(message));
+        };
         let region = &self.options().region;
         // Names of zones, local ones too, begin with that of their region.
         if zone.starts_with(region.as_str()) {

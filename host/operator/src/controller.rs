@@ -85,7 +85,7 @@ async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow
     };
     log_configuration(arguments, &settings);
     let cloud = if is_simulated {
-        simulated_cloud(&cluster_name, arguments, &guard, &clock).await?
+        simulated_cloud(&cluster_name, arguments, &guard, &version, &clock).await?
     } else {
         aws_cloud(arguments, &client, &version, &clock, &fence).await?
     };

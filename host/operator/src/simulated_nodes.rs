@@ -11,7 +11,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use apis::conditions::is_node_ready;
-use apis::{Ec2NodeClass, NodeClaim};
+use apis::{Ec2NodeClass, NodeClaim, ProviderId};
 use controllers::for_each_listed;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use jiff::{SignedDuration, Timestamp};
@@ -40,6 +40,8 @@ const LOOK_AT_LEAST_EVERY: SignedDuration = SignedDuration::from_secs(30);
 pub(crate) struct Practice {
     /// Source of all chance.
     pub(crate) seed: u64,
+    /// Version of the cluster, such as `1.33`, whose images are published and whose kubelet nodes run.
+    pub(crate) kubernetes_version: Option<String>,
     /// Zones with a subnet; those of the demo where none is named.
     pub(crate) zones: Vec<String>,
     /// From the launch until the Node is Ready.
@@ -60,7 +62,7 @@ pub(crate) struct SimulatedNodes {
 /// Instances whose Nodes may be behind, and those Nodes.
 struct Observed {
     instances: Vec<SimulatedInstance>,
-    nodes: BTreeMap<String, Node>,
+    nodes: BTreeMap<ProviderId, Node>,
     region: String,
     now: Timestamp,
 }
@@ -112,6 +114,9 @@ impl SimulatedNodes {
             cluster_name: cluster_name.to_owned(),
             ..Ec2Config::default()
         };
+        if let Some(version) = practice.kubernetes_version {
+            config.kubernetes_version = version;
+        }
         if !practice.zones.is_empty() {
             config.zones = practice.zones;
         }
@@ -178,7 +183,7 @@ impl SimulatedNodes {
     }
 
     /// Nodes that nobody but kwok keeps alive, by provider id.
-    async fn listed_nodes(&self) -> kube::Result<BTreeMap<String, Node>> {
+    async fn listed_nodes(&self) -> kube::Result<BTreeMap<ProviderId, Node>> {
         let mut nodes = BTreeMap::new();
         for_each_listed(&self.nodes, "", |node: Node| {
             add_if_ours(&mut nodes, node);
@@ -260,7 +265,7 @@ impl SimulatedNodes {
         instances: &[SimulatedInstance],
         region: &str,
         now: Timestamp,
-    ) -> kube::Result<BTreeMap<String, Node>> {
+    ) -> kube::Result<BTreeMap<ProviderId, Node>> {
         let names = instances.iter().filter_map(|it| match phase(it, now) {
             InstancePhase::Ready | InstancePhase::Gone => Some(node_object(it, region, None)),
             // One that is there already refuses to be created again.
@@ -370,7 +375,7 @@ fn decide(observed: &Observed) -> Vec<Due> {
     } = observed;
     let due = instances.iter().map(|instance| {
         let phase = phase(instance, *now);
-        let (phase, step) = match (phase, nodes.get(instance.provider_id().as_str())) {
+        let (phase, step) = match (phase, nodes.get(&instance.provider_id())) {
             (InstancePhase::Gone, Some(node)) if node.metadata.deletion_timestamp.is_none() => {
                 (phase, Some(Step::Remove(node.name_any())))
             }
@@ -396,11 +401,12 @@ fn decide(observed: &Observed) -> Vec<Due> {
 }
 
 /// Keeps a Node that nobody but kwok keeps alive, by its provider id.
-fn add_if_ours(nodes: &mut BTreeMap<String, Node>, mut node: Node) {
+fn add_if_ours(nodes: &mut BTreeMap<ProviderId, Node>, mut node: Node) {
     node.metadata.managed_fields = None;
     let (key, value) = KWOK_ANNOTATION;
     let is_ours = node.annotations().get(key).is_some_and(|it| it == value);
-    let id = node.spec.as_ref().and_then(|spec| spec.provider_id.clone());
+    let spec = node.spec.as_ref();
+    let id = ProviderId::parse(spec.and_then(|it| it.provider_id.as_deref()));
     nodes.extend(id.filter(|_| is_ours).map(|id| (id, node)));
 }
 

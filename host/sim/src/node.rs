@@ -162,7 +162,7 @@ fn node_info(instance: &SimulatedInstance) -> NodeSystemInfo {
         container_runtime_version: "containerd://2.1.4".to_owned(),
         kernel_version: "6.12.46-66.121.amzn2023".to_owned(),
         kube_proxy_version: String::new(),
-        kubelet_version: "v1.33.5-eks-simulated".to_owned(),
+        kubelet_version: format!("v{}.5-eks-simulated", instance.kubernetes_version),
         machine_id: instance.id.clone(),
         operating_system: "linux".to_owned(),
         os_image: if instance.bootstrap.bottlerocket {

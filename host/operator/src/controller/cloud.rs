@@ -61,10 +61,12 @@ pub(super) async fn simulated_cloud(
     cluster_name: &str,
     arguments: &ControllerArguments,
     guard: &Guard,
+    version: &Info,
     clock: &Arc<dyn Clock>,
 ) -> anyhow::Result<CloudParts> {
     let practice = Practice {
         seed: arguments.seed,
+        kubernetes_version: Some(cluster::minor_precise(version)),
         zones: arguments.zones.clone(),
         boot: arguments.boot,
         termination: arguments.termination,

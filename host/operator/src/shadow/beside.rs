@@ -9,7 +9,7 @@ mod written;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apis::CapacityType;
+use apis::{CapacityType, ProviderId};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use shadow::{
@@ -154,17 +154,12 @@ impl Beside {
         resolved: &[Value],
     ) -> Vec<Value> {
         let nodes = gathered.of(ReadKind::Nodes).filter_map(|node| {
-            let id = node["spec"]["providerID"].as_str()?.to_owned();
+            let id = ProviderId::parse(node["spec"]["providerID"].as_str())?;
             Some((id, typed(node)?))
         });
-        let mut nodes: BTreeMap<String, _> = nodes.collect();
-        let id = |claim: &Value| {
-            claim["status"]["providerID"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned()
-        };
-        let ids: BTreeSet<String> = claims.iter().map(id).collect();
+        let mut nodes: BTreeMap<ProviderId, _> = nodes.collect();
+        let id = |claim: &Value| ProviderId::parse(claim["status"]["providerID"].as_str());
+        let ids: BTreeSet<ProviderId> = claims.iter().filter_map(id).collect();
         nodes.retain(|id, _| ids.contains(id));
         let remembered = KnownObjects {
             claims: claims.iter().filter_map(typed).collect(),
@@ -176,10 +171,7 @@ impl Beside {
         for id in self.world.ec2().resume(known) {
             there.remove(&id);
         }
-        let is_there = |claim: &Value| {
-            let id = id(claim);
-            id.rsplit('/').next().is_some_and(|it| there.contains(it))
-        };
+        let is_there = |claim: &Value| id(claim).is_some_and(|it| there.contains(it.instance_id()));
         let (claims, strange): (Vec<_>, Vec<_>) = claims.into_iter().partition(is_there);
         if !strange.is_empty() {
             let types = strange.iter().filter_map(|it| {

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use apis::{CapacityType, Ec2NodeClass, NodeClaim, labels};
+use apis::{CapacityType, Ec2NodeClass, InstanceName, NodeClaim, ProviderId, labels};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::ResourceExt as _;
@@ -14,20 +14,18 @@ use sim::ec2::{KnownInstance, KubeletSettings};
 #[derive(Debug, Default)]
 pub(crate) struct KnownObjects {
     pub(crate) claims: Vec<NodeClaim>,
-    /// Nodes of simulated instances by provider id.
-    pub(crate) nodes: BTreeMap<String, Node>,
+    /// Nodes of simulated instances.
+    pub(crate) nodes: BTreeMap<ProviderId, Node>,
     pub(crate) classes: Vec<Ec2NodeClass>,
 }
 
 impl KnownObjects {
     /// The instances of all claims that have one, and of Nodes whose claim is gone.
     pub(crate) fn instances(&self, cluster_name: &str) -> Vec<KnownInstance> {
-        let with_id = self.claims.iter().filter_map(|claim| {
-            let provider_id = claim.status.as_ref()?.provider_id.clone()?;
-            Some((provider_id, claim))
-        });
-        let claims: BTreeMap<String, &NodeClaim> = with_id.collect();
-        let ids: BTreeSet<&String> = claims.keys().chain(self.nodes.keys()).collect();
+        let with_id = self.claims.iter();
+        let with_id = with_id.filter_map(|claim| Some((claim.provider_id()?, claim)));
+        let claims: BTreeMap<ProviderId, &NodeClaim> = with_id.collect();
+        let ids: BTreeSet<&ProviderId> = claims.keys().chain(self.nodes.keys()).collect();
         let known = ids.into_iter().map(|id| InstanceObjects {
             provider_id: id,
             claim: claims.get(id).copied(),
@@ -41,17 +39,14 @@ impl KnownObjects {
 
 /// One instance, as the two objects that speak of it.
 struct InstanceObjects<'a> {
-    provider_id: &'a str,
+    provider_id: &'a ProviderId,
     claim: Option<&'a NodeClaim>,
     node: Option<&'a Node>,
 }
 
 impl InstanceObjects<'_> {
     fn instance(&self, classes: &[Ec2NodeClass], cluster_name: &str) -> Option<KnownInstance> {
-        let (zone, id) = self
-            .provider_id
-            .strip_prefix("aws:///")
-            .and_then(|rest| rest.split_once('/'))?;
+        let InstanceName { zone, id } = self.provider_id.instance()?;
         let class_name = self.class_name();
         let class = classes.iter().find(|it| it.name_any() == class_name);
         let class_status = class.and_then(|class| class.status.as_ref());

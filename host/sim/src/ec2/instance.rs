@@ -65,6 +65,8 @@ pub struct SimulatedInstance {
     pub price_per_hour: f64,
     /// Image it booted.
     pub image_id: String,
+    /// Version of Kubernetes whose kubelet is on its image, such as `1.33`.
+    pub kubernetes_version: String,
     /// What its user data tell the kubelet.
     pub bootstrap: Arc<KubeletSettings>,
     /// Size of the disk that holds pods' ephemeral storage.

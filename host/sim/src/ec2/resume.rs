@@ -122,6 +122,7 @@ impl AccountState {
             price_per_hour: self.price(t, &zone, capacity_type).unwrap_or_default(),
             capacity_type,
             image_id,
+            kubernetes_version: self.config.kubernetes_version.clone(),
             bootstrap: Arc::new(bootstrap),
             ephemeral_storage_bytes: DEFAULT_EPHEMERAL_BYTES,
             efa_interfaces: 0,

@@ -66,6 +66,7 @@ impl AccountState {
             capacity_type: candidate.pool.capacity_type(),
             price_per_hour: candidate.price.unwrap_or_default(),
             image_id: candidate.image_id.clone(),
+            kubernetes_version: self.config.kubernetes_version.clone(),
             bootstrap: Arc::clone(&candidate.template.bootstrap),
             ephemeral_storage_bytes: ephemeral_storage_bytes(
                 t,
