@@ -5,28 +5,27 @@
 //! binding failed at work. Karpenter has no such thing; what a binding may say is in `policies/README.md`.
 
 mod entries;
+mod known;
 mod objects;
 mod pace;
 mod source;
 mod status;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 
 use apis::ObjectKey;
 use cloudprovider::sync::lock;
 use hooks::binding::{
     BindingListener, BindingSource, BindingStatus, NodePoolLabels, OtherConfigMap, PolicyRegistry,
 };
-use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
 use crate::policy_binding::entries::{BindingEntry, Removed};
-use crate::policy_binding::pace::SwapPace;
+use crate::policy_binding::known::{AfterDeletion, AfterReading, BindingReading, KnownBindings};
 use crate::policy_binding::source::{binding_of, decoded, fingerprint, shown_of};
 use crate::policy_binding::status::{Decided, decide, until_counted};
 use crate::shell::Shell;
@@ -37,9 +36,6 @@ pub use hooks::binding::keys::POLICY_LABEL;
 pub(crate) use objects::{PolicyFact, PolicyObjects};
 pub use source::source_of;
 pub use status::STATUS_ANNOTATION;
-
-/// How long a deleted policy goes on deciding: whoever replaces a ConfigMap deletes it for a moment.
-const GRACE: SignedDuration = SignedDuration::from_secs(60);
 
 /// A registry that refuses everything, for runs without policies.
 #[derive(Debug, Default, Clone, Copy)]
@@ -75,26 +71,19 @@ pub(crate) struct PolicyBinding {
     shell: Arc<Shell>,
     registry: Arc<dyn PolicyRegistry>,
     objects: Arc<PolicyObjects>,
-    known: Mutex<BTreeMap<ObjectKey, KnownBinding>>,
+    known: Mutex<KnownBindings>,
     /// Held while the registry hears of NodePools: nothing is bound before that.
     telling: Mutex<()>,
 }
 
-/// What was applied of a binding, and when it may be swapped again.
-struct KnownBinding {
-    /// Version of its ConfigMap that was looked at last.
-    version: String,
-    fingerprint: u64,
-    pace: SwapPace,
-    /// When its ConfigMap was found gone.
-    gone_since: Option<Timestamp>,
-}
-
-/// What a binding says, and how to know it again.
-struct Changed {
-    version: String,
-    fingerprint: u64,
-    source: BindingSource,
+/// A binding as it is now.
+enum Observed {
+    /// Its ConfigMap is gone, or going.
+    Gone,
+    /// Its ConfigMap is as it was looked at last.
+    Same(Arc<ConfigMap>),
+    /// Its ConfigMap, and what that says with all that it names.
+    Read(Arc<ConfigMap>, Box<BindingSource>),
 }
 
 impl PolicyBinding {
@@ -109,7 +98,7 @@ impl PolicyBinding {
             shell,
             registry,
             objects,
-            known: Mutex::new(BTreeMap::new()),
+            known: Mutex::default(),
             telling: Mutex::new(()),
         }
     }
@@ -127,44 +116,25 @@ impl PolicyBinding {
         self.registry.set_node_pools(pools);
     }
 
-    /// The binding's ConfigMap as the watch told it, if it is to decide.
-    fn binding(&self, key: &ObjectKey) -> Option<Arc<ConfigMap>> {
-        let binding = self.objects.binding(key);
-        binding.filter(|it| it.metadata.deletion_timestamp.is_none())
-    }
-
-    /// What the binding says, if that is not what was applied last.
-    async fn changed(
-        &self,
-        key: &ObjectKey,
-        config_map: &ConfigMap,
-    ) -> Result<Option<Changed>, ReconcileError> {
-        let is_stale = self.objects.take_stale(key);
-        let version = config_map.metadata.resource_version.as_ref();
-        let is_known = self.lock_known().get_mut(key).is_some_and(|known| {
-            known.gone_since = None;
-            Some(&known.version) == version
-        });
-        if is_known && !is_stale {
-            return Ok(None);
-        }
-        let mut source = binding_of(config_map);
-        if let Err(error) = self.read_others(key, &mut source).await {
-            self.objects.read_anew(key);
-            return Err(error);
-        }
-        let changed = Changed {
-            version: config_map.resource_version().unwrap_or_default(),
-            fingerprint: fingerprint(config_map, &source),
-            source,
+    async fn observe(&self, key: &ObjectKey) -> Result<Observed, ReconcileError> {
+        let told = self.objects.binding(key);
+        let told = told.filter(|it| it.metadata.deletion_timestamp.is_none());
+        let Some(config_map) = told else {
+            return Ok(Observed::Gone);
         };
-        if let Some(known) = self.lock_known().get_mut(key)
-            && known.fingerprint == changed.fingerprint
-        {
-            known.version = changed.version;
-            return Ok(None);
+        let is_stale = self.objects.take_stale(key);
+        let is_seen = lock(&self.known).note_there(key, version_of(&config_map));
+        if is_seen && !is_stale {
+            return Ok(Observed::Same(config_map));
         }
-        Ok(Some(changed))
+        let mut source = Box::new(binding_of(&config_map));
+        match self.read_others(key, &mut source).await {
+            Ok(()) => Ok(Observed::Read(config_map, source)),
+            Err(error) => {
+                self.objects.read_anew(key);
+                Err(error)
+            }
+        }
     }
 
     /// Reads the ConfigMaps that the binding names.
@@ -191,33 +161,6 @@ impl PolicyBinding {
         Ok(())
     }
 
-    /// Puts the binding in charge, or says how long that has to wait.
-    async fn swap(&self, key: &ObjectKey, changed: Changed) -> Result<BindingStatus, Duration> {
-        let Changed {
-            version,
-            fingerprint,
-            source,
-        } = changed;
-        let now = self.shell.clock.now();
-        let mut pace = SwapPace::first(now);
-        if let Some(known) = self.lock_known().get_mut(key) {
-            if let Err(wait) = known.pace.swap(now, &fingerprint.to_string()) {
-                self.objects.read_anew(key);
-                return Err(wait);
-            }
-            pace = known.pace.clone();
-        }
-        let status = self.load(key, source).await;
-        let known = KnownBinding {
-            version,
-            fingerprint,
-            pace,
-            gone_since: None,
-        };
-        self.lock_known().insert(key.clone(), known);
-        Ok(status)
-    }
-
     /// Hands the binding to the registry on a thread for blocking work: compiling a module takes a while.
     async fn load(&self, key: &ObjectKey, source: BindingSource) -> BindingStatus {
         let registry = Arc::clone(&self.registry);
@@ -228,31 +171,63 @@ impl PolicyBinding {
         })
     }
 
-    fn lock_known(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, KnownBinding>> {
-        lock(&self.known)
+    fn take_leave(&self, key: &ObjectKey, next: AfterDeletion) -> Action {
+        match next {
+            AfterDeletion::Nothing => Action::Await,
+            AfterDeletion::Linger(left) => Action::RequeueAfter(left),
+            AfterDeletion::LetGo => {
+                self.registry.remove(key);
+                self.shell.journal.write(key.name.as_str(), &Removed);
+                Action::Await
+            }
+        }
     }
 
-    /// Lets a deleted policy go, a while after it was deleted.
-    fn let_go(&self, key: &ObjectKey) -> Action {
+    /// Puts the binding in charge where it says something new.
+    async fn take_over(
+        &self,
+        key: &ObjectKey,
+        config_map: &ConfigMap,
+        source: BindingSource,
+    ) -> Result<Action, ReconcileError> {
+        let reading = BindingReading {
+            version: version_of(config_map),
+            fingerprint: fingerprint(config_map, &source),
+        };
         let now = self.shell.clock.now();
-        let left = {
-            let mut known = self.lock_known();
-            let gone_since = known
-                .get_mut(key)
-                .map(|known| *known.gone_since.get_or_insert(now));
-            match gone_since {
-                Some(since) => GRACE - now.duration_since(since),
-                None => return Action::Await,
+        let next = lock(&self.known).note_read(key, reading, now);
+        let status = match next {
+            AfterReading::Keep => self.registry.status(key),
+            AfterReading::Swap => Some(self.load(key, source).await),
+            AfterReading::Rest(wait) => {
+                self.objects.read_anew(key);
+                return Ok(Action::RequeueAfter(wait));
             }
         };
-        if left.is_positive() {
-            return Action::RequeueAfter(left.unsigned_abs());
+        self.show(key, config_map, status).await
+    }
+
+    /// Shows what became of the binding, and what failed of it meanwhile.
+    async fn show(
+        &self,
+        key: &ObjectKey,
+        config_map: &ConfigMap,
+        status: Option<BindingStatus>,
+    ) -> Result<Action, ReconcileError> {
+        let mut action = Action::Await;
+        if let Some(status) = status {
+            let now = self.shell.clock.now();
+            let shown = shown_of(config_map);
+            let decided = decide(status, shown.as_ref(), now);
+            let shown = decided.annotation.as_ref().or(shown.as_ref());
+            action = Action::RequeueAfter(until_counted(shown, now));
+            self.apply(key, config_map, decided).await?;
         }
-        self.registry.remove(key);
-        if self.lock_known().remove(key).is_some() {
-            self.shell.journal.write(key.name.as_str(), &Removed);
+        for failure in self.registry.take_failures(key) {
+            let entry = BindingEntry::Failed { failure };
+            self.shell.journal.write(config_map, &entry);
         }
-        Action::Await
+        Ok(action)
     }
 
     async fn apply(
@@ -298,29 +273,21 @@ impl Reconciler for PolicyBinding {
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
         self.set_node_pools();
-        let Some(config_map) = self.binding(key) else {
-            return Ok(self.let_go(key));
-        };
-        let status = match self.changed(key, &config_map).await? {
-            None => self.registry.status(key),
-            Some(changed) => match self.swap(key, changed).await {
-                Ok(status) => Some(status),
-                Err(wait) => return Ok(Action::RequeueAfter(wait)),
-            },
-        };
-        let mut action = Action::Await;
-        if let Some(status) = status {
-            let now = self.shell.clock.now();
-            let shown = shown_of(&config_map);
-            let decided = decide(status, shown.as_ref(), now);
-            let shown = decided.annotation.as_ref().or(shown.as_ref());
-            action = Action::RequeueAfter(until_counted(shown, now));
-            self.apply(key, &config_map, decided).await?;
+        match self.observe(key).await? {
+            Observed::Gone => {
+                let next = lock(&self.known).note_gone(key, self.shell.clock.now());
+                Ok(self.take_leave(key, next))
+            }
+            Observed::Same(config_map) => {
+                let status = self.registry.status(key);
+                self.show(key, &config_map, status).await
+            }
+            Observed::Read(config_map, source) => self.take_over(key, &config_map, *source).await,
         }
-        for failure in self.registry.take_failures(key) {
-            let entry = BindingEntry::Failed { failure };
-            self.shell.journal.write(config_map.as_ref(), &entry);
-        }
-        Ok(action)
     }
+}
+
+fn version_of(config_map: &ConfigMap) -> &str {
+    let version = config_map.metadata.resource_version.as_deref();
+    version.unwrap_or_default()
 }

@@ -12,12 +12,12 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use apis::NodeClaim;
 use cloudprovider::sync::lock;
 use disruption::history::History;
 use disruption::queue::{CommandProgress, RunningCommand, progress};
 use disruption::{Command, CommandCandidate, Execution};
 use kube::ResourceExt;
-use scheduling::solution::NewClaim;
 use state::Event;
 use tracing::error;
 
@@ -41,6 +41,31 @@ pub(super) struct Orchestration {
 pub(super) enum CommandStart {
     Begun,
     NotBegun,
+}
+
+/// What is to be done with a command that is to start.
+#[derive(Debug, PartialEq, Eq)]
+enum Decided {
+    /// Nothing is left of it.
+    Nothing,
+    Refuse(String),
+    /// Its node is asked to reboot.
+    Reboot,
+    /// Its nodes go.
+    Move,
+}
+
+/// A claim takes part in one command at a time.
+fn decide(command: &Command, queued: &BTreeSet<String>) -> Decided {
+    let mut candidates = command.candidates.iter();
+    if let Some(it) = candidates.find(|it| queued.contains(&it.claim)) {
+        return Decided::Refuse(format!("another command about {} is under way", it.node));
+    }
+    match command.execution {
+        _ if command.candidates.is_empty() => Decided::Nothing,
+        Execution::Reboot => Decided::Reboot,
+        Execution::ReplaceFirst(_) | Execution::TerminateFirst(_) => Decided::Move,
+    }
 }
 
 /// The rounds in which commands are looked after.
@@ -109,38 +134,37 @@ impl Orchestration {
 
     /// Starts a command, if it still can be.
     pub(super) async fn start(&self, command: Command) -> CommandStart {
-        let queued = self.claims();
-        let mut candidates = command.candidates.iter();
-        if let Some(it) = candidates.find(|it| queued.contains(&it.claim)) {
-            let why = format!("another command about {} is under way", it.node);
-            return self.not_begun(&command, &why);
+        match decide(&command, &self.claims()) {
+            Decided::Nothing => CommandStart::NotBegun,
+            Decided::Refuse(why) => self.not_begun(&command, &why),
+            Decided::Reboot => self.reboot(&command).await,
+            Decided::Move => self.begin_move(command).await,
         }
-        if command.candidates.is_empty() {
-            return CommandStart::NotBegun;
-        }
-        if command.execution == Execution::Reboot {
-            return self.reboot(&command).await;
-        }
+    }
+
+    /// Taints the nodes, has what comes for them created, and looks after the rest from then on.
+    async fn begin_move(&self, command: Command) -> CommandStart {
         self.write_entry(&command, &CommandEntry::Announced);
         let command = match self.mark(command).await {
             Ok(command) => command,
             Err(command) => return self.not_begun(&command, "its nodes could not be marked"),
         };
-        let created = if command.replacements().iter().any(NewClaim::is_of_template) {
-            self.create_static_replacements(&command).await
-        } else {
-            self.create_replacements(&command).await
-        };
-        let replacements = match created {
-            Ok(replacements) => replacements,
+        match self.create_replacements(&command).await {
+            Ok(replacements) => {
+                self.note_begun(command, &replacements);
+                CommandStart::Begun
+            }
             Err(error) => {
                 error!(command = %command.id, %error, "creating replacements, giving the command up");
                 self.take_back(&command.candidates).await;
                 let now = self.shell.now();
                 self.remember(|history| history.note_failure(&command, now));
-                return self.not_begun(&command, &format!("creating replacements: {error}"));
+                self.not_begun(&command, &format!("creating replacements: {error}"))
             }
-        };
+        }
+    }
+
+    fn note_begun(&self, command: Command, replacements: &[NodeClaim]) {
         let leaving = command.candidates.iter().map(CommandCandidate::node_ref);
         let leaving = Event::MarkedForDeletion(leaving.collect());
         self.shell.model.note(leaving);
@@ -149,7 +173,7 @@ impl Orchestration {
         }
         let names: Vec<String> = replacements.iter().map(ResourceExt::name_any).collect();
         let entry = CommandEntry::Started {
-            replacements: &replacements,
+            replacements,
             rebooting: Vec::new(),
         };
         self.write_entry(&command, &entry);
@@ -166,7 +190,6 @@ impl Orchestration {
             started_at,
             is_wait_told: false,
         });
-        CommandStart::Begun
     }
 
     fn not_begun(&self, command: &Command, why: &str) -> CommandStart {
@@ -219,5 +242,47 @@ impl Orchestration {
 
     fn running(&self) -> MutexGuard<'_, Vec<RunningCommand>> {
         lock(&self.running)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use disruption::Method;
+    use disruption::command::Cost;
+
+    use super::*;
+
+    #[test]
+    fn a_command_begins_unless_another_has_one_of_its_claims() {
+        let command = |execution, claims: &[&str]| Command {
+            id: "c".to_owned(),
+            method: Method::Drift,
+            execution,
+            repair_reason: None,
+            candidates: claims
+                .iter()
+                .map(|claim| CommandCandidate {
+                    node: format!("node-of-{claim}"),
+                    claim: (*claim).to_owned(),
+                    ..CommandCandidate::default()
+                })
+                .collect(),
+            destinations: Vec::new(),
+            before: Cost::default(),
+            after: Cost::default(),
+            policy_reason: String::new(),
+            score: 0.0,
+        };
+        let moves = || Execution::ReplaceFirst(Vec::new());
+        let queued = BTreeSet::from(["taken".to_owned()]);
+        let taken = "another command about node-of-taken is under way".to_owned();
+        for (command, expected) in [
+            (command(moves(), &["free"]), Decided::Move),
+            (command(Execution::Reboot, &["free"]), Decided::Reboot),
+            (command(moves(), &[]), Decided::Nothing),
+            (command(moves(), &["free", "taken"]), Decided::Refuse(taken)),
+        ] {
+            assert_eq!(decide(&command, &queued), expected);
+        }
     }
 }

@@ -17,11 +17,20 @@ use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::static_capacity;
 
 impl Orchestration {
-    /// A pool that keeps replicas must not take what comes for one node too many, nor get more than its limit.
-    pub(super) async fn create_static_replacements(
+    /// All that is to come first, or none of it.
+    pub(super) async fn create_replacements(
         &self,
         command: &Command,
     ) -> Result<Vec<NodeClaim>, ReconcileError> {
+        if command.replacements().iter().any(NewClaim::is_of_template) {
+            self.create_static(command).await
+        } else {
+            self.create_each(command).await
+        }
+    }
+
+    /// A pool that keeps replicas must not take what comes for one node too many, nor get more than its limit.
+    async fn create_static(&self, command: &Command) -> Result<Vec<NodeClaim>, ReconcileError> {
         let mut pending = self.shell.static_pending.lock().await;
         for replacement in command.replacements() {
             let count = static_capacity::count(&self.shell, &replacement.pool, &pending).await?;
@@ -30,15 +39,12 @@ impl Orchestration {
                 return Err(ReconcileError::Terminal(reason));
             }
         }
-        let created = self.create_replacements(command).await?;
+        let created = self.create_each(command).await?;
         pending.extend(command.candidates.iter().map(|it| it.claim.clone()));
         Ok(created)
     }
 
-    pub(super) async fn create_replacements(
-        &self,
-        command: &Command,
-    ) -> Result<Vec<NodeClaim>, ReconcileError> {
+    async fn create_each(&self, command: &Command) -> Result<Vec<NodeClaim>, ReconcileError> {
         let mut created: Vec<NodeClaim> = Vec::new();
         for replacement in command.replacements() {
             let result = self.create_replacement(command, replacement).await;
