@@ -64,32 +64,38 @@ fn the_benchmark_problems_are_solved_within_the_rules() {
     let Some(types) = read("types.json.gz") else {
         return;
     };
-    let types = InstanceTypes::read(&types).unwrap();
-    for name in [
-        "plain-2000",
-        "plain-5000",
-        "fleet-2000",
-        "fleet-5000",
-        "diverse-2000",
-        "prefs-500",
-    ] {
-        let Some(problem) = problem(name, &types) else {
-            continue;
-        };
-        for packing in [Packing::Cost, Packing::Karpenter] {
-            let solution = solve_by(&problem, packing);
-            assert!(
-                solution.pod_errors.is_empty(),
-                "{name}: {:?}",
-                solution.pod_errors
-            );
-            let faults = check(&problem, &solution);
-            let first: Vec<String> = faults.iter().take(10).map(ToString::to_string).collect();
-            assert!(
-                faults.is_empty(),
-                "{name} by {packing:?}: {} faults: {first:#?}",
-                faults.len()
-            );
+    let types = &InstanceTypes::read(&types).unwrap();
+    std::thread::scope(|scope| {
+        for name in [
+            "plain-2000",
+            "plain-5000",
+            "fleet-2000",
+            "fleet-5000",
+            "diverse-2000",
+            "prefs-500",
+        ] {
+            scope.spawn(move || check_both_ways(name, types));
         }
+    });
+}
+
+fn check_both_ways(name: &str, types: &InstanceTypes) {
+    let Some(problem) = problem(name, types) else {
+        return;
+    };
+    for packing in [Packing::Cost, Packing::Karpenter] {
+        let solution = solve_by(&problem, packing);
+        assert!(
+            solution.pod_errors.is_empty(),
+            "{name}: {:?}",
+            solution.pod_errors
+        );
+        let faults = check(&problem, &solution);
+        let first: Vec<String> = faults.iter().take(10).map(ToString::to_string).collect();
+        assert!(
+            faults.is_empty(),
+            "{name} by {packing:?}: {} faults: {first:#?}",
+            faults.len()
+        );
     }
 }
