@@ -194,14 +194,14 @@ async fn a_node_registers_with_what_its_user_data_say() {
 async fn nodes_run_the_kubelet_of_their_clusters_version() {
     let world = world(1);
     launch(&world, 1, "m5.large", "").await;
-    world.ec2().upgrade_cluster("1.34");
+    world.ec2().upgrade_cluster("1.36");
     launch(&world, 1, "m5.large", "").await;
     sleep(Duration::from_secs(90)).await;
     let nodes = world.api().list(&Resource::NODES, &Selection::default());
     let kubelet = |node: &Value| node["status"]["nodeInfo"]["kubeletVersion"].clone();
     let mut kubelets: Vec<Value> = nodes.iter().map(|it| kubelet(it)).collect();
     kubelets.sort_by_key(ToString::to_string);
-    assert_eq!(kubelets, ["v1.33.5-eks-simulated", "v1.34.5-eks-simulated"]);
+    assert_eq!(kubelets, ["v1.35.5-eks-simulated", "v1.36.5-eks-simulated"]);
 }
 
 #[tokio::test(start_paused = true)]
