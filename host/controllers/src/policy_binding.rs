@@ -76,8 +76,8 @@ pub(crate) struct PolicyBinding {
     telling: Mutex<()>,
 }
 
-/// A binding as it is now.
-enum Observed {
+/// A binding as it is found now.
+enum BindingNow {
     /// Its ConfigMap is gone, or going.
     Gone,
     /// Its ConfigMap is as it was looked at last.
@@ -116,20 +116,20 @@ impl PolicyBinding {
         self.registry.set_node_pools(pools);
     }
 
-    async fn observe(&self, key: &ObjectKey) -> Result<Observed, ReconcileError> {
+    async fn observe(&self, key: &ObjectKey) -> Result<BindingNow, ReconcileError> {
         let told = self.objects.binding(key);
         let told = told.filter(|it| it.metadata.deletion_timestamp.is_none());
         let Some(config_map) = told else {
-            return Ok(Observed::Gone);
+            return Ok(BindingNow::Gone);
         };
         let is_stale = self.objects.take_stale(key);
         let is_seen = lock(&self.known).note_there(key, version_of(&config_map));
         if is_seen && !is_stale {
-            return Ok(Observed::Same(config_map));
+            return Ok(BindingNow::Same(config_map));
         }
         let mut source = Box::new(binding_of(&config_map));
         match self.read_others(key, &mut source).await {
-            Ok(()) => Ok(Observed::Read(config_map, source)),
+            Ok(()) => Ok(BindingNow::Read(config_map, source)),
             Err(error) => {
                 self.objects.read_anew(key);
                 Err(error)
@@ -274,15 +274,15 @@ impl Reconciler for PolicyBinding {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
         self.set_node_pools();
         match self.observe(key).await? {
-            Observed::Gone => {
+            BindingNow::Gone => {
                 let next = lock(&self.known).note_gone(key, self.shell.clock.now());
                 Ok(self.take_leave(key, next))
             }
-            Observed::Same(config_map) => {
+            BindingNow::Same(config_map) => {
                 let status = self.registry.status(key);
                 self.show(key, &config_map, status).await
             }
-            Observed::Read(config_map, source) => self.take_over(key, &config_map, *source).await,
+            BindingNow::Read(config_map, source) => self.take_over(key, &config_map, *source).await,
         }
     }
 }
