@@ -90,10 +90,9 @@ fn pods_of(
     };
     let prefix = prefix(kind.name(), key);
     let is_open = |place: &NodeRef| {
+        let is_known = matches!(place, NodeRef::Claim(name) if snapshot.has_claim(name));
         let node = snapshot.find(place);
-        let is_launching =
-            |it: &NodeRef| matches!(it, NodeRef::Claim(name) if snapshot.has_claim(name));
-        node.is_some_and(|it| !it.is_marked_for_deletion()) || is_launching(place)
+        is_known || node.is_some_and(|it| !it.is_marked_for_deletion())
     };
     let placed = places(&snapshot.data, &prefix).filter(|(_, place)| is_open(place));
     let placed: Vec<(PodKey, NodeRef)> = placed
