@@ -24,6 +24,12 @@ impl ProviderId {
             .map(|it| Self(it.to_owned()))
     }
 
+    /// Of a Node, once its cloud provider or kubelet wrote it.
+    #[cfg(feature = "objects")]
+    pub fn of_node(node: &k8s_openapi::api::core::v1::Node) -> Option<Self> {
+        Self::parse(node.spec.as_ref()?.provider_id.as_deref())
+    }
+
     /// Of an instance of EC2, as AWS's cloud provider for Kubernetes writes it: `aws:///zone/instance`.
     pub fn of_instance(zone: &str, instance_id: &str) -> Self {
         Self(format!("aws:///{zone}/{instance_id}"))

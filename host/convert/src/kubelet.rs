@@ -3,7 +3,7 @@
 //!
 //! Of the configuration itself only what no node ever looked at is taken out.
 
-use apis::{AmiFamily, Ec2NodeClass};
+use apis::Ec2NodeClass;
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -46,12 +46,13 @@ fn leave_out_what_was_ignored(work: &mut Converter<'_>, wish: &mut WantedKubelet
     let family = class.ami_family();
     let origin = &work.made[wish.pool].origin;
     let mut notes = Vec::new();
-    if family == AmiFamily::Bottlerocket && kubelet.remove("podsPerCore").is_some() {
-        let what = "Bottlerocket does not look at it, and v1 refuses it there";
+    if !family.takes_pods_per_core() && kubelet.remove("podsPerCore").is_some() {
+        let what = format!("{family} does not look at it, and v1 refuses it there");
         notes.push(origin.note(Fate::Dropped, "spec.kubelet.podsPerCore", what));
     }
     let servers = kubelet.get_mut("clusterDNS").and_then(Value::as_array_mut);
-    if let Some(servers) = servers.filter(|it| it.len() > 1 && has_one_cluster_dns(family)) {
+    let servers = servers.filter(|it| it.len() > 1 && !family.takes_many_cluster_dns());
+    if let Some(servers) = servers {
         servers.truncate(1);
         let what = format!("nodes of {family} have the first alone, and v1 refuses more there");
         notes.push(origin.note(Fate::Dropped, "spec.kubelet.clusterDNS[1..]", what));
@@ -61,18 +62,6 @@ fn leave_out_what_was_ignored(work: &mut Converter<'_>, wish: &mut WantedKubelet
     }
     for note in notes {
         work.push(note);
-    }
-}
-
-/// Whether nodes of the family are told of one server for names only.
-fn has_one_cluster_dns(family: AmiFamily) -> bool {
-    match family {
-        AmiFamily::Al2
-        | AmiFamily::Bottlerocket
-        | AmiFamily::Windows2019
-        | AmiFamily::Windows2022
-        | AmiFamily::Windows2025 => true,
-        AmiFamily::Al2023 | AmiFamily::Custom => false,
     }
 }
 

@@ -405,8 +405,7 @@ fn add_if_ours(nodes: &mut BTreeMap<ProviderId, Node>, mut node: Node) {
     node.metadata.managed_fields = None;
     let (key, value) = KWOK_ANNOTATION;
     let is_ours = node.annotations().get(key).is_some_and(|it| it == value);
-    let spec = node.spec.as_ref();
-    let id = ProviderId::parse(spec.and_then(|it| it.provider_id.as_deref()));
+    let id = ProviderId::of_node(&node);
     nodes.extend(id.filter(|_| is_ours).map(|id| (id, node)));
 }
 

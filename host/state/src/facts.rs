@@ -143,7 +143,7 @@ impl NodeFacts {
         Self {
             name: meta.name.clone().unwrap_or_default(),
             uid: meta.uid.clone().unwrap_or_default(),
-            provider_id: ProviderId::parse(spec.and_then(|it| it.provider_id.as_deref())),
+            provider_id: ProviderId::of_node(object),
             labels: meta.labels.clone().unwrap_or_default(),
             annotations: own_annotations(meta),
             taints: spec.and_then(|it| it.taints.clone()).unwrap_or_default(),

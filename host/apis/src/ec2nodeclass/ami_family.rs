@@ -26,6 +26,19 @@ schema::words! {
     }
 }
 
+impl AmiFamily {
+    /// Whether its kubelet is told `podsPerCore`. Answers to `FeatureFlags.PodsPerCoreEnabled` of Karpenter's
+    /// `pkg/providers/amifamily/resolver.go`.
+    pub fn takes_pods_per_core(self) -> bool {
+        self != Self::Bottlerocket
+    }
+
+    /// Whether its nodes are told more than the first entry of `clusterDNS`.
+    pub fn takes_many_cluster_dns(self) -> bool {
+        matches!(self, Self::Al2023 | Self::Custom)
+    }
+}
+
 /// Family and version of images that AWS publishes, such as `al2023@latest`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alias {

@@ -24,22 +24,20 @@ pub(crate) struct Features {
 pub(crate) fn features(family: AmiFamily) -> Features {
     let linux = Features {
         eni_limited_memory_overhead: true,
-        pods_per_core: true,
+        pods_per_core: family.takes_pods_per_core(),
         eni_limited_pods: true,
         arbitrary_kubelet: false,
-        many_cluster_dns: false,
+        many_cluster_dns: family.takes_many_cluster_dns(),
         is_windows: false,
     };
     match family {
         AmiFamily::Al2 => linux,
         AmiFamily::Al2023 | AmiFamily::Custom => Features {
             arbitrary_kubelet: true,
-            many_cluster_dns: true,
             ..linux
         },
         AmiFamily::Bottlerocket => Features {
             eni_limited_memory_overhead: false,
-            pods_per_core: false,
             ..linux
         },
         AmiFamily::Windows2019 | AmiFamily::Windows2022 | AmiFamily::Windows2025 => Features {

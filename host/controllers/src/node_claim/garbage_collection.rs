@@ -108,8 +108,7 @@ impl GarbageCollection {
         let mut ready = BTreeSet::new();
         for_each_listed(&self.shell.writer.api::<Node>(), "", |node| {
             let is_ready = is_node_ready(&node);
-            let id = node.spec.and_then(|spec| spec.provider_id);
-            ready.extend(ProviderId::parse(id.as_deref()).filter(|_| is_ready));
+            ready.extend(ProviderId::of_node(&node).filter(|_| is_ready));
         })
         .await?;
         Ok(Observed {

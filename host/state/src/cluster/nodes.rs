@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use apis::labels;
-use apis::{NodeRef, ObjectKey};
+use apis::{NodeRef, ObjectKey, ProviderId};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 
 use super::Cluster;
 use super::change::{Change, Changes, NodeSummary, Refused};
-use super::seen_node::{provider_id, taints};
+use super::seen_node::taints;
 use super::watched::Watched;
 use crate::facts::NodeFacts;
 use crate::state_node::StateNode;
@@ -29,7 +29,7 @@ impl Watched for v1::Node {
         }
         let name = object.metadata.name.clone().unwrap_or_default();
         Ok(vec![Change::Node {
-            provider_id: provider_id(&object),
+            provider_id: ProviderId::of_node(&object),
             after: Some(NodeSummary {
                 is_deleting: object.metadata.deletion_timestamp.is_some(),
                 is_disrupted: taints(&object)

@@ -19,7 +19,7 @@ pub(crate) struct SeenNode {
 impl SeenNode {
     pub(super) fn of(node: &v1::Node) -> Self {
         Self {
-            provider_id: provider_id(node),
+            provider_id: ProviderId::of_node(node),
             digest: digest(node),
         }
     }
@@ -38,7 +38,7 @@ fn digest(node: &v1::Node) -> u64 {
         (&taint.key, &taint.value, &taint.effect).hash(&mut hasher);
     }
     is_node_ready(node).hash(&mut hasher);
-    provider_id(node).hash(&mut hasher);
+    ProviderId::of_node(node).hash(&mut hasher);
     let status = node.status.as_ref();
     for amounts in [
         status.and_then(|status| status.capacity.as_ref()),
@@ -49,10 +49,6 @@ fn digest(node: &v1::Node) -> u64 {
         }
     }
     hasher.finish()
-}
-
-pub(super) fn provider_id(node: &v1::Node) -> Option<ProviderId> {
-    ProviderId::parse(node.spec.as_ref()?.provider_id.as_deref())
 }
 
 pub(super) fn taints(node: &v1::Node) -> &[v1::Taint] {
