@@ -39,6 +39,9 @@ pub(crate) struct Case {
     #[serde(default)]
     lacks: Vec<String>,
     pub(crate) refused: Option<String>,
+    /// The first minor version of Kubernetes that knows every field of it, where it is not the chart's own oldest.
+    #[serde(default)]
+    pub(crate) since: u32,
 }
 
 fn mortise() -> String {

@@ -4,6 +4,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
 /// Names the kubeconfig of a cluster that tests may change.
 const KUBECONFIG: &str = "MORTISE_TEST_KUBECONFIG";
 
@@ -21,7 +23,17 @@ pub fn kubectl(kubeconfig: &str, arguments: &[&str], input: &str) -> Result<Stri
     finished(kubectl_command(kubeconfig, arguments), input).map(|said| said.printed)
 }
 
-/// The same with the warnings of the API server.
+/// Whether the API server has such objects; `api_version` as objects name it, of a group.
+pub fn serves(kubeconfig: &str, api_version: &str, kind: &str) -> bool {
+    let path = format!("/apis/{api_version}");
+    let listed = kubectl(kubeconfig, &["get", "--raw", &path], "");
+    let listed = listed.unwrap_or_else(|_| "{}".to_owned());
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let kinds = listed["resources"].as_array();
+    kinds.is_some_and(|it| it.iter().any(|it| it["kind"] == kind))
+}
+
+/// The same as [`kubectl`] with the warnings of the API server.
 pub fn kubectl_with_warnings(
     kubeconfig: &str,
     arguments: &[&str],

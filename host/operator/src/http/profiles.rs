@@ -118,15 +118,21 @@ async fn heap() -> Response {
     answer("heap", made.await.map_err(Into::into).flatten())
 }
 
-/// The innermost frames of a sample of CPU time took the sample.
+/// What took a sample of CPU time is inside of it, and so is what pprof calls while it begins or waits for its own
+/// lock: all up to the outermost of its frames.
 fn leave_sampling_out(frames: &mut Frames) {
-    let is_sampling = |frame: &Vec<Symbol>| frame.iter().any(|it| it.name().contains("pprof::"));
-    let sampling = frames
-        .frames
-        .iter()
-        .take_while(|it| is_sampling(it))
-        .count();
-    frames.frames.drain(..sampling);
+    let is_sampling = |frame: &Vec<Symbol>| frame.iter().any(|it| is_of_pprof(&it.name()));
+    if let Some(outermost) = frames.frames.iter().rposition(is_sampling) {
+        frames.frames.drain(..=outermost);
+    }
+}
+
+/// Whether a function is one of the crate `pprof`, or of a trait that it implements; `jemalloc_pprof` is another.
+fn is_of_pprof(function: &str) -> bool {
+    let mut found = function.match_indices("pprof::");
+    found.any(|(at, _)| {
+        !function[..at].ends_with(|before: char| before == '_' || before.is_alphanumeric())
+    })
 }
 
 /// The innermost frames of a sample of the heap, which are its last, are the allocator's from its door on. Who is
@@ -168,6 +174,34 @@ fn failed(told: &str) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_takes_samples_is_in_none() {
+        let taken_in = |functions: &[&str]| {
+            let symbol = |function: &&str| Symbol {
+                name: Some(function.as_bytes().to_vec()),
+                addr: None,
+                lineno: None,
+                filename: None,
+            };
+            let mut frames = Frames {
+                frames: functions.iter().map(|it| vec![symbol(it)]).collect(),
+                thread_name: String::new(),
+                thread_id: 0,
+                sample_timestamp: std::time::UNIX_EPOCH,
+            };
+            leave_sampling_out(&mut frames);
+            let left = frames.frames.iter().flatten().map(Symbol::name);
+            left.collect::<Vec<_>>()
+        };
+        let handler = "<pprof::backtrace::backtrace_rs::Trace as pprof::backtrace::Trace>::trace";
+        let waiting = ["spin::relax", "pprof::report::ReportBuilder::build"];
+        let own = ["jemalloc_pprof::dump", "mortise::http::profiles::heap"];
+        assert_eq!(taken_in(&own), own);
+        assert_eq!(taken_in(&[&[handler], &own[..]].concat()), own);
+        let waited = [&[handler], &waiting[..], &own[1..]].concat();
+        assert_eq!(taken_in(&waited), own[1..]);
+    }
 
     #[test]
     fn a_profile_is_as_long_as_was_asked_for() {
