@@ -26,9 +26,10 @@ pub fn kubectl(kubeconfig: &str, arguments: &[&str], input: &str) -> Result<Stri
 /// Whether the API server has such objects; `api_version` as objects name it, of a group.
 pub fn serves(kubeconfig: &str, api_version: &str, kind: &str) -> bool {
     let path = format!("/apis/{api_version}");
-    let listed = kubectl(kubeconfig, &["get", "--raw", &path], "");
-    let listed = listed.unwrap_or_else(|_| "{}".to_owned());
-    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let Ok(listed) = kubectl(kubeconfig, &["get", "--raw", &path], "") else {
+        return false;
+    };
+    let listed: Value = serde_json::from_str(&listed).unwrap_or_default();
     let kinds = listed["resources"].as_array();
     kinds.is_some_and(|it| it.iter().any(|it| it["kind"] == kind))
 }
