@@ -7,18 +7,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tests::kubernetes::{helm, kubectl, serves, test_cluster};
+use tests::kubernetes::{helm, kubectl, minor_version, test_cluster};
 use tests::served::free_port;
 use tests::{has_program, mortise, workspace_root};
 
 use crate::chart::{Case, objects};
 
-/// What an API server need not serve: Prometheus' operator brings the one, and of the other Kubernetes 1.30 and later
-/// have all kinds.
-const NOT_EVERYWHERE: [&str; 2] = [
-    "monitoring.coreos.com/v1",
-    "admissionregistration.k8s.io/v1",
-];
 /// How long the controller may take for a node.
 const PATIENCE: Duration = Duration::from_mins(2);
 
@@ -56,25 +50,6 @@ impl Cluster {
     fn helm(&self, arguments: &[&str]) -> String {
         let kubeconfig = ["--kubeconfig", self.kubeconfig.as_str()];
         helm(&workspace_root(), &[&kubeconfig, arguments].concat()).unwrap()
-    }
-
-    /// The minor version of its Kubernetes.
-    fn minor(&self) -> u32 {
-        let told = self.kubectl(&["get", "--raw", "/version"]);
-        let told: Value = serde_json::from_str(&told).unwrap();
-        let minor = told["minor"].as_str().unwrap();
-        minor.trim_end_matches('+').parse().unwrap()
-    }
-
-    fn serves(&self, api_version: &str, kind: &str) -> bool {
-        serves(&self.kubeconfig, api_version, kind)
-    }
-
-    /// Whether an object is of a kind that it has to know.
-    fn takes(&self, object: &Value) -> bool {
-        let named = |field: &str| object[field].as_str().unwrap();
-        let (api_version, kind) = (named("apiVersion"), named("kind"));
-        !NOT_EVERYWHERE.contains(&api_version) || self.serves(api_version, kind)
     }
 
     /// Whether an account may do that.
@@ -136,14 +111,20 @@ fn a_real_api_server_takes_what_the_chart_renders() {
         return;
     };
     let mut faults = Vec::new();
-    let minor = cluster.minor();
+    let minor = minor_version(&cluster.kubeconfig);
+    // Kinds of Prometheus' operator need not be served, nor that of admission policies before Kubernetes 1.30.
+    let is_served = |it: &Value| match it["apiVersion"].as_str() {
+        Some("monitoring.coreos.com/v1") => false,
+        Some("admissionregistration.k8s.io/v1") => minor >= 30,
+        _ => true,
+    };
     let is_to_take = |it: &&Case| it.refused.is_none() && it.since <= minor;
     for case in Case::all().iter().filter(is_to_take) {
         for name in [case.namespace.as_str(), "mortise-policies"] {
             cluster.namespace(name);
         }
         let objects = objects(&case.render().unwrap()).into_iter();
-        let objects: Vec<Value> = objects.filter(|it| cluster.takes(it)).collect();
+        let objects: Vec<Value> = objects.filter(is_served).collect();
         let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
         let apply = [
             "apply",
@@ -264,7 +245,7 @@ fn the_controller_gets_by_with_the_roles_of_the_chart() {
     let _release = Release::install(&cluster, "charts/mortise", (name, namespace), &values);
     let account = format!("system:serviceaccount:{namespace}:{name}");
     // kubectl asks for something else where there are none.
-    let has_cidrs = cluster.serves("networking.k8s.io/v1", "ServiceCIDR");
+    let has_cidrs = minor_version(&cluster.kubeconfig) >= 33;
     let others: [(&[&str], bool); 6] = [
         (&["get", "servicecidrs/kubernetes"], has_cidrs),
         (&["patch", "pods", "-A"], false),

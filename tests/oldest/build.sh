@@ -5,9 +5,9 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 newer=$(realpath "$1") version=${3:-v1.26.15}
+[ ! -x "$2/testplane" ] || exit 0
 mkdir -p "$2/source"
 folder=$(cd "$2" && pwd)
-[ ! -x "$folder/testplane" ] || exit 0
 
 minor=${version#v1.} patch=${version##*.}
 minor=${minor%.*}

@@ -23,15 +23,20 @@ pub fn kubectl(kubeconfig: &str, arguments: &[&str], input: &str) -> Result<Stri
     finished(kubectl_command(kubeconfig, arguments), input).map(|said| said.printed)
 }
 
-/// Whether the API server has such objects; `api_version` as objects name it, of a group.
-pub fn serves(kubeconfig: &str, api_version: &str, kind: &str) -> bool {
-    let path = format!("/apis/{api_version}");
-    let Ok(listed) = kubectl(kubeconfig, &["get", "--raw", &path], "") else {
-        return false;
-    };
-    let listed: Value = serde_json::from_str(&listed).unwrap_or_default();
-    let kinds = listed["resources"].as_array();
-    kinds.is_some_and(|it| it.iter().any(|it| it["kind"] == kind))
+/// Which 1.x of Kubernetes the API server is of.
+///
+/// # Panics
+///
+/// When it does not say so.
+#[expect(clippy::expect_used, reason = "a test cannot go on without it")]
+pub fn minor_version(kubeconfig: &str) -> u32 {
+    let told = kubectl(kubeconfig, &["get", "--raw", "/version"], "");
+    let told = told.expect("the API server tells its version");
+    let told: Value = serde_json::from_str(&told).unwrap_or_default();
+    let minor = told["minor"].as_str().unwrap_or_default();
+    // Providers mark what is not upstream's.
+    let minor = minor.trim_end_matches('+').parse();
+    minor.expect("a minor version is a number")
 }
 
 /// The same as [`kubectl`] with the warnings of the API server.
