@@ -11,6 +11,7 @@ use std::sync::Arc;
 use apis::labels;
 use jiff::{SignedDuration, Timestamp};
 use scheduling::pod::{LabelSelector, Pod};
+use scheduling::taints::untolerated;
 
 use crate::snapshot::Snapshot;
 use crate::state_node::StateNode;
@@ -74,24 +75,52 @@ fn opened_lately(node: &StateNode, now: Timestamp) -> bool {
         && !node.is_marked_for_deletion()
 }
 
-/// Whether other nodes that were planned together with this one are still on their way, and it matters. The
-/// scheduler, told nothing, fills the first node to open with whatever fits, and those for whom it was bought need
-/// others; with all of them open it spreads pods over them as widely as the plan did.
-fn awaits_others(snapshot: &Snapshot, claim: &str) -> bool {
+/// Nodes that were planned together with that of a claim and are still on their way.
+fn coming_with<'a>(
+    snapshot: &'a Snapshot,
+    claim: &str,
+) -> impl Iterator<Item = &'a Arc<StateNode>> {
     let created_at = |node: &StateNode| node.claim()?.created_at;
     let own = snapshot.node_of_claim(claim).and_then(|it| created_at(it));
-    let Some(own) = own else {
-        return false;
-    };
-    let is_of_plan = |at| own.duration_since(at).abs() <= ONE_PLAN;
-    let mut nodes = snapshot.nodes();
-    let is_coming = nodes.any(|node| {
+    let is_of_plan = move |at| own.is_some_and(|own| own.duration_since(at).abs() <= ONE_PLAN);
+    snapshot.nodes().filter(move |node| {
         !node.is_ready()
             && !node.is_marked_for_deletion()
             && node.claim_name() != Some(claim)
             && created_at(node).is_some_and(is_of_plan)
-    });
-    is_coming && !are_alike(snapshot)
+    })
+}
+
+/// Whether other nodes that were planned together with this one are still on their way, and it matters. The
+/// scheduler, told nothing, fills the first node to open with whatever fits, and those for whom it was bought need
+/// others; with all of them open it spreads pods over them as widely as the plan did.
+fn awaits_others(snapshot: &Snapshot, claim: &str) -> bool {
+    coming_with(snapshot, claim).next().is_some() && !are_alike(snapshot)
+}
+
+/// Whether pods of nodes that are still on their way could take the room of pods that are told of this node one at a
+/// time: those whose turn has not come hold none.
+fn awaits_rivals(snapshot: &Snapshot, claim: &str) -> bool {
+    let Some(node) = snapshot.node_of_claim(claim) else {
+        return false;
+    };
+    let placed = snapshot.placed_on(node);
+    let mut turns = BTreeSet::new();
+    let mut groups = placed.iter().filter_map(|pod| spread_group(pod));
+    groups.any(|group| !turns.insert(group))
+        && coming_with(snapshot, claim).any(|other| {
+            let others = snapshot.placed_on(other);
+            others.iter().any(|pod| may_run(pod, node))
+        })
+}
+
+/// Whether nothing that is plain to see keeps the pod off the node.
+fn may_run(pod: &Pod, node: &StateNode) -> bool {
+    let shape = &pod.shape;
+    let mut selected = shape.node_selector.iter();
+    shape.requests.fits(&node.allocatable())
+        && selected.all(|(key, value)| node.label(key) == value)
+        && untolerated(&node.taints(), &shape.tolerations).is_none()
 }
 
 /// Whether a node is ready and still closed.

@@ -6,6 +6,7 @@
 //! Neither chooses a domain or looks at nodes that exist.
 
 mod best_plan;
+mod column_generation;
 mod cost_packing;
 mod fill;
 mod first_fit;

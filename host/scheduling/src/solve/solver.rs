@@ -10,7 +10,7 @@ use super::input::nodes::Nodes;
 use super::input::pod_groups::{GroupView, PodGroup, PodGroupId};
 use super::input::pool_table::PoolTable;
 use super::input::topology::{DomainId, KeyId, Pin, Topology, TopologyGroupId};
-use super::input::unit_price::{UnitPrice, unit_price};
+use super::input::unit_price::{UnitPrice, Usable, unit_price};
 use super::input::vocabulary::{Amounts, Dimensions, SetId, Vocabulary, add_times};
 use super::place::claim::OpenClaim;
 use crate::device::Allocator;
@@ -85,6 +85,8 @@ pub(super) struct Solver<'a> {
     pub(super) placed: usize,
     /// For spreads that honour taints, the domains that their pods can reach.
     pub(super) reachable: BTreeMap<TopologyGroupId, Vec<bool>>,
+    /// What the pods of the problem can use of a node.
+    pub(super) usable: Usable,
     /// Unit prices by pool and requirement set.
     pub(super) unit_prices: BTreeMap<(usize, SetId), UnitPrice>,
     /// What domains may still be given in this round.
@@ -122,7 +124,7 @@ impl Solver<'_> {
             let count = i64::try_from(group.members.len()).unwrap_or(i64::MAX);
             add_times(&mut demand, &group.requests, count);
         }
-        let price = unit_price(&self.pools[pool], &rows, &demand);
+        let price = unit_price(&self.pools[pool], &rows, &demand, &self.usable);
         self.unit_prices.insert((pool, set), price);
         price
     }

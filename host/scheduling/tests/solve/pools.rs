@@ -197,3 +197,26 @@ fn karpenters_packing_makes_few_nodes() {
     assert_eq!(solution.placed(), 60);
     assert_eq!(solution.claims.len(), 2);
 }
+
+/// A tiny node and a huge one give more of one resource for the money than any other, and no pod can make use of that.
+#[test]
+fn offerings_that_pods_cannot_use_tell_nothing_about_what_pods_are_worth() {
+    let types = [
+        ("t3a.nano", (2, 0), 0.0047),
+        ("t3a.medium", (2, 2), 0.0376),
+        ("t3a.xlarge", (4, 4), 0.1504),
+        ("r5a.xlarge", (4, 8), 0.226),
+        ("r5a.2xlarge", (8, 8), 0.452),
+        ("x2idn.32xlarge", (128, 16), 13.338),
+    ];
+    let types = types.map(|(name, shape, price)| instance_type(name, "amd64", shape, price));
+    let mut cluster = Cluster::without_pools(types.to_vec());
+    let on_demand = json!([{"key": CAPACITY_TYPE, "operator": "In", "values": ["on-demand"]}]);
+    cluster.pool("default", json!({ "requirements": on_demand }));
+    cluster.pods("web", 40, ("500m", "1Gi"), json!({}));
+    cluster.pods("api", 20, ("1", "3Gi"), json!({}));
+    cluster.pods("cache", 10, ("250m", "6Gi"), json!({}));
+    let bill = cluster.solve().price_per_hour();
+    // Nodes bought in parts would cost 1.612; by the two at the ends it would be 2.19.
+    assert!(bill < 1.66, "{bill}");
+}

@@ -6,14 +6,15 @@
 //! are ready open at one moment, when one has waited for as long as it may. A pod that is tried in vain costs the
 //! scheduler a write and a search for victims, a tenth of a second on a busy API server. Pods are told again just
 //! before that moment, which is the next full second: a node that opened a moment earlier would have cost them what
-//! they were told. Where nobody can be told, the nodes of a plan open together, because a scheduler that spreads pods
-//! over all of them comes closer to the plan than one that fills the first.
+//! they were told. Pods that are told one at a time hold no room before, so their node waits for nodes whose pods could
+//! take it. Where nobody can be told, the nodes of a plan open together, because a scheduler that spreads pods over all
+//! of them comes closer to the plan than one that fills the first.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{awaits_others, is_crowded, nominations, opens_with_others};
+use super::{awaits_others, awaits_rivals, is_crowded, nominations, opens_with_others};
 use crate::coming::is_awaiting;
 use crate::snapshot::Snapshot;
 
@@ -120,6 +121,10 @@ impl OpeningTerms {
         }
         if !self.holds_nodes_closed {
             return NodeOpening::Opens;
+        }
+        let is_early = latest_opening(node, HELD_READY).is_some_and(|it| now < it);
+        if is_early && self.nominates_pods && awaits_rivals(snapshot, node.claim) {
+            return NodeOpening::Held(HoldReason::OthersAreComing);
         }
         if node.ready_at.is_some_and(|it| it <= opens_at) {
             return if now < opens_at {

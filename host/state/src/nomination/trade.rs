@@ -12,9 +12,8 @@ use apis::NodeRef;
 use apis::labels::{CAPACITY_TYPE, HOSTNAME, TOPOLOGY_ZONE};
 use apis::resources::Resources;
 use scheduling::pod::{Pod, PodKey};
-use scheduling::taints::untolerated;
 
-use super::{SpreadGroup, opens_next, spread_group};
+use super::{SpreadGroup, may_run, opens_next, spread_group};
 use crate::snapshot::Snapshot;
 use crate::state_node::StateNode;
 
@@ -236,15 +235,13 @@ fn may_go(pod: &Pod, from: &Opening<'_>, to: &Opening<'_>) -> bool {
         && shape.pod_affinity.is_empty()
         && shape.pod_anti_affinity.is_empty();
     let mut spread = shape.topology_spread.iter().filter(|it| it.is_required);
-    let mut selected = shape.node_selector.iter();
     is_plain
         && !to.is_exclusive
         && spread.all(|it| {
             let key = &it.topology_key;
             key != HOSTNAME && from.node.label(key) == to.node.label(key)
         })
-        && selected.all(|(key, value)| to.node.label(key) == value)
-        && untolerated(&to.node.taints(), &shape.tolerations).is_none()
+        && may_run(pod, to.node)
 }
 
 impl<'a> Opening<'a> {

@@ -81,8 +81,6 @@ pub(crate) struct PoolRows {
     pub(super) reservations: BTreeMap<String, u32>,
     fit: Vec<FitColumn>,
     values: Vec<RowValue>,
-    /// Rows that are not reserved, those with most CPU for their cost first.
-    by_cpu: Vec<u32>,
     markets: Markets,
     answers: Mutex<Answers>,
 }
@@ -131,7 +129,6 @@ impl PoolRows {
             reservations: BTreeMap::new(),
             fit: Vec::new(),
             values: Vec::new(),
-            by_cpu: Vec::new(),
             markets: parts.admission.markets.clone(),
             answers: Mutex::default(),
         };
@@ -155,13 +152,6 @@ impl PoolRows {
             }
         };
         self.values = self.rows.iter().map(value).collect();
-        let mut order: Vec<(f64, u32)> = (0_u32..)
-            .zip(self.rows.iter().zip(&self.values))
-            .filter(|(_, (row, _))| !row.is_reserved())
-            .map(|(index, (_, value))| (value.cpu / value.cost, index))
-            .collect();
-        order.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        self.by_cpu = order.into_iter().map(|(_, row)| row).collect();
     }
 
     /// Whether some row costs otherwise than its price.
@@ -173,28 +163,6 @@ impl PoolRows {
 
     pub(crate) fn value_of_row(&self, row: usize) -> &RowValue {
         &self.values[row]
-    }
-
-    /// The rows among these that none of the others beats both in CPU and in memory for the money; reserved ones
-    /// aside, whose price is already paid.
-    pub(super) fn best_values<'a>(
-        &'a self,
-        rows: &'a BitSet,
-    ) -> impl Iterator<Item = &'a RowValue> {
-        let mut most_memory = f64::MIN;
-        self.by_cpu.iter().filter_map(move |row| {
-            let row = *row as usize;
-            if !rows.contains(row) {
-                return None;
-            }
-            let value = &self.values[row];
-            let memory = value.memory / value.cost;
-            if memory <= most_memory {
-                return None;
-            }
-            most_memory = memory;
-            Some(value)
-        })
     }
 
     fn reservation_slots(&self) -> BTreeMap<String, u32> {

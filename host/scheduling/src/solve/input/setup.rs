@@ -11,6 +11,7 @@ use super::pod_groups::Grouper;
 use super::pool_table::PoolTable;
 use super::prepared::Prepared;
 use super::topology::{HOSTNAME_KEY, KeyId, NodePlace, Topology, TopologyGroupId, TopologyRule};
+use super::unit_price::Usable;
 use super::views::has_preference_taint;
 use super::vocabulary::Vocabulary;
 use crate::device::Allocator;
@@ -63,6 +64,10 @@ impl<'a> Solver<'a> {
             has_preference_taints,
         };
         let groups = grouper.group(&pods);
+        let mut usable = Usable::default();
+        for group in &groups {
+            usable.add(&group.requests, group.members.len());
+        }
         let pools = pool_tables(problem, prepared, &mut vocabulary);
         set_domains(prepared, removed, &mut topology);
         let term_counts = count(problem, prepared, removed, &mut topology, &vocabulary);
@@ -79,6 +84,7 @@ impl<'a> Solver<'a> {
             devices: problem.devices.as_deref().map(Allocator::new),
             claims: Vec::new(),
             placed: 0,
+            usable,
             unit_prices: BTreeMap::new(),
             domain_caps: BTreeMap::new(),
             feasible_domains: BTreeMap::new(),

@@ -71,6 +71,9 @@ impl Planner<'_> {
             unpacked.clone_from(&all);
             let by_patterns = self.plan_by_patterns(unpacked, &plans, &mut times, interrupt);
             plans.extend(by_patterns.filter(|_| unpacked.remaining == unplaced));
+            unpacked.clone_from(&all);
+            let dived = self.dive(unpacked, &plans, interrupt);
+            plans.extend(dived.filter(|_| unpacked.remaining == unplaced));
         }
         for plan in &mut plans {
             self.use_cheapest_rows(plan);

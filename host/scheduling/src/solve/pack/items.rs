@@ -158,7 +158,7 @@ impl Solver<'_> {
         for (index, class) in classes.iter_mut().enumerate() {
             let pool = priced_by[index];
             let rows = self.pools[pool].rows_of(sets[index], &self.vocabulary);
-            class.price = unit_price(&self.pools[pool], &rows, &demand[index]);
+            class.price = unit_price(&self.pools[pool], &rows, &demand[index], &self.usable);
             class.has_many_types = (0..self.pools.len())
                 .map(|pool| self.has_many_types(pool, class))
                 .collect();
@@ -331,8 +331,8 @@ impl Solver<'_> {
         let mut of_size: [SmallVec<[(f64, usize); SHORTLIST_PER_SIZE]>; 64] =
             std::array::from_fn(|_| SmallVec::new());
         for row in rows.iter() {
-            let value = table.value_of_row(row);
-            let ratio = value.cost / class.price.of_value(value).max(1e-12);
+            let value = self.usable.of(table.value_of_row(row));
+            let ratio = value.cost / class.price.of_value(&value).max(1e-12);
             let best = &mut of_size[value.size];
             let at = best.partition_point(|(known, _)| *known <= ratio);
             if at < SHORTLIST_PER_SIZE {

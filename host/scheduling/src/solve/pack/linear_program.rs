@@ -35,25 +35,39 @@ pub(super) fn whole(nodes: f64) -> usize {
 
 /// Distinct nodes of the plans made so far.
 #[derive(Debug, Default)]
-struct LinearProgram {
+pub(super) struct LinearProgram {
     patterns: Vec<PlannedNode>,
     known: BTreeSet<PatternKey>,
 }
 
 /// The answer.
 #[derive(Debug)]
-struct Optimum {
+pub(super) struct Optimum {
     /// How many nodes of each pattern.
     counts: Vec<f64>,
-    /// What a pod of each kind is worth, as a share of its first worth.
-    times: Vec<f64>,
+    /// What a pod of each kind is worth, as a share of its first worth; those that no pattern has keep that.
+    pub(super) times: Vec<f64>,
+    /// Whether any pattern has pods of a kind.
+    pub(super) is_covered: Vec<bool>,
     /// Cells computed.
     effort: usize,
 }
 
+impl Optimum {
+    /// Patterns, those that it has most of first.
+    fn most_first(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.counts.len()).collect();
+        order.sort_by(|a, b| {
+            let by_count = self.counts[*b].total_cmp(&self.counts[*a]);
+            by_count.then(a.cmp(b))
+        });
+        order
+    }
+}
+
 impl LinearProgram {
     /// Adds the nodes of a plan that are new.
-    fn add(&mut self, plan: &[PlannedNode]) {
+    pub(super) fn add(&mut self, plan: &[PlannedNode]) {
         for node in plan {
             if self.known.insert(node.pattern_key()) {
                 self.patterns.push(node.clone());
@@ -61,25 +75,50 @@ impl LinearProgram {
         }
     }
 
-    /// The optimum over all patterns; `None` where there are too many of them, or kinds, for the time.
-    fn optimum(&self, context: &PlanContext<'_>, columns: &ItemColumns) -> Option<Optimum> {
+    /// How many patterns there are.
+    pub(super) fn len(&self) -> usize {
+        self.patterns.len()
+    }
+
+    /// Forgets patterns of more pods than remain of an item.
+    pub(super) fn retain_within(&mut self, remaining: &[usize]) {
+        let is_within = |pick: &ItemCount| pick.count <= remaining[pick.item];
+        self.patterns
+            .retain(|it| it.contents.picks.iter().all(is_within));
+        self.known = self.patterns.iter().map(PlannedNode::pattern_key).collect();
+    }
+
+    /// The optimum over all patterns for so many pods of each item; `None` where there are too many of them, or kinds,
+    /// for the time.
+    pub(super) fn optimum(
+        &self,
+        context: &PlanContext<'_>,
+        columns: &ItemColumns,
+        remaining: &[usize],
+    ) -> Option<Optimum> {
         let (height, width) = (self.patterns.len(), columns.kinds.len());
         if (height + 1) * (width + 1) > CELLS_MAX {
             return None;
         }
         let mut table = SimplexTable::new(height, width);
-        for item in &columns.items {
-            let of_item = &context.items[*item];
-            *table.cell(height, columns.kind_of(*item)?) -= of_item.worth * of_item.count as f64;
-        }
+        let mut is_covered = vec![false; width];
         for (row, node) in self.patterns.iter().enumerate() {
             for ItemCount { item, count } in &node.contents.picks {
                 let worth = context.items[*item].worth * *count as f64;
-                *table.cell(row, columns.kind_of(*item)?) += worth;
+                let kind = columns.kind_of(*item)?;
+                *table.cell(row, kind) += worth;
+                is_covered[kind] = true;
             }
             *table.cell(row, width) = context.cost(node);
         }
-        table.solve().then(|| table.answer())
+        for item in &columns.items {
+            let kind = columns.kind_of(*item)?;
+            if is_covered[kind] {
+                let worth = context.items[*item].worth * remaining[*item] as f64;
+                *table.cell(height, kind) -= worth;
+            }
+        }
+        table.solve().then(|| table.answer(is_covered))
     }
 }
 
@@ -100,44 +139,83 @@ impl Planner<'_> {
         for plan in plans {
             program.add(plan);
         }
-        let optimum = program.optimum(self.context, self.columns)?;
-        self.approach(&optimum, times);
+        let optimum = program.optimum(self.context, self.columns, &unpacked.remaining)?;
+        self.charge_effort(&optimum);
+        approach(&optimum, times);
         self.columns.reprice(self.context, unpacked, times);
-        let mut order: Vec<usize> = (0..optimum.counts.len()).collect();
-        order.sort_by(|a, b| {
-            optimum.counts[*b]
-                .total_cmp(&optimum.counts[*a])
-                .then(a.cmp(b))
-        });
-        let mut plan = Vec::new();
-        for at in order {
-            let chosen = &program.patterns[at];
-            let picks = &chosen.contents.picks;
-            let most = picks
-                .iter()
-                .map(|pick| unpacked.remaining[pick.item] / pick.count);
-            let times = whole(optimum.counts[at] + 1e-6).min(most.min().unwrap_or(0));
-            for ItemCount { item, count } in picks {
-                self.columns.take(unpacked, *item, count * times);
-            }
-            plan.extend(std::iter::repeat_n(chosen.clone(), times));
-        }
-        let (share, size_weight) = REST;
-        let heuristic = Heuristic {
-            size_weight,
-            charge: plans.first().map_or(0.0, |plan| self.average_cost(plan)) * share,
-            is_careful: true,
-        };
-        plan.extend(self.plan(unpacked, heuristic, interrupt));
+        let mut plan = self.take_whole(&program, &optimum, unpacked);
+        let average = plans.first().map_or(0.0, |plan| self.average_cost(plan));
+        plan.extend(self.plan_rest(unpacked, average, interrupt));
         Some(plan)
     }
 
-    /// Goes half the way to what pods are worth by the optimum.
-    fn approach(&mut self, optimum: &Optimum, times: &mut [f64]) {
-        self.effort += optimum.effort / CELLS_PER_SCORED;
-        for (times, of_optimum) in times.iter_mut().zip(&optimum.times) {
-            *times = f64::midpoint(*times, *of_optimum).clamp(WORTH_FACTORS.0, WORTH_FACTORS.1);
+    /// Nodes for what whole nodes of an optimum leave over, where a node costs so much on average.
+    pub(super) fn plan_rest(
+        &mut self,
+        unpacked: &mut Unpacked,
+        average: f64,
+        interrupt: &Interrupt,
+    ) -> Vec<PlannedNode> {
+        let (share, size_weight) = REST;
+        let heuristic = Heuristic {
+            size_weight,
+            charge: average * share,
+            is_careful: true,
+        };
+        self.plan(unpacked, heuristic, interrupt)
+    }
+
+    /// The whole nodes of an optimum, those first that it has most of, as far as there are pods for them.
+    pub(super) fn take_whole(
+        &self,
+        program: &LinearProgram,
+        optimum: &Optimum,
+        unpacked: &mut Unpacked,
+    ) -> Vec<PlannedNode> {
+        let mut plan = Vec::new();
+        for at in optimum.most_first() {
+            let count = whole(optimum.counts[at] + 1e-6);
+            let node = &program.patterns[at];
+            let taken = self.take_up_to(node, count, unpacked);
+            plan.extend(std::iter::repeat_n(node.clone(), taken));
         }
+        plan
+    }
+
+    /// One node of the pattern that an optimum has most of.
+    pub(super) fn take_most(
+        &self,
+        program: &LinearProgram,
+        optimum: &Optimum,
+        unpacked: &mut Unpacked,
+    ) -> Option<PlannedNode> {
+        let at = *optimum.most_first().first()?;
+        let node = &program.patterns[at];
+        (self.take_up_to(node, 1, unpacked) == 1).then(|| node.clone())
+    }
+
+    /// Takes the pods of so many equal nodes, as far as there are any; how many nodes that makes.
+    fn take_up_to(&self, node: &PlannedNode, count: usize, unpacked: &mut Unpacked) -> usize {
+        let picks = &node.contents.picks;
+        let most = picks
+            .iter()
+            .map(|pick| unpacked.remaining[pick.item] / pick.count);
+        let count = count.min(most.min().unwrap_or(0));
+        for pick in picks {
+            self.columns.take(unpacked, pick.item, pick.count * count);
+        }
+        count
+    }
+
+    pub(super) fn charge_effort(&mut self, optimum: &Optimum) {
+        self.effort += optimum.effort / CELLS_PER_SCORED;
+    }
+}
+
+/// Goes half the way to what pods are worth by the optimum.
+fn approach(optimum: &Optimum, times: &mut [f64]) {
+    for (times, of_optimum) in times.iter_mut().zip(&optimum.times) {
+        *times = f64::midpoint(*times, *of_optimum).clamp(WORTH_FACTORS.0, WORTH_FACTORS.1);
     }
 }
 
@@ -216,12 +294,17 @@ impl SimplexTable {
         self.effort += self.cells.len();
     }
 
-    fn answer(&self) -> Optimum {
+    fn answer(&self, is_covered: Vec<bool>) -> Optimum {
         let mut counts = vec![0.0; self.height];
         let mut times = vec![0.0; self.width];
         for (row, stands_for) in self.rows.iter().enumerate() {
             if let Some(kind) = stands_for.checked_sub(self.height) {
                 times[kind] = self.at(row, self.width);
+            }
+        }
+        for (times, is_covered) in times.iter_mut().zip(&is_covered) {
+            if !is_covered {
+                *times = 1.0;
             }
         }
         for (column, stands_for) in self.columns.iter().enumerate() {
@@ -232,6 +315,7 @@ impl SimplexTable {
         Optimum {
             counts,
             times,
+            is_covered,
             effort: self.effort,
         }
     }

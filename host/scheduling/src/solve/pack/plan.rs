@@ -42,15 +42,15 @@ pub(super) struct Heuristic {
 
 /// The item that a node is planned for, and how.
 #[derive(Debug, Clone, Copy)]
-struct NodeSeed {
-    item: usize,
-    heuristic: Heuristic,
+pub(super) struct NodeSeed {
+    pub(super) item: usize,
+    pub(super) heuristic: Heuristic,
 }
 
 /// The offerings that did well for a seed, so that its next node need not try all of them again.
 #[derive(Debug, Default)]
-struct Shortlist {
-    rows: SmallVec<[RowId; SHORTLIST_MAX]>,
+pub(super) struct Shortlist {
+    pub(super) rows: SmallVec<[RowId; SHORTLIST_MAX]>,
     ratio: f64,
 }
 
@@ -143,6 +143,17 @@ impl<'a> Planner<'a> {
                 return Some(node);
             }
         }
+        let (node, found) = self.best_of_all(unpacked, seed)?;
+        *shortlist = found;
+        Some(node)
+    }
+
+    /// The best node for a seed among all offerings worth trying, in the first pool that has one.
+    pub(super) fn best_of_all(
+        &mut self,
+        unpacked: &mut Unpacked,
+        seed: NodeSeed,
+    ) -> Option<(PlannedNode, Shortlist)> {
         for pool in 0..self.context.pools.len() {
             if self.context.pools[pool].is_out_of_nodes() {
                 continue;
@@ -151,18 +162,18 @@ impl<'a> Planner<'a> {
             let candidates: Vec<RowId> = candidates.map(|row| RowId { pool, row }).collect();
             if let Some((node, ratios)) = self.best_of(unpacked, seed, &candidates) {
                 let rows = ratios.into_iter().take(SHORTLIST_MAX);
-                *shortlist = Shortlist {
+                let shortlist = Shortlist {
                     rows: rows.map(|(_, row)| row).collect(),
                     ratio: node.ratio,
                 };
-                return Some(node);
+                return Some((node, shortlist));
             }
         }
         None
     }
 
     /// The best node among these rows of a pool, and the ratios of all that were tried, best first.
-    fn best_of(
+    pub(super) fn best_of(
         &mut self,
         unpacked: &mut Unpacked,
         seed: NodeSeed,

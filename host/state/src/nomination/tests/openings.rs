@@ -1,6 +1,6 @@
 //! When a node opens, and what it is held for before.
 
-use super::trades::{closed, opening};
+use super::trades::{closed, opening, placed};
 use super::*;
 use crate::nomination::{ClosedNode, HoldReason, NodeOpening, OpeningTerms};
 
@@ -100,6 +100,48 @@ fn a_node_waits_for_others_of_its_plan_where_pods_are_not_told() {
         untold(111, held),
         untold(112, NodeOpening::OpensAlone(at(112))),
         case("told", &coming, NodeOpening::OpensAlone(at(105))),
+    ]);
+}
+
+#[test]
+fn a_node_waits_for_those_whose_pods_could_take_the_room_of_pods_told_one_at_a_time() {
+    let spread = [pod("a", "1", true), pod("b", "1", true)];
+    let elsewhere = |cpu: &str, selector: Value| {
+        let mut pod = pod("c", cpu, false);
+        pod["spec"]["nodeSelector"] = selector;
+        let nodes = [closed(1, "a"), opened_as("2", false)];
+        placed(nodes, &spread, &[pod])
+    };
+    let rivals = elsewhere("2", json!({}));
+    let others = elsewhere("2", json!({"topology.kubernetes.io/zone": "b"}));
+    let greater = elsewhere("5", json!({}));
+    let nodes = [closed(1, "a"), opened_as("2", false)];
+    let told_at_once = placed(nodes, &spread[..1], &[pod("c", "2", false)]);
+    let ready = opening("a", &spread, &[pod("c", "2", false)]);
+    let held = NodeOpening::Held(HoldReason::OthersAreComing);
+    let opens = NodeOpening::OpensAlone(at(105));
+    check(vec![
+        case("rivals", &rivals, held),
+        OpeningCase {
+            opens_at: 104,
+            ..case("rivals, and others open", &rivals, held)
+        },
+        OpeningCase {
+            now: 112,
+            ..case(
+                "rivals that take long",
+                &rivals,
+                NodeOpening::OpensAlone(at(112)),
+            )
+        },
+        case("pods that must go elsewhere", &others, opens),
+        case("a pod that has no room here", &greater, opens),
+        case("a pod that is told at once", &told_at_once, opens),
+        case(
+            "a rival's node is ready",
+            &ready,
+            NodeOpening::Appointed(at(106)),
+        ),
     ]);
 }
 

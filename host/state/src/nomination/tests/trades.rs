@@ -36,8 +36,13 @@ fn exclusive(mut pod: Value) -> Value {
 
 /// The pods of two nodes that are about to open, the second of them in the zone given.
 pub(super) fn opening(zone: &str, first: &[Value], second: &[Value]) -> Snapshot {
+    placed([closed(1, "a"), closed(2, zone)], first, second)
+}
+
+/// Pods that were placed on the first and on the second of these nodes.
+pub(super) fn placed(nodes: [[Event; 2]; 2], first: &[Value], second: &[Value]) -> Snapshot {
     let mut cluster = Cluster::new();
-    let mut events: Vec<Event> = closed(1, "a").into_iter().chain(closed(2, zone)).collect();
+    let mut events: Vec<Event> = nodes.into_iter().flatten().collect();
     let mut version = 0;
     for (claim, pods) in [("c1", first), ("c2", second)] {
         for pod in pods {
