@@ -31,14 +31,18 @@ struct Generation<'p, 'a> {
 
 impl Planner<'_> {
     /// A plan for everything that is not packed yet, from the nodes of other plans and new ones; none where it would
-    /// take too long.
+    /// take too long, or where pods have different first pools: prices of all alike would draw those of a heavier pool
+    /// onto nodes of a lighter one.
     pub(super) fn dive(
         &mut self,
         unpacked: &mut Unpacked,
         plans: &[Vec<PlannedNode>],
         interrupt: &Interrupt,
     ) -> Option<Vec<PlannedNode>> {
-        if self.effort >= EFFORT_MAX {
+        let kinds = self.columns.kinds.iter();
+        let mut pools = kinds.map(|it| self.context.classes[it.class].first_pool);
+        let first = pools.next();
+        if self.effort >= EFFORT_MAX || pools.any(|pool| Some(pool) != first) {
             return None;
         }
         let mut generation = Generation::new(self, plans);

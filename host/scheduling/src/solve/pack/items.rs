@@ -38,6 +38,8 @@ pub(super) struct ItemClass {
     /// The requirements that choosing a row does not determine, by pool.
     pub(super) open: Vec<SetId>,
     pub(super) price: UnitPrice,
+    /// The first pool that has a row for its pods, by which they are priced.
+    pub(super) first_pool: usize,
     /// Rows of each pool worth trying, best value first.
     pub(super) by_value: Vec<Arc<[usize]>>,
     /// Whether each pool sells so many types as Spot that a claim can be left a choice at little cost.
@@ -98,7 +100,6 @@ struct ItemKey {
 struct ItemsBuilder {
     classes: Vec<ItemClass>,
     sets: Vec<SetId>,
-    priced_by: Vec<usize>,
     by_key: BTreeMap<ClassKey, usize>,
     items: BTreeMap<ItemKey, SmallVec<[usize; 1]>>,
 }
@@ -109,7 +110,6 @@ impl Solver<'_> {
         let mut builder = ItemsBuilder {
             classes: Vec::new(),
             sets: Vec::new(),
-            priced_by: Vec::new(),
             by_key: BTreeMap::new(),
             items: BTreeMap::new(),
         };
@@ -136,7 +136,6 @@ impl Solver<'_> {
         let ItemsBuilder {
             mut classes,
             sets,
-            priced_by,
             items,
             ..
         } = builder;
@@ -156,7 +155,7 @@ impl Solver<'_> {
             add_times(&mut demand[item.class], &item.requests, count);
         }
         for (index, class) in classes.iter_mut().enumerate() {
-            let pool = priced_by[index];
+            let pool = class.first_pool;
             let rows = self.pools[pool].rows_of(sets[index], &self.vocabulary);
             class.price = unit_price(&self.pools[pool], &rows, &demand[index], &self.usable);
             class.has_many_types = (0..self.pools.len())
@@ -171,7 +170,7 @@ impl Solver<'_> {
             item.choices = self.choices(class, &item.requests);
             item.worth = class.price.of(&item.requests);
             if class.is_special {
-                let least = self.dominant_worth(priced_by[item.class], class, &item.requests);
+                let least = self.dominant_worth(class.first_pool, class, &item.requests);
                 item.worth = item.worth.max(least);
             }
         }
@@ -259,11 +258,11 @@ impl Solver<'_> {
             .collect();
         builder.by_key.insert(key, builder.classes.len());
         builder.sets.push(batch.set);
-        builder.priced_by.push(pool);
         builder.classes.push(ItemClass {
             rows,
             open,
             price: UnitPrice::default(),
+            first_pool: pool,
             by_value: Vec::new(),
             has_many_types: Vec::new(),
             is_special,
