@@ -104,22 +104,27 @@ fn awaits_rivals(snapshot: &Snapshot, claim: &str) -> bool {
     let Some(node) = snapshot.node_of_claim(claim) else {
         return false;
     };
-    let placed = snapshot.placed_on(node);
-    let mut turns = BTreeSet::new();
-    let mut groups = placed.iter().filter_map(|pod| spread_group(pod));
-    groups.any(|group| !turns.insert(group))
+    let room = node.allocatable();
+    let fits = |pod: &Pod| pod.shape.requests.fits(&room) && may_run(pod, node);
+    are_rivals(&snapshot.placed_on(node))
         && coming_with(snapshot, claim).any(|other| {
             let others = snapshot.placed_on(other);
-            others.iter().any(|pod| may_run(pod, node))
+            others.iter().any(|pod| fits(pod))
         })
 }
 
-/// Whether nothing that is plain to see keeps the pod off the node.
+/// Whether two of them would shut each other out on one node.
+fn are_rivals(pods: &[&Arc<Pod>]) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut groups = pods.iter().filter_map(|it| spread_group(it));
+    groups.any(|group| !seen.insert(group))
+}
+
+/// Whether nothing that is plain to see, its room aside, keeps the pod off the node.
 fn may_run(pod: &Pod, node: &StateNode) -> bool {
     let shape = &pod.shape;
     let mut selected = shape.node_selector.iter();
-    shape.requests.fits(&node.allocatable())
-        && selected.all(|(key, value)| node.label(key) == value)
+    selected.all(|(key, value)| node.label(key) == value)
         && untolerated(&node.taints(), &shape.tolerations).is_none()
 }
 

@@ -11,7 +11,7 @@ use super::input::pod_groups::{GroupView, PodGroup, PodGroupId};
 use super::input::pool_table::PoolTable;
 use super::input::topology::{DomainId, KeyId, Pin, Topology, TopologyGroupId};
 use super::input::unit_price::{UnitPrice, Usable, unit_price};
-use super::input::vocabulary::{Amounts, Dimensions, SetId, Vocabulary, add_times};
+use super::input::vocabulary::{Amounts, Dimensions, SetId, Vocabulary};
 use super::place::claim::OpenClaim;
 use crate::device::Allocator;
 use crate::error::PodError;
@@ -119,12 +119,8 @@ impl Solver<'_> {
             return *known;
         }
         let rows = self.pools[pool].rows_of(set, &self.vocabulary);
-        let mut demand = self.dims.zero();
-        for group in &self.groups {
-            let count = i64::try_from(group.members.len()).unwrap_or(i64::MAX);
-            add_times(&mut demand, &group.requests, count);
-        }
-        let price = unit_price(&self.pools[pool], &rows, &demand, &self.usable);
+        let usable = &self.usable;
+        let price = unit_price(&self.pools[pool], &rows, &usable.demand, usable);
         self.unit_prices.insert((pool, set), price);
         price
     }

@@ -122,8 +122,8 @@ impl OpeningTerms {
         if !self.holds_nodes_closed {
             return NodeOpening::Opens;
         }
-        let is_early = latest_opening(node, HELD_READY).is_some_and(|it| now < it);
-        if is_early && self.nominates_pods && awaits_rivals(snapshot, node.claim) {
+        let may_wait = self.nominates_pods && is_early(node, HELD_READY, now);
+        if may_wait && awaits_rivals(snapshot, node.claim) {
             return NodeOpening::Held(HoldReason::OthersAreComing);
         }
         if node.ready_at.is_some_and(|it| it <= opens_at) {
@@ -153,7 +153,7 @@ impl OpeningTerms {
         now: Timestamp,
     ) -> Option<HoldReason> {
         let may_hold = self.holds_nodes_closed && self.nominates_pods;
-        if !may_hold || now >= latest_opening(node, HELD_READY)? {
+        if !may_hold || !is_early(node, HELD_READY, now) {
             return None;
         }
         if is_awaiting(snapshot, node.claim, now) {
@@ -172,19 +172,19 @@ impl OpeningTerms {
         } else {
             HELD_READY
         };
-        let is_due = latest_opening(node, held).is_none_or(|it| now >= it);
         let matters = !self.nominates_pods || is_crowded;
-        matters && !is_due && awaits_others(snapshot, node.claim)
+        matters && is_early(node, held, now) && awaits_others(snapshot, node.claim)
     }
 }
 
-/// When a node opens at the latest.
-fn latest_opening(node: ClosedNode<'_>, held_ready: Duration) -> Option<Timestamp> {
-    match (node.ready_at, node.created_at) {
+/// Whether a node may still be held closed, where one that is ready is for so long.
+fn is_early(node: ClosedNode<'_>, held_ready: Duration, now: Timestamp) -> bool {
+    let latest = match (node.ready_at, node.created_at) {
         (Some(at), _) => at.checked_add(held_ready).ok(),
         (None, Some(at)) => at.checked_add(HELD_UNREADY).ok(),
         (None, None) => None,
-    }
+    };
+    latest.is_some_and(|it| now < it)
 }
 
 /// The next full second, at which nodes that are held closed are looked at again.

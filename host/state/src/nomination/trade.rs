@@ -13,7 +13,7 @@ use apis::labels::{CAPACITY_TYPE, HOSTNAME, TOPOLOGY_ZONE};
 use apis::resources::Resources;
 use scheduling::pod::{Pod, PodKey};
 
-use super::{SpreadGroup, may_run, opens_next, spread_group};
+use super::{SpreadGroup, are_rivals, may_run, opens_next, spread_group};
 use crate::snapshot::Snapshot;
 use crate::state_node::StateNode;
 
@@ -127,13 +127,6 @@ fn returned<'a>(from: &Opening<'a>, to: &Opening<'a>, pod: &Pod) -> Option<Vec<&
         (!are_rivals(&back) && fits(&back)).then_some(back)
     };
     window.few(&sizes, back)
-}
-
-/// Whether two of them would shut each other out on one node.
-fn are_rivals(pods: &[&Arc<Pod>]) -> bool {
-    let mut seen = BTreeSet::new();
-    let mut groups = pods.iter().filter_map(|it| spread_group(it));
-    groups.any(|group| !seen.insert(group))
 }
 
 /// What nearly always decides whether pods fit.

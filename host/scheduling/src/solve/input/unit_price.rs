@@ -7,6 +7,7 @@
 use super::bitset::BitSet;
 use super::pool_rows::RowValue;
 use super::pool_table::PoolTable;
+use super::vocabulary::add_times;
 
 const CPU: usize = 0;
 const MEMORY: usize = 1;
@@ -39,8 +40,8 @@ impl UnitPrice {
 /// cheap it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Usable {
-    cpu: f64,
-    memory: f64,
+    /// CPU and memory of all pods.
+    pub(crate) demand: [i64; 2],
     cpu_per_memory: f64,
     memory_per_cpu: f64,
 }
@@ -48,9 +49,9 @@ pub(crate) struct Usable {
 impl Usable {
     /// Adds so many pods of these requests.
     pub(crate) fn add(&mut self, requests: &[i64], count: usize) {
+        let pods = i64::try_from(count).unwrap_or(i64::MAX);
+        add_times(&mut self.demand, requests, pods);
         let (cpu, memory) = (requests[CPU] as f64, requests[MEMORY] as f64);
-        self.cpu += cpu * count as f64;
-        self.memory += memory * count as f64;
         if cpu > 0.0 {
             self.cpu_per_memory = self.cpu_per_memory.max(cpu / memory);
         }
@@ -61,8 +62,8 @@ impl Usable {
 
     /// What they can use of a node.
     pub(crate) fn of(&self, value: &RowValue) -> RowValue {
-        let cpu = value.cpu.min(self.cpu);
-        let memory = value.memory.min(self.memory);
+        let cpu = value.cpu.min(self.demand[CPU] as f64);
+        let memory = value.memory.min(self.demand[MEMORY] as f64);
         RowValue {
             cpu: cpu.min(memory * self.cpu_per_memory),
             memory: memory.min(cpu * self.memory_per_cpu),
