@@ -2,7 +2,7 @@
 
 use apis::CapacityType;
 use apis::labels::{
-    CAPACITY_RESERVATION_ID, CAPACITY_TYPE, INSTANCE_FAMILY, INSTANCE_TYPE, TOPOLOGY_ZONE,
+    ARCH, CAPACITY_RESERVATION_ID, CAPACITY_TYPE, INSTANCE_FAMILY, INSTANCE_TYPE, TOPOLOGY_ZONE,
 };
 use scheduling::problem::{MinValuesPolicy, Packing};
 use scheduling::requirements::{Operator, Requirement};
@@ -196,6 +196,31 @@ fn karpenters_packing_makes_few_nodes() {
     let solution = cluster.solve();
     assert_eq!(solution.placed(), 60);
     assert_eq!(solution.claims.len(), 2);
+}
+
+/// A second node of the lighter pool would be cheaper, if half of its pods were brought there to fill both.
+#[test]
+fn pods_of_a_heavier_pool_only_fill_what_is_left_on_nodes_of_a_lighter_one() {
+    let amd = instance_type("m6a.xlarge", "amd64", (4, 4), 0.0524);
+    let arm = instance_type("a1.xlarge", "arm64", (4, 2), 0.0362);
+    let mut cluster = Cluster::without_pools(vec![amd, arm]);
+    let of_arch = |arch: &str, weight: i32| {
+        let requirements = json!([
+            {"key": ARCH, "operator": "In", "values": [arch]},
+            {"key": CAPACITY_TYPE, "operator": "In", "values": ["on-demand"]},
+        ]);
+        json!({"weight": weight, "requirements": requirements})
+    };
+    cluster.pool("usual", of_arch("amd64", 50));
+    cluster.pool("arm", of_arch("arm64", 1));
+    let cpu = ("1", "0");
+    cluster.pods("any", 3, cpu, json!({}));
+    let on_arm = json!({"nodeSelector": {(ARCH): "arm64"}});
+    cluster.pods("arm", 2, cpu, on_arm);
+    let claims = cluster.solve().claims;
+    let pools: Vec<&str> = claims.iter().map(|it| it.pool.as_str()).collect();
+    assert_eq!(pools.iter().filter(|it| **it == "arm").count(), 1);
+    assert_eq!(pools.iter().filter(|it| **it == "usual").count(), 1);
 }
 
 /// A tiny node and a huge one give more of one resource for the money than any other, and no pod can make use of that.

@@ -31,18 +31,14 @@ struct Generation<'p, 'a> {
 
 impl Planner<'_> {
     /// A plan for everything that is not packed yet, from the nodes of other plans and new ones; none where it would
-    /// take too long, or where pods have different first pools: prices of all alike would draw those of a heavier pool
-    /// onto nodes of a lighter one.
+    /// take too long.
     pub(super) fn dive(
         &mut self,
         unpacked: &mut Unpacked,
         plans: &[Vec<PlannedNode>],
         interrupt: &Interrupt,
     ) -> Option<Vec<PlannedNode>> {
-        let kinds = self.columns.kinds.iter();
-        let mut pools = kinds.map(|it| self.context.classes[it.class].first_pool);
-        let first = pools.next();
-        if self.effort >= EFFORT_MAX || pools.any(|pool| Some(pool) != first) {
+        if self.effort >= EFFORT_MAX {
             return None;
         }
         let mut generation = Generation::new(self, plans);
@@ -61,15 +57,11 @@ impl Planner<'_> {
 
 impl<'p, 'a> Generation<'p, 'a> {
     fn new(planner: &'p mut Planner<'a>, plans: &[Vec<PlannedNode>]) -> Self {
-        let mut program = LinearProgram::default();
-        for plan in plans {
-            program.add(plan);
-        }
         let kinds = planner.columns.kinds.iter();
         Self {
             shortlists: kinds.map(|_| Shortlist::default()).collect(),
             planner,
-            program,
+            program: LinearProgram::of(plans),
         }
     }
 
@@ -89,11 +81,8 @@ impl<'p, 'a> Generation<'p, 'a> {
     fn optimum(&mut self, unpacked: &mut Unpacked) -> Option<Optimum> {
         loop {
             let planner = &mut *self.planner;
+            let optimum = planner.optimum(&self.program, &unpacked.remaining)?;
             let (context, columns) = (planner.context, planner.columns);
-            let optimum = self
-                .program
-                .optimum(context, columns, &unpacked.remaining)?;
-            planner.charge_effort(&optimum);
             columns.reprice(context, unpacked, &optimum.times);
             let has_time = planner.effort < EFFORT_MAX;
             if !has_time

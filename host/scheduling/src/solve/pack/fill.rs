@@ -6,7 +6,7 @@
 use smallvec::SmallVec;
 
 use super::host_terms::{HostTerm, HostTermKind};
-use super::item_columns::{ItemColumns, Unpacked};
+use super::item_columns::{Company, ItemColumns, Unpacked};
 use super::items::Item;
 use super::open_sets::OpenSets;
 use super::plan_context::PlanContext;
@@ -133,12 +133,17 @@ impl<'a> Filler<'a> {
     }
 
     fn run(&mut self, columns: &ItemColumns, unpacked: &mut Unpacked, sets: &mut OpenSets) {
-        let row = self.target.row;
-        columns.start(self.context, unpacked, row);
-        self.add(columns, unpacked, sets);
-        if self.target.is_careful && self.exchange(columns, unpacked, sets) {
-            columns.start(self.context, unpacked, row);
+        // Pods of a heavier pool only fill what those of this one leave over: no node is bought here for them.
+        for company in [Company::OfPool, Company::All] {
+            let has_others = columns.start(self.context, unpacked, self.target.row, company);
             self.add(columns, unpacked, sets);
+            if self.target.is_careful && self.exchange(columns, unpacked, sets, company) {
+                columns.start(self.context, unpacked, self.target.row, company);
+                self.add(columns, unpacked, sets);
+            }
+            if !has_others {
+                break;
+            }
         }
     }
 
@@ -173,9 +178,10 @@ impl<'a> Filler<'a> {
         columns: &ItemColumns,
         unpacked: &mut Unpacked,
         sets: &mut OpenSets,
+        company: Company,
     ) -> bool {
         let pool = self.target.row.pool;
-        columns.start(self.context, unpacked, self.target.row);
+        columns.start(self.context, unpacked, self.target.row, company);
         let mut has_changed = false;
         for at in 0..self.contents.picks.len() {
             let ItemCount { item: out, count } = self.contents.picks[at];
@@ -183,7 +189,9 @@ impl<'a> Filler<'a> {
             let is_free =
                 item.host_terms.is_empty() && item.ports.is_empty() && item.volumes.is_none();
             let least = if out == self.target.seed { 2 } else { 1 };
-            if !is_free || count < least {
+            let first_pool = self.context.classes[item.class].first_pool;
+            let may_leave = company == Company::OfPool || first_pool < pool;
+            if !is_free || !may_leave || count < least {
                 continue;
             }
             add_times(&mut self.available, &item.requests, 1);

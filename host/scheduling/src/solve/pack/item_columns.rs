@@ -18,6 +18,14 @@ use scorer::{BestSlot, BlockSlots, Scorer};
 /// Kinds that are scored together.
 const LANES: usize = 16;
 
+/// Which pods a node is filled with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Company {
+    /// Those that no pool before the node's takes.
+    OfPool,
+    All,
+}
+
 /// Items of equal class and requests.
 #[derive(Debug)]
 pub(super) struct ItemKind {
@@ -192,22 +200,32 @@ impl ItemColumns {
         }
     }
 
-    /// Gets ready to fill a node of a row.
+    /// Gets ready to fill a node of a row, with pods of all pools or those alone that no pool before this one takes;
+    /// whether it left any out.
     pub(super) fn start(
         &self,
         context: &PlanContext<'_>,
         unpacked: &mut Unpacked,
         RowId { pool, row }: RowId,
-    ) {
+        company: Company,
+    ) -> bool {
         unpacked.open.clear();
+        let mut has_others = false;
         for (index, block) in self.blocks.iter().enumerate() {
-            let rows = &context.classes[block.class].rows[pool];
-            if rows.as_ref().is_some_and(|rows| rows.contains(row)) {
-                unpacked.open.push(index);
-                let slots = block.slots.clone();
-                unpacked.value[slots.clone()].copy_from_slice(&unpacked.worth[slots]);
+            let class = &context.classes[block.class];
+            let rows = &class.rows[pool];
+            if !rows.as_ref().is_some_and(|rows| rows.contains(row)) {
+                continue;
             }
+            if company == Company::OfPool && class.first_pool < pool {
+                has_others = true;
+                continue;
+            }
+            unpacked.open.push(index);
+            let slots = block.slots.clone();
+            unpacked.value[slots.clone()].copy_from_slice(&unpacked.worth[slots]);
         }
+        has_others
     }
 
     /// Takes a kind out until the next node.

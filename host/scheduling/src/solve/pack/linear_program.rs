@@ -66,6 +66,15 @@ impl Optimum {
 }
 
 impl LinearProgram {
+    /// With the distinct nodes of these plans.
+    pub(super) fn of(plans: &[Vec<PlannedNode>]) -> Self {
+        let mut program = Self::default();
+        for plan in plans {
+            program.add(plan);
+        }
+        program
+    }
+
     /// Adds the nodes of a plan that are new.
     pub(super) fn add(&mut self, plan: &[PlannedNode]) {
         for node in plan {
@@ -90,7 +99,7 @@ impl LinearProgram {
 
     /// The optimum over all patterns for so many pods of each item; `None` where there are too many of them, or kinds,
     /// for the time.
-    pub(super) fn optimum(
+    fn optimum(
         &self,
         context: &PlanContext<'_>,
         columns: &ItemColumns,
@@ -135,12 +144,8 @@ impl Planner<'_> {
         if self.columns.kinds.len().pow(2) > CELLS_MAX {
             return None;
         }
-        let mut program = LinearProgram::default();
-        for plan in plans {
-            program.add(plan);
-        }
-        let optimum = program.optimum(self.context, self.columns, &unpacked.remaining)?;
-        self.charge_effort(&optimum);
+        let program = LinearProgram::of(plans);
+        let optimum = self.optimum(&program, &unpacked.remaining)?;
         approach(&optimum, times);
         self.columns.reprice(self.context, unpacked, times);
         let mut plan = self.take_whole(&program, &optimum, unpacked);
@@ -207,8 +212,15 @@ impl Planner<'_> {
         count
     }
 
-    pub(super) fn charge_effort(&mut self, optimum: &Optimum) {
+    /// The optimum of a program for so many pods of each item, charged as work.
+    pub(super) fn optimum(
+        &mut self,
+        program: &LinearProgram,
+        remaining: &[usize],
+    ) -> Option<Optimum> {
+        let optimum = program.optimum(self.context, self.columns, remaining)?;
         self.effort += optimum.effort / CELLS_PER_SCORED;
+        Some(optimum)
     }
 }
 
