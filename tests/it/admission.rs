@@ -2,11 +2,11 @@
 //! know, and lets in the rest. The cases are those of the policy host.
 
 use std::process::Command;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tests::kubernetes::{kubectl_with_warnings, minor_version, test_cluster};
+use tests::served::becomes_true_within;
 use tests::{has_program, workspace_root};
 
 const NAMESPACE: &str = "mortise-policies";
@@ -82,11 +82,11 @@ fn the_api_server_refuses_what_the_controller_would() {
         .find(|it| it["reason"] == "UnknownKey")
         .unwrap();
     let mistyped = config_map(mistyped, NAMESPACE);
-    let deadline = Instant::now() + PATIENCE;
-    while cluster(&create, &mistyped).is_ok() {
-        assert!(Instant::now() < deadline, "the policy refuses nothing");
-        sleep(Duration::from_millis(500));
-    }
+    let refuses = || cluster(&create, &mistyped).is_err();
+    assert!(
+        becomes_true_within(PATIENCE, refuses),
+        "the policy refuses nothing"
+    );
     for case in &cases {
         let answer = cluster(&create, &config_map(case, NAMESPACE));
         let is_refused = match case["refused_by"].as_str() {

@@ -108,7 +108,7 @@ async fn launched(rig: &Rig, moto: &mut Moto, class: &Ec2NodeClass) -> Launched 
     let offering = found
         .offering("us-east-1a", CapacityType::OnDemand)
         .unwrap();
-    assert!(offering.available, "{offering:?}");
+    assert!(offering.is_available(), "{offering:?}");
     let request = LaunchRequest {
         node_claim: Arc::new(claim(json!({}))),
         record: Arc::new(FleetingRecord::default()),

@@ -142,7 +142,7 @@ async fn seen(rig: &Rig) -> Seen {
     let types = types.await.unwrap();
     // Of spot moto tells nothing once it asks for signatures: it takes none of a request with parentheses.
     let sold = types.iter().flat_map(|it| {
-        let available = it.offerings.iter().filter(|it| it.available);
+        let available = it.offerings.iter().filter(|it| it.is_available());
         let available = available.filter(|it| it.capacity_type() == Some(CapacityType::OnDemand));
         available.map(|sold| {
             let capacity_type = CapacityType::word(sold.capacity_type());

@@ -199,15 +199,8 @@ impl Served {
     }
 
     /// Whether a condition holds before patience ends.
-    pub fn becomes_true(&self, mut holds: impl FnMut() -> bool) -> bool {
-        let started = Instant::now();
-        while !holds() {
-            if started.elapsed() > PATIENCE {
-                return false;
-            }
-            std::thread::park_timeout(Duration::from_millis(250));
-        }
-        true
+    pub fn becomes_true(&self, holds: impl FnMut() -> bool) -> bool {
+        becomes_true_within(PATIENCE, holds)
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -218,6 +211,18 @@ impl Served {
             .args(arguments);
         command
     }
+}
+
+/// Whether a condition holds before so long is over; it is looked at a few times a second.
+pub fn becomes_true_within(patience: Duration, mut holds: impl FnMut() -> bool) -> bool {
+    let started = Instant::now();
+    while !holds() {
+        if started.elapsed() > patience {
+            return false;
+        }
+        std::thread::park_timeout(Duration::from_millis(250));
+    }
+    true
 }
 
 /// A port that nobody listens on, for now.

@@ -77,6 +77,17 @@ pub enum Status {
 }
 
 impl Status {
+    /// What a condition says, if it is one of the three words.
+    pub fn of(condition: &Condition) -> Option<Self> {
+        Self::parse(&condition.status)
+    }
+
+    /// Reads the word on the wire.
+    pub fn parse(word: &str) -> Option<Self> {
+        let all = [Self::True, Self::False, Self::Unknown];
+        all.into_iter().find(|it| it.as_str() == word)
+    }
+
     /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -155,7 +166,7 @@ pub fn is_false(conditions: &[Condition], condition_type: &str) -> bool {
 }
 
 fn has_status(conditions: &[Condition], condition_type: &str, status: Status) -> bool {
-    get(conditions, condition_type).is_some_and(|condition| condition.status == status.as_str())
+    get(conditions, condition_type).is_some_and(|it| Status::of(it) == Some(status))
 }
 
 /// A kind with conditions.
@@ -206,7 +217,7 @@ pub fn is_node_ready(node: &Node) -> bool {
         .iter()
         .flat_map(|it| it.conditions.iter().flatten());
     let mut conditions = conditions.filter(|it| it.type_ == READY);
-    conditions.any(|it| it.status == "True")
+    conditions.any(|it| Status::parse(&it.status) == Some(Status::True))
 }
 
 macro_rules! conditioned {

@@ -127,7 +127,7 @@ pub const CAPACITY_TYPE_ON_DEMAND: &str = "on-demand";
 /// Value of [`CAPACITY_TYPE`].
 pub const CAPACITY_TYPE_RESERVED: &str = "reserved";
 /// All values of [`CAPACITY_TYPE`].
-pub const CAPACITY_TYPES: [&str; 3] = [
+pub(crate) const CAPACITY_TYPES: [&str; 3] = [
     CAPACITY_TYPE_SPOT,
     CAPACITY_TYPE_ON_DEMAND,
     CAPACITY_TYPE_RESERVED,
@@ -270,7 +270,7 @@ pub const RESOURCE_EFA: &str = "vpc.amazonaws.com/efa";
 pub const RESOURCE_NITRO_SANDBOX: &str = "eks.amazonaws.com/nitro-sandbox";
 
 /// Resources a NodeOverlay may not change.
-pub const WELL_KNOWN_RESOURCES: [&str; 4] = [
+pub(crate) const WELL_KNOWN_RESOURCES: [&str; 4] = [
     RESOURCE_CPU,
     RESOURCE_MEMORY,
     RESOURCE_EPHEMERAL_STORAGE,

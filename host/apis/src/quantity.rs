@@ -82,7 +82,7 @@ pub fn format_millis(millis: i64) -> String {
 }
 
 /// So many thousandths as canonical binary text, such as `1536Mi`.
-pub fn format_millis_binary(millis: i64) -> String {
+pub(crate) fn format_millis_binary(millis: i64) -> String {
     ParsedQuantity::from_millis(millis, Format::BinarySi).to_string()
 }
 

@@ -10,9 +10,11 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use crate::labels;
 use crate::quantity::{self, QuantityError};
 
+const MILLIS_PER_UNIT: i64 = 1000;
+
 /// Amounts by resource name, each in thousandths of the resource's unit. An absent name is zero.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Resources(pub BTreeMap<String, i64>);
+pub struct Resources(BTreeMap<String, i64>);
 
 /// A resource whose quantity cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -73,6 +75,16 @@ impl Resources {
         self
     }
 
+    /// Whole units of the resource, what is beyond them left out; zero when absent.
+    pub fn count(&self, name: &str) -> i64 {
+        self.get(name) / MILLIS_PER_UNIT
+    }
+
+    /// The same with so many whole units of this resource.
+    pub fn with_count(self, name: &str, count: i64) -> Self {
+        self.with(name, count.saturating_mul(MILLIS_PER_UNIT))
+    }
+
     /// Whether the resource is listed, even if zero.
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
@@ -101,7 +113,7 @@ impl Resources {
     /// Bytes of memory, rounded up.
     pub fn memory_bytes(&self) -> i64 {
         let millis = self.get(labels::RESOURCE_MEMORY);
-        millis / 1000 + i64::from(millis % 1000 > 0)
+        millis / MILLIS_PER_UNIT + i64::from(millis % MILLIS_PER_UNIT > 0)
     }
 
     /// Adds in place.

@@ -18,7 +18,7 @@ use aws_sdk_ec2::types::{
     InstanceStateName,
 };
 use cloudprovider::sync::lock;
-use cloudprovider::{CloudProviderError, Impairment, RebootError};
+use cloudprovider::{CloudProviderError, Impairment, InstanceLife, RebootError};
 use jiff::Timestamp;
 
 use crate::batcher::{BatchWindow, CallBatcher};
@@ -60,10 +60,8 @@ pub struct Instance {
     pub is_capacity_block: bool,
     /// Whether that may be taken back.
     pub is_interruptible: bool,
-    /// Whether it is shutting down or gone.
-    pub is_terminating: bool,
-    /// Whether it has stopped or is about to.
-    pub is_stopped: bool,
+    /// How far its life has got.
+    pub life: InstanceLife,
     /// When it was launched.
     pub launched_at: Option<Timestamp>,
     /// Subnet of its first interface.
@@ -98,7 +96,8 @@ impl Instance {
 
     /// As one that EC2 may take back, if it may.
     pub(crate) fn exposed(&self) -> Option<Exposed<'_>> {
-        let is_exposed = self.capacity_type == CapacityType::Spot && !self.is_terminating;
+        let is_exposed =
+            self.capacity_type == CapacityType::Spot && self.life != InstanceLife::Ends;
         is_exposed.then_some(Exposed {
             instance_type: &self.instance_type,
             zone: &self.zone,
@@ -125,7 +124,6 @@ impl Instance {
     }
 
     fn from_ec2(instance: &Ec2Instance, is_reserved_enabled: bool) -> Option<Self> {
-        let state = instance.state().and_then(|state| state.name());
         let tags = instance.tags();
         let placement = instance.placement();
         let lifecycle = instance.instance_lifecycle();
@@ -144,14 +142,7 @@ impl Instance {
             is_capacity_block: lifecycle == Some(&InstanceLifecycleType::CapacityBlock),
             is_interruptible: lifecycle
                 == Some(&InstanceLifecycleType::InterruptibleCapacityReservation),
-            is_terminating: matches!(
-                state,
-                Some(InstanceStateName::ShuttingDown | InstanceStateName::Terminated)
-            ),
-            is_stopped: matches!(
-                state,
-                Some(InstanceStateName::Stopping | InstanceStateName::Stopped)
-            ),
+            life: life(instance),
             launched_at: instance
                 .launch_time()
                 .and_then(|time| Timestamp::from_second(time.secs()).ok()),
@@ -169,6 +160,14 @@ impl Instance {
                 })
                 .collect(),
         })
+    }
+}
+
+fn life(instance: &Ec2Instance) -> InstanceLife {
+    match instance.state().and_then(|state| state.name()) {
+        Some(InstanceStateName::ShuttingDown | InstanceStateName::Terminated) => InstanceLife::Ends,
+        Some(InstanceStateName::Stopping | InstanceStateName::Stopped) => InstanceLife::Stopped,
+        Some(_) | None => InstanceLife::Runs,
     }
 }
 
@@ -191,7 +190,7 @@ fn capacity_type(instance: &Ec2Instance, is_reserved_enabled: bool) -> CapacityT
 }
 
 /// Looks up and ends instances.
-pub struct InstanceProvider {
+pub(crate) struct InstanceProvider {
     ec2: Arc<dyn Ec2Api>,
     cluster_name: String,
     is_reserved_enabled: bool,

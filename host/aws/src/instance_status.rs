@@ -10,7 +10,7 @@ use aws_sdk_ec2::operation::describe_instance_status::DescribeInstanceStatusInpu
 use aws_sdk_ec2::types::{
     Filter, InstanceStatus, InstanceStatusEvent, InstanceStatusSummary, StatusType,
 };
-use cloudprovider::{CloudProviderError, Impairment, InterruptionKind};
+use cloudprovider::{CloudProviderError, Impairment, ImpairmentKind};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::pages::all_pages;
@@ -89,14 +89,14 @@ fn read(status: &InstanceStatus, now: Timestamp) -> Vec<Impairment> {
     let is_open = status.events().iter().any(is_open);
     let kinds = [
         (
-            InterruptionKind::InstanceStatus,
+            ImpairmentKind::InstanceStatus,
             failed_since(status.instance_status()),
         ),
         (
-            InterruptionKind::SystemStatus,
+            ImpairmentKind::SystemStatus,
             failed_since(status.system_status()),
         ),
-        (InterruptionKind::EventStatus, is_open.then_some(now)),
+        (ImpairmentKind::EventStatus, is_open.then_some(now)),
     ];
     let impaired = kinds.into_iter().filter_map(|(kind, since)| {
         Some(Impairment {
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_check_counts_once_it_failed_for_two_minutes_and_an_event_until_it_has_ended() {
-        use InterruptionKind::{EventStatus, InstanceStatus as Instance, SystemStatus};
+        use ImpairmentKind::{EventStatus, InstanceStatus as Instance, SystemStatus};
         let now = Timestamp::from_second(1_000).unwrap();
         let status = || InstanceStatus::builder().instance_id("i-1");
         let cases = [

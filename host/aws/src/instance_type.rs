@@ -81,7 +81,7 @@ struct SeenClass {
 }
 
 /// Discovers instance types and keeps them built.
-pub struct InstanceTypeProvider {
+pub(crate) struct InstanceTypeProvider {
     ec2: Arc<dyn Ec2Api>,
     catalogue: Mutex<Option<Arc<RegionTypes>>>,
     /// Counts of types and of zones' entries that were too few to be believed at once.

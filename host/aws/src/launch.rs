@@ -21,7 +21,9 @@ mod template;
 use std::sync::Arc;
 
 use apis::Ec2NodeClass;
-use cloudprovider::{CloudProviderError, LaunchAttempt, LaunchRequest, Launched, check_ready};
+use cloudprovider::{
+    CloudProviderError, InstanceLife, LaunchAttempt, LaunchRequest, Launched, check_ready,
+};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::batcher::CallBatcher;
@@ -182,13 +184,13 @@ impl InstanceLauncher {
         let LaunchContext { request, now, .. } = context;
         let uid = claim_uid(&request.node_claim);
         let listed = context.instances.launched_under(&attempt.token).await?;
-        let alive = listed.iter().filter(|it| !it.is_terminating);
+        let alive = listed.iter().filter(|it| it.life != InstanceLife::Ends);
         let free = alive.filter(|it| !request.record.is_owned(&it.provider_id()));
         let ids = free.map(|it| it.id.clone());
         let assigned = self.launches.assign(&attempt.token, &uid, *now, ids);
         let found = assigned.map(|id| listed.iter().find(|it| it.id == id));
         match found {
-            Some(Some(instance)) if instance.is_terminating => {}
+            Some(Some(instance)) if instance.life == InstanceLife::Ends => {}
             Some(Some(instance)) => return self.adopt(context, instance).await.map(Some),
             Some(None) => return Err(unlisted()),
             None => match self.launches.state(&attempt.token, *now) {

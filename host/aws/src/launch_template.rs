@@ -36,7 +36,7 @@ const MAKERS_MAX: usize = 8;
 const LOOK_INTERVAL: SignedDuration = SignedDuration::from_mins(5);
 
 /// Makes and deletes launch templates.
-pub struct LaunchTemplateProvider {
+pub(crate) struct LaunchTemplateProvider {
     ec2: Arc<dyn Ec2Api>,
     /// Ids by name; using a template keeps it.
     templates: TtlCache<String, String>,

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use apis::ec2nodeclass::{CapacityReservation, CapacityReservationState};
 use apis::{CapacityType, labels};
 use jiff::Timestamp;
-use scheduling::instance_type::Offering;
+use scheduling::instance_type::{Availability, Offering};
 use scheduling::requirements::{Operator, Requirement, Requirements};
 
 use crate::capacity_reservation::CapacityReservationProvider;
@@ -64,8 +64,11 @@ impl Places<'_> {
     fn unless_shifted(&self, zone: &str, offering: Offering) -> Offering {
         let is_shifted = self.shifted.contains(zone);
         Offering {
-            available: offering.available && !is_shifted,
-            lacks_price: offering.lacks_price && !is_shifted,
+            availability: if is_shifted {
+                Availability::Unavailable
+            } else {
+                offering.availability
+            },
             ..offering
         }
     }
@@ -140,8 +143,11 @@ fn market_offering(
         requirements: requirements.clone(),
         price_per_hour: price.unwrap_or(0.0),
         on_demand_price_per_hour: on_demand,
-        available: is_to_be_had && price.is_some(),
-        lacks_price: is_to_be_had && price.is_none(),
+        availability: match (is_to_be_had, price) {
+            (true, Some(_)) => Availability::Now,
+            (true, None) => Availability::NoPrice,
+            (false, _) => Availability::Unavailable,
+        },
         reservation_capacity: 0,
         ice_count: history.count,
         ice_age_seconds: history.age_seconds,
@@ -180,8 +186,11 @@ fn reserved_offering(
         price_per_hour: on_demand.unwrap_or(0.0) / RESERVED_PRICE_DIVISOR,
         on_demand_price_per_hour: on_demand,
         // A full reservation stays available: a slot may be free again when a pod comes.
-        available: base.is_compatible && base.zones.contains(zone) && !is_expiring,
-        lacks_price: false,
+        availability: if base.is_compatible && base.zones.contains(zone) && !is_expiring {
+            Availability::Now
+        } else {
+            Availability::Unavailable
+        },
         reservation_capacity: sources.reservations.available(&reservation.id),
         ice_count: 0,
         ice_age_seconds: None,

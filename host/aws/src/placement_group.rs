@@ -67,7 +67,7 @@ pub(crate) fn registrable(partition: Option<i32>) -> Registrable {
 }
 
 /// Finds placement groups.
-pub struct PlacementGroupProvider {
+pub(crate) struct PlacementGroupProvider {
     ec2: Arc<dyn Ec2Api>,
     cache: TtlCache<String, Option<PlacementGroup>>,
     /// What was found last, by selector, for when EC2 cannot be asked.

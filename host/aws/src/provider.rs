@@ -15,8 +15,8 @@ use apis::{Ec2NodeClass, InstanceName, NodeClaim, NodePool, ProviderId, RepairPo
 use async_trait::async_trait;
 use cloudprovider::sync::{read, write};
 use cloudprovider::{
-    Clock, CloudProvider, CloudProviderError, Impairment, LaunchRequest, Launched, NodeClassStatus,
-    RebootError, RegisteredNode, Registrable,
+    Clock, CloudProvider, CloudProviderError, Impairment, InstanceLife, LaunchRequest, Launched,
+    NodeClassStatus, RebootError, RegisteredNode, Registrable,
 };
 use jiff::Timestamp;
 use scheduling::instance_type::InstanceType;
@@ -385,7 +385,7 @@ impl CloudProvider for AwsProvider {
         if let Some(reservation) = instance.reservation() {
             self.reservations.leaves(id, reservation);
         }
-        if instance.is_terminating {
+        if instance.life == InstanceLife::Ends {
             return Ok(());
         }
         if let Err(error) = self.instances.terminate(id).await {

@@ -86,10 +86,9 @@ pub struct ApiError {
 pub enum ErrorFault {
     /// The request: repeating it unchanged does not help.
     Client,
-    /// The service: the same request may succeed later.
-    Server,
-    /// Nobody answered: time-out, connection, or no credentials.
-    Transport,
+    /// The service, or the way to it (time-out, connection, no credentials): nobody knows whether it was done, and the
+    /// same request may succeed later.
+    Cloud,
 }
 
 /// Code of an error that happened before any service answered.
@@ -110,7 +109,7 @@ impl ApiError {
         Self {
             code: code.into(),
             message: message.into(),
-            fault: ErrorFault::Server,
+            fault: ErrorFault::Cloud,
         }
     }
 }

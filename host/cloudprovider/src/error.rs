@@ -27,6 +27,9 @@ pub enum CloudProviderError {
         /// Condition message.
         message: String,
     },
+    /// The claim is no longer one to launch for, and the cloud was asked for nothing: the launch ends without a word.
+    #[error("{0}")]
+    Lost(&'static str),
     /// The instance (or other object) does not exist: a delete is done, a get means it is gone.
     #[error("nodeclaim not found, {0}")]
     NotFound(String),
@@ -39,6 +42,26 @@ impl CloudProviderError {
     /// Whether the object asked for does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound(_))
+    }
+}
+
+/// Why an attempt to launch was not written on its claim, so that the cloud is asked for nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AttemptError {
+    /// The claim is gone, is going or was launched by somebody else: there is nothing to launch any more.
+    #[error("{0}")]
+    Lost(&'static str),
+    /// The launch is tried again.
+    #[error("the launch could not be written down: {0}")]
+    Unwritten(String),
+}
+
+impl From<AttemptError> for CloudProviderError {
+    fn from(error: AttemptError) -> Self {
+        match error {
+            AttemptError::Lost(why) => Self::Lost(why),
+            AttemptError::Unwritten(_) => Self::Other(error.to_string()),
+        }
     }
 }
 

@@ -63,10 +63,36 @@ impl InterruptionKind {
             Self::RebalanceRecommendation | Self::NoOp => false,
         }
     }
+}
 
-    /// Whether they are to go without waiting for their pods: nothing answers there any more.
+/// What the cloud, asked, says is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ImpairmentKind {
+    /// A check of the instance itself fails: its system hangs, or its network is gone.
+    InstanceStatus,
+    /// A check of the instance's host fails.
+    SystemStatus,
+    /// The cloud has scheduled work on the instance or its host, or its end.
+    EventStatus,
+}
+
+impl ImpairmentKind {
+    /// Whether claims go without waiting for their pods: nothing answers there any more.
     pub fn is_forceful(self) -> bool {
-        matches!(self, Self::InstanceStatus | Self::SystemStatus)
+        match self {
+            Self::InstanceStatus | Self::SystemStatus => true,
+            Self::EventStatus => false,
+        }
+    }
+}
+
+impl From<ImpairmentKind> for InterruptionKind {
+    fn from(kind: ImpairmentKind) -> Self {
+        match kind {
+            ImpairmentKind::InstanceStatus => Self::InstanceStatus,
+            ImpairmentKind::SystemStatus => Self::SystemStatus,
+            ImpairmentKind::EventStatus => Self::EventStatus,
+        }
     }
 }
 
@@ -75,8 +101,8 @@ impl InterruptionKind {
 pub struct Impairment {
     /// Id of the instance, as the last part of a provider id.
     pub instance_id: String,
-    /// [`InterruptionKind::InstanceStatus`], [`InterruptionKind::SystemStatus`] or [`InterruptionKind::EventStatus`].
-    pub kind: InterruptionKind,
+    /// What it is.
+    pub kind: ImpairmentKind,
     /// Since when.
     pub since: Timestamp,
 }

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use apis::{NodeClaim, ProviderId, labels};
 use jiff::SignedDuration;
 
-use crate::CloudProviderError;
+use crate::AttemptError;
 use crate::sync::lock;
 
 /// The cloud lists an instance this long after its launch at the latest: from then on "not found" means that it is
@@ -49,7 +49,7 @@ impl LaunchAttempt {
 pub trait AttemptRecord: Debug + Send + Sync {
     /// Writes an attempt on the claim. The provider asks the cloud for nothing before that is done, and for nothing at
     /// all when it fails.
-    async fn begin(&self, attempt: &LaunchAttempt) -> Result<(), CloudProviderError>;
+    async fn begin(&self, attempt: &LaunchAttempt) -> Result<(), AttemptError>;
 
     /// Whether a claim, this or another, already says that the instance is its own.
     fn is_owned(&self, provider_id: &ProviderId) -> bool;
@@ -68,7 +68,7 @@ impl FleetingRecord {
 
 #[async_trait::async_trait]
 impl AttemptRecord for FleetingRecord {
-    async fn begin(&self, attempt: &LaunchAttempt) -> Result<(), CloudProviderError> {
+    async fn begin(&self, attempt: &LaunchAttempt) -> Result<(), AttemptError> {
         *lock(&self.0) = Some(attempt.clone());
         Ok(())
     }

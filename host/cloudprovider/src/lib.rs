@@ -12,10 +12,13 @@ mod readiness;
 pub mod sync;
 
 pub use clock::Clock;
-pub use error::{CloudProviderError, RebootError};
-pub use interruption::{Impairment, Interruption, InterruptionKind, InterruptionQueue};
+pub use error::{AttemptError, CloudProviderError, RebootError};
+pub use interruption::{
+    Impairment, ImpairmentKind, Interruption, InterruptionKind, InterruptionQueue,
+};
 pub use launch::{AttemptRecord, FleetingRecord, LISTED_AFTER, LaunchAttempt};
 pub use provider::{
-    CloudProvider, LaunchRequest, Launched, NodeClassStatus, RegisteredNode, Registrable,
+    CloudProvider, InstanceLife, LaunchRequest, Launched, NodeClassStatus, RegisteredNode,
+    Registrable,
 };
 pub use readiness::check_ready;

@@ -51,10 +51,19 @@ pub struct Launched {
     pub allocatable: Resources,
     /// When the instance was launched.
     pub launched_at: Option<jiff::Timestamp>,
-    /// Whether the cloud is already taking the instance away.
-    pub is_terminating: bool,
-    /// Whether it has stopped or is about to.
-    pub is_stopped: bool,
+    /// How far its life has got.
+    pub life: InstanceLife,
+}
+
+/// How far the life of an instance has got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InstanceLife {
+    /// It runs or is about to.
+    Runs,
+    /// It has stopped or is about to.
+    Stopped,
+    /// The cloud is taking it away, or has.
+    Ends,
 }
 
 /// Result of resolving a NodeClass: the whole status to write.

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apis::NodeClaim;
-use cloudprovider::{CloudProvider, CloudProviderError, Impairment, InterruptionKind};
+use cloudprovider::{
+    CloudProvider, CloudProviderError, Impairment, ImpairmentKind, InterruptionKind,
+};
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 use tracing::{error, info};
@@ -19,7 +21,7 @@ use crate::shell::error::ReconcileError;
 use crate::shell::journal::JournalEntry;
 use crate::shell::metrics::Metrics;
 use crate::shell::periodic::{PastRound, Periodic};
-use crate::withdrawal::Withdrawal;
+use crate::withdrawal;
 
 const PERIOD: Duration = Duration::from_mins(1);
 /// Instances handled at one time.
@@ -35,7 +37,7 @@ pub(crate) struct InstanceStatusController {
 }
 
 /// An instance and what is wrong with it.
-type Trouble = (String, InterruptionKind);
+type Trouble = (String, ImpairmentKind);
 
 impl Periodic for InstanceStatusController {
     const NAME: &'static str = "interruption.instancestatus";
@@ -78,9 +80,8 @@ impl InstanceStatusController {
         found: &[Impairment],
         counted: &BTreeSet<Trouble>,
     ) -> BTreeSet<Trouble> {
-        let withdrawal = Withdrawal { shell: &self.shell };
         let ids = found.iter().map(|it| it.instance_id.as_str()).collect();
-        let claims = withdrawal.claims(&ids);
+        let claims = withdrawal::claims_of(&self.shell, &ids);
         let ours = ours(found, &claims, counted);
         for unhealthy in ours.iter().filter(|it| it.is_new) {
             let entry = UnhealthyEntry(unhealthy.impairment);
@@ -101,8 +102,8 @@ impl InstanceStatusController {
 
     async fn handle(&self, impairment: &Impairment, name: &str) -> Result<(), ReconcileError> {
         let kind = impairment.kind;
-        let withdrawal = Withdrawal { shell: &self.shell };
-        let Some(claim) = withdrawal.claim(name, &impairment.instance_id).await? else {
+        let claim = withdrawal::claim_of(&self.shell, name, &impairment.instance_id).await?;
+        let Some(claim) = claim else {
             return Ok(());
         };
         for step in decide(kind, &claim, self.shell.now()) {
@@ -111,8 +112,9 @@ impl InstanceStatusController {
                     self.shell.writer.write_claim(&claim, &hurried).await?;
                 }
                 Step::Withdraw => {
-                    withdrawal.notify(&claim, kind);
-                    withdrawal.delete(&claim, kind).await?;
+                    let kind = kind.into();
+                    withdrawal::notify(&self.shell, &claim, kind);
+                    withdrawal::delete(&self.shell, &claim, kind).await?;
                 }
             }
         }
@@ -158,7 +160,7 @@ enum Step {
     Withdraw,
 }
 
-fn decide(kind: InterruptionKind, claim: &NodeClaim, now: Timestamp) -> Vec<Step> {
+fn decide(kind: ImpairmentKind, claim: &NodeClaim, now: Timestamp) -> Vec<Step> {
     // A claim that drains already is hurried, too.
     let may_wait = claim.termination_deadline().is_none_or(|at| at > now);
     let is_hurried = kind.is_forceful() && may_wait;
@@ -176,7 +178,8 @@ impl JournalEntry for UnhealthyEntry<'_> {
 
     fn log(&self, claim: &str) {
         let Impairment { kind, since, .. } = self.0;
-        info!(NodeClaim = %claim, kind = kind.as_str(), %since, "the cloud finds an instance unhealthy");
+        let kind = InterruptionKind::from(*kind).as_str();
+        info!(NodeClaim = %claim, kind, %since, "the cloud finds an instance unhealthy");
     }
 
     fn measure(&self, _claim: &str, metrics: &Metrics) {
@@ -187,18 +190,11 @@ impl JournalEntry for UnhealthyEntry<'_> {
 }
 
 /// The word of metrics, as Karpenter has it.
-fn category(kind: InterruptionKind) -> &'static str {
+fn category(kind: ImpairmentKind) -> &'static str {
     match kind {
-        InterruptionKind::InstanceStatus => "InstanceStatus",
-        InterruptionKind::SystemStatus => "SystemStatus",
-        InterruptionKind::EventStatus => "EventStatus",
-        InterruptionKind::SpotInterrupted
-        | InterruptionKind::RebalanceRecommendation
-        | InterruptionKind::ScheduledChange
-        | InterruptionKind::InstanceStopped
-        | InterruptionKind::InstanceTerminated
-        | InterruptionKind::CapacityReservationInterrupted
-        | InterruptionKind::NoOp => kind.as_str(),
+        ImpairmentKind::InstanceStatus => "InstanceStatus",
+        ImpairmentKind::SystemStatus => "SystemStatus",
+        ImpairmentKind::EventStatus => "EventStatus",
     }
 }
 

@@ -12,17 +12,19 @@ use std::time::Duration;
 
 use apis::NodeClaim;
 use apis::ObjectKey;
-use cloudprovider::{CloudProvider, Interruption, InterruptionKind, InterruptionQueue};
+use cloudprovider::{
+    CloudProvider, ImpairmentKind, InstanceLife, Interruption, InterruptionKind, InterruptionQueue,
+};
 use futures::stream::{self, StreamExt};
 use jiff::SignedDuration;
 use tracing::{debug, error};
 
-use crate::interruption::decision::{Decided, Observed, Step, Witness, decide, witness};
+use crate::interruption::decision::{Decided, Evidence, Observed, Step, Witness, decide, witness};
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::work_queue::BackOff;
 use crate::watches::Keys;
-use crate::withdrawal::Withdrawal;
+use crate::withdrawal;
 use crate::withdrawal::entries::WithdrawalEntry;
 
 /// Notices handled at one time.
@@ -62,11 +64,15 @@ enum Handled {
 }
 
 impl InterruptionController {
+    /// Karpenter's name of it, as metrics show it.
+    pub(crate) const NAME: &'static str = "interruption";
+
     pub(crate) async fn run(&self) {
+        self.shell.metrics.begin_controller(Self::NAME, 1);
         let mut pause = RETRY.first;
         loop {
             let received = self.queue.receive().await;
-            let mut round = self.shell.metrics.round("interruption");
+            let mut round = self.shell.metrics.round(Self::NAME);
             match received {
                 Ok(notices) => {
                     pause = RETRY.first;
@@ -103,7 +109,8 @@ impl InterruptionController {
     /// What is known before any of the notices is handled.
     async fn background(&self, notices: &[Interruption]) -> Background {
         let ids = notices.iter().flat_map(|it| &it.instance_ids);
-        let claims = self.withdrawal().claims(&ids.map(String::as_str).collect());
+        let ids = ids.map(String::as_str).collect();
+        let claims = withdrawal::claims_of(&self.shell, &ids);
         let is_change = |it: &&Interruption| it.kind == InterruptionKind::ScheduledChange;
         let mut changed = notices
             .iter()
@@ -123,7 +130,7 @@ impl InterruptionController {
         match self.provider.impairments().await {
             Ok(impairments) => {
                 let planned = impairments.into_iter();
-                let planned = planned.filter(|it| it.kind == InterruptionKind::EventStatus);
+                let planned = planned.filter(|it| it.kind == ImpairmentKind::EventStatus);
                 Some(planned.map(|it| it.instance_id).collect())
             }
             Err(error) => {
@@ -131,10 +138,6 @@ impl InterruptionController {
                 None
             }
         }
-    }
-
-    fn withdrawal(&self) -> Withdrawal<'_> {
-        Withdrawal { shell: &self.shell }
     }
 
     async fn handle(&self, notice: &Interruption, background: &Background) {
@@ -213,30 +216,34 @@ impl InterruptionController {
         background: &Background,
     ) -> Result<Observed, ReconcileError> {
         let Some(name) = background.claims.get(instance_id) else {
-            let is_synced = self.shell.model.note_sync();
+            let is_synced = self.shell.model.is_synced();
             return Ok(Observed::Unclaimed { is_synced });
         };
-        let Some(claim) = self.withdrawal().claim(name, instance_id).await? else {
+        let claim = withdrawal::claim_of(&self.shell, name, instance_id).await?;
+        let Some(claim) = claim else {
             return Ok(Observed::ClaimGone);
         };
-        let (mut instance, mut is_scheduled) = (None, None);
-        match (witness(kind, &claim), claim.provider_id()) {
-            (Witness::Instance, Some(id)) => match self.provider.get(&id).await {
-                Ok(found) => instance = Some(Box::new(found)),
-                Err(error) if error.is_not_found() => {}
-                Err(error) => return Err(error.into()),
-            },
-            (Witness::Schedule, _) => {
+        let evidence = match witness(kind, &claim) {
+            Witness::Claim => Evidence::Claim,
+            Witness::Instance => Evidence::Instance(self.life(&claim).await?),
+            Witness::Schedule => {
                 let scheduled = background.scheduled.as_ref();
-                is_scheduled = scheduled.map(|it| it.contains(instance_id));
+                Evidence::Schedule(scheduled.map(|it| it.contains(instance_id)))
             }
-            (Witness::Instance, None) | (Witness::Claim, _) => {}
+        };
+        Ok(Observed::Claimed { claim, evidence })
+    }
+
+    /// How far the life of the claim's instance has got, where the cloud knows it.
+    async fn life(&self, claim: &NodeClaim) -> Result<Option<InstanceLife>, ReconcileError> {
+        let Some(id) = claim.provider_id() else {
+            return Ok(None);
+        };
+        match self.provider.get(&id).await {
+            Ok(found) => Ok(Some(found.life)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error.into()),
         }
-        Ok(Observed::Claimed {
-            claim,
-            instance,
-            is_scheduled,
-        })
     }
 
     async fn apply(
@@ -245,7 +252,7 @@ impl InterruptionController {
         claim: &NodeClaim,
         step: Step,
     ) -> Result<(), ReconcileError> {
-        let withdrawal = self.withdrawal();
+        let shell = &self.shell;
         match step {
             Step::LookAtEnding => {
                 let node = claim.status.as_ref().and_then(|it| it.node_name.as_ref());
@@ -254,13 +261,14 @@ impl InterruptionController {
                 }
             }
             Step::Disbelieve => {
-                withdrawal.write_entry(claim, &WithdrawalEntry::Disbelieved(&kind));
+                let entry = WithdrawalEntry::Disbelieved(&kind);
+                withdrawal::write_entry(shell, claim, &entry);
             }
             Step::Notify => {
                 self.queue.note(kind, claim);
-                withdrawal.notify(claim, kind);
+                withdrawal::notify(shell, claim, kind);
             }
-            Step::DeleteClaim => withdrawal.delete(claim, kind).await?,
+            Step::DeleteClaim => withdrawal::delete(shell, claim, kind).await?,
         }
         Ok(())
     }

@@ -13,8 +13,8 @@ mod node_claim;
 mod node_class;
 mod node_overlay;
 mod node_pool;
-mod nomination;
 mod observability;
+mod pod_nomination;
 mod policy_binding;
 mod provisioning;
 pub mod rbac;
@@ -32,7 +32,7 @@ mod zonal_shift;
 
 pub use observability::StateMetrics;
 pub use observability::page::metrics_page;
-pub use policy_binding::{NoPolicies, POLICY_LABEL, STATUS_ANNOTATION, source_of};
+pub use policy_binding::{POLICY_LABEL, STATUS_ANNOTATION, source_of};
 pub use settings::{
     FeatureGates, MinValuesPolicy, NominatePlannedPods, Packing, PreferencePolicy, Settings,
     SolvePlacement, SolverPlace, SolverRun, SolverSettings,
@@ -41,6 +41,5 @@ pub use shell::feed::{DecisionFeed, FeedLine};
 pub use shell::journal::SharedLedger;
 pub use shell::metrics::{Labels, Metrics};
 pub use shell::paging::for_each_listed;
-pub use voluntary_disruption::compiled as compiled_repair_policies;
 pub use watches::WatchBackoff;
 pub use wiring::{ControllerActivity, Controllers, ControllersConfig, ControllersHooks};

@@ -98,7 +98,7 @@ fn least(snapshot: &Snapshot, booted: &BTreeMap<String, String>) -> BTreeMap<Nod
             instance_type: state_node.label(labels::INSTANCE_TYPE).to_owned(),
             image_id: image_id.clone(),
         };
-        let bytes = memory_bytes(&node.capacity);
+        let bytes = node.capacity.memory_bytes();
         let known: &mut i64 = least.entry(kind).or_insert(bytes);
         *known = bytes.min(*known);
     }
@@ -122,12 +122,8 @@ pub(crate) async fn report(
         let registered = RegisteredNode {
             instance_type,
             image_id,
-            memory_bytes: memory_bytes(&Resources::from_list(capacity)),
+            memory_bytes: Resources::from_list(capacity).memory_bytes(),
         };
         provider.learn(registered, &class).await;
     }
-}
-
-fn memory_bytes(capacity: &Resources) -> i64 {
-    capacity.get(labels::RESOURCE_MEMORY) / 1000
 }

@@ -5,6 +5,7 @@
 
 pub(crate) mod consistency;
 pub(crate) mod counts;
+pub(crate) mod creation;
 pub(crate) mod disruption;
 pub(crate) mod drift;
 pub(crate) mod entries;
@@ -19,8 +20,9 @@ pub(crate) mod launch;
 pub(crate) mod launch_record;
 pub(crate) mod lifecycle;
 pub(crate) mod liveness;
-mod milestones;
+pub(crate) mod milestones;
 pub(crate) mod pod_events;
+pub(crate) mod pods_of_claims;
 pub(crate) mod reboot;
 pub(crate) mod registration;
 pub(crate) mod tagging;
@@ -48,10 +50,10 @@ pub(crate) struct ConditionUpdate<'a> {
 
 /// Questions that several controllers ask of a claim.
 pub(crate) trait NodeClaimExt {
-    /// Its NodePool, or the empty string.
-    fn pool_name(&self) -> &str;
-    /// A label, or the empty string.
-    fn label(&self, key: &str) -> &str;
+    /// Its NodePool; none of a claim that no pool made.
+    fn pool_name(&self) -> Option<&str>;
+    /// A label, where it has that.
+    fn label(&self, key: &str) -> Option<&str>;
     /// Such as `m7i.large spot us-east-1a`.
     fn instance_text(&self) -> String;
     /// When the condition got its status; a condition never written counts from the object's creation.
@@ -72,12 +74,12 @@ fn uid(claim: &NodeClaim) -> String {
 }
 
 impl NodeClaimExt for NodeClaim {
-    fn pool_name(&self) -> &str {
+    fn pool_name(&self) -> Option<&str> {
         self.label(labels::NODEPOOL)
     }
 
-    fn label(&self, key: &str) -> &str {
-        self.labels().get(key).map_or("", String::as_str)
+    fn label(&self, key: &str) -> Option<&str> {
+        self.labels().get(key).map(String::as_str)
     }
 
     fn instance_text(&self) -> String {
@@ -86,7 +88,8 @@ impl NodeClaimExt for NodeClaim {
             labels::CAPACITY_TYPE,
             labels::TOPOLOGY_ZONE,
         ];
-        keys.map(|key| self.label(key)).join(" ").trim().to_owned()
+        let words = keys.map(|key| self.label(key).unwrap_or_default());
+        words.join(" ").trim().to_owned()
     }
 
     fn condition_since(&self, condition_type: &str) -> Timestamp {

@@ -4,28 +4,30 @@
 
 pub(crate) mod profiles;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use apis::ObjectKey;
 use apis::conditions::{self, Conditioned};
-use apis::{Ec2NodeClass, NodePool, labels};
+use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
 use cloudprovider::{CloudProvider, NodeClassStatus};
 use kube::{Resource, ResourceExt};
 
-use crate::node_claim::hashes::carry_over;
+use crate::node_claim::hashes::{HashKeys, carry_over};
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::finalizers::{add_finalizer, has_finalizer, remove_finalizer};
 use crate::shell::journal::JournalEntry;
+use crate::shell::log_values::FirstFew;
 use crate::shell::patching::{PatchTarget, patch};
-use crate::shell::recorder::{EventType, Notice};
+use crate::shell::recorder::{EventType, KubernetesEvent};
 use crate::shell::runtime::{Action, Reconciler};
 
 const RELEASE_POLL: Duration = Duration::from_secs(30);
-/// Claims that an event names; the others are counted.
-const CLAIMS_NAMED_MAX: usize = 5;
+const HASH_KEYS: HashKeys = HashKeys {
+    hash: labels::EC2_NODE_CLASS_HASH_ANNOTATION,
+    version: labels::EC2_NODE_CLASS_HASH_VERSION_ANNOTATION,
+};
 
 /// The controller.
 pub(crate) struct NodeClassController {
@@ -123,9 +125,11 @@ impl NodeClassController {
             annotations,
             requeue_after_seconds,
         } = self.provider.resolve_node_class(class, &pools).await?;
-        let version = annotations.get(labels::EC2_NODE_CLASS_HASH_VERSION_ANNOTATION);
-        if version.is_some_and(|version| hash_version(class.annotations()) != Some(version)) {
-            self.migrate(class, &annotations).await?;
+        let version = annotations.get(HASH_KEYS.version);
+        if version.is_some_and(|it| class.annotations().get(HASH_KEYS.version) != Some(it)) {
+            let name = class.name_any();
+            let is_its = |claim: &NodeClaim| claim.spec.node_class_ref.name == name;
+            carry_over(&self.shell, "", is_its, &annotations, HASH_KEYS).await?;
         }
         let mut annotated = class.clone();
         annotated.annotations_mut().extend(annotations);
@@ -141,29 +145,6 @@ impl NodeClassController {
         Ok(Action::RequeueAfter(Duration::from_secs(
             requeue_after_seconds.max(1),
         )))
-    }
-
-    /// Claims of the class of other versions get this one.
-    async fn migrate(
-        &self,
-        class: &Ec2NodeClass,
-        stamps: &BTreeMap<String, String>,
-    ) -> Result<(), ReconcileError> {
-        let name = class.name_any();
-        let version = hash_version(stamps);
-        let mut outdated = Vec::new();
-        self.shell
-            .model
-            .for_each_claim("", |claim| {
-                if claim.spec.node_class_ref.name == name
-                    && hash_version(claim.annotations()) != version
-                {
-                    outdated.push(claim);
-                }
-            })
-            .await?;
-        let hash_key = labels::EC2_NODE_CLASS_HASH_ANNOTATION;
-        carry_over(&self.shell.writer, &outdated, stamps, hash_key).await
     }
 
     async fn write(
@@ -188,18 +169,25 @@ enum NodeClassEntry<'a> {
 impl JournalEntry for NodeClassEntry<'_> {
     type Subject = Ec2NodeClass;
 
-    fn events(&self, class: &Ec2NodeClass) -> Vec<Notice> {
+    fn events(&self, class: &Ec2NodeClass) -> Vec<KubernetesEvent> {
         let Self::AwaitsClaims(claims) = self else {
             return Vec::new();
         };
-        let message = format!("Waiting on NodeClaim termination for {}", some_of(claims));
+        // A class may have thousands of claims.
+        let claims = FirstFew(claims.iter());
+        let message = format!("Waiting on NodeClaim termination for {claims}");
         let (regarding, reason) = (class.object_ref(&()), "WaitingOnNodeClaimTermination");
-        vec![Notice::new(regarding, EventType::Normal, reason, message)]
+        vec![KubernetesEvent::new(
+            regarding,
+            EventType::Normal,
+            reason,
+            message,
+        )]
     }
 
-    fn line(&self, class: &Ec2NodeClass) -> Option<String> {
+    fn lines(&self, class: &Ec2NodeClass) -> Vec<String> {
         let Self::Resolved = self else {
-            return None;
+            return Vec::new();
         };
         let ready = class.condition(conditions::READY);
         let message = ready.map_or("", |ready| ready.message.as_str());
@@ -209,23 +197,8 @@ impl JournalEntry for NodeClassEntry<'_> {
             "is not ready: "
         };
         let name = class.name_any();
-        Some(format!("EC2NodeClass {name} {state}{message}"))
+        vec![format!("EC2NodeClass {name} {state}{message}")]
     }
-}
-
-/// A class may have thousands of claims.
-fn some_of(claims: &[String]) -> String {
-    let named = claims.len().min(CLAIMS_NAMED_MAX);
-    let names = claims.iter().take(named).map(String::as_str);
-    let names = names.collect::<Vec<_>>().join(", ");
-    match claims.len() - named {
-        0 => names,
-        others => format!("{names} and {others} other(s)"),
-    }
-}
-
-fn hash_version(annotations: &BTreeMap<String, String>) -> Option<&String> {
-    annotations.get(labels::EC2_NODE_CLASS_HASH_VERSION_ANNOTATION)
 }
 
 fn decide(class: &Ec2NodeClass, users: Vec<String>) -> Step {
@@ -236,23 +209,5 @@ fn decide(class: &Ec2NodeClass, users: Vec<String>) -> Step {
         (true, false) => Step::Leave,
         (true, true) if users.is_empty() => Step::Release,
         (true, true) => Step::AwaitClaims(users),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::some_of;
-
-    #[test]
-    fn five_claims_are_named_and_the_others_counted() {
-        let claims: Vec<String> = ('a'..='g').map(String::from).collect();
-        let cases = [
-            (1, "a"),
-            (5, "a, b, c, d, e"),
-            (7, "a, b, c, d, e and 2 other(s)"),
-        ];
-        for (count, want) in cases {
-            assert_eq!(some_of(&claims[..count]), want);
-        }
     }
 }

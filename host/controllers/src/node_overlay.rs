@@ -4,6 +4,8 @@
 //! (`MeasuredProvider`). What overlays change is worked out by `scheduling::node_overlay`. Answers to
 //! `pkg/controllers/nodeoverlay`.
 
+pub(crate) mod overlays;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,9 +19,9 @@ use scheduling::node_overlay::{self, OverlayVerdict, PoolCatalogue};
 use state::Event;
 use tracing::debug;
 
+use self::overlays::{JudgedOverlays, Overlays};
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
-use crate::shell::notes::overlays::JudgedOverlays;
 use crate::shell::patching::{PatchTarget, patch};
 use crate::shell::runtime::{Action, Reconciler};
 
@@ -33,6 +35,7 @@ pub(crate) struct NodeOverlayController {
     pub(crate) shell: Arc<Shell>,
     /// Tells types as they are without overlays.
     pub(crate) provider: Arc<dyn CloudProvider>,
+    pub(crate) overlays: Arc<Overlays>,
 }
 
 /// The one key.
@@ -103,7 +106,7 @@ impl NodeOverlayController {
         for (pool, error) in &observed.untold {
             debug!(NodePool = %pool, %error, "overlays not evaluated");
         }
-        self.shell.overlays.set(judged);
+        self.overlays.set(judged);
         self.shell.model.note(Event::OfferingsChanged);
         let api = self.shell.writer.api();
         for (before, after) in observed.overlays.iter().zip(&after) {

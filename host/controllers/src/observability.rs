@@ -21,17 +21,30 @@ use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
 use state::Snapshot;
 
+use crate::provisioning::passes::Passes;
+use crate::provisioning::undecided_pods::UndecidedPods;
 use crate::shell::Shell;
-use crate::shell::turn::TurnStage;
+use crate::shell::queue_loads::QueueLoads;
+use crate::shell::turn::{Turn, TurnStage};
+use crate::status_conditions::StatusConditions;
+use crate::voluntary_disruption::sold_types::SoldTypes;
+use crate::watches::pod_starts::PodStarts;
 
 /// Registers with a registry as one collector.
 pub struct StateMetrics {
-    shell: Arc<Shell>,
+    pub(crate) shell: Arc<Shell>,
+    pub(crate) turn: Turn,
+    pub(crate) undecided_pods: Arc<UndecidedPods>,
+    pub(crate) pod_starts: Arc<PodStarts>,
+    pub(crate) status_conditions: Arc<StatusConditions>,
+    pub(crate) sold_types: Arc<SoldTypes>,
+    pub(crate) passes: Arc<Passes>,
+    pub(crate) queue_loads: Arc<QueueLoads>,
 }
 
 /// What gauges look at.
 struct Observation<'a> {
-    shell: &'a Shell,
+    known: &'a StateMetrics,
     snapshot: &'a Snapshot,
     now: Timestamp,
 }
@@ -244,12 +257,6 @@ const OF_THE_CLUSTER: &[StateGauge] = &[
     ),
 ];
 
-impl StateMetrics {
-    pub(crate) fn new(shell: Arc<Shell>) -> Self {
-        Self { shell }
-    }
-}
-
 impl fmt::Debug for StateMetrics {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
@@ -260,11 +267,11 @@ impl fmt::Debug for StateMetrics {
 
 impl Collector for StateMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        if self.shell.turn.stage() < TurnStage::Leads {
+        if self.turn.stage() < TurnStage::Leads {
             return Ok(());
         }
         let observation = Observation {
-            shell: &self.shell,
+            known: self,
             snapshot: &self.shell.model.snapshot(),
             now: self.shell.now(),
         };
@@ -306,12 +313,12 @@ fn node_count(observation: &Observation<'_>, emit: &mut Tell<'_>) {
 }
 
 fn synced(observation: &Observation<'_>, emit: &mut Tell<'_>) {
-    let is_synced = observation.shell.model.note_sync();
+    let is_synced = observation.known.shell.model.is_synced();
     emit(&[], f64::from(u8::from(is_synced)));
 }
 
 fn unsynced_seconds(observation: &Observation<'_>, emit: &mut Tell<'_>) {
-    let since = observation.shell.model.unsynced_since();
+    let since = observation.known.shell.model.unsynced_since();
     emit(&[], since.map_or(0.0, |it| seconds(it, observation.now)));
 }
 

@@ -16,9 +16,7 @@ use std::sync::{Arc, Mutex};
 
 use apis::ObjectKey;
 use cloudprovider::sync::lock;
-use hooks::binding::{
-    BindingListener, BindingSource, BindingStatus, NodePoolLabels, OtherConfigMap, PolicyRegistry,
-};
+use hooks::binding::{BindingSource, BindingStatus, OtherConfigMap, PolicyRegistry};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams};
@@ -27,7 +25,7 @@ use serde_json::json;
 use crate::policy_binding::entries::{BindingEntry, Removed};
 use crate::policy_binding::known::{AfterDeletion, AfterReading, BindingReading, KnownBindings};
 use crate::policy_binding::source::{binding_of, decoded, fingerprint, shown_of};
-use crate::policy_binding::status::{Decided, decide, until_counted};
+use crate::policy_binding::status::{StatusWrite, decide, until_counted};
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::runtime::{Action, Reconciler};
@@ -36,35 +34,6 @@ pub use hooks::binding::keys::POLICY_LABEL;
 pub(crate) use objects::{PolicyFact, PolicyObjects};
 pub use source::source_of;
 pub use status::STATUS_ANNOTATION;
-
-/// A registry that refuses everything, for runs without policies.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct NoPolicies;
-
-impl PolicyRegistry for NoPolicies {
-    fn apply(&self, source: &BindingSource) -> BindingStatus {
-        let message = "this process runs without policies".to_owned();
-        BindingStatus::refused(source.key(), "NotSupported", message)
-    }
-
-    fn remove(&self, _key: &ObjectKey) {}
-
-    fn references(&self, _source: &BindingSource) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn set_node_pools(&self, _pools: NodePoolLabels) {}
-
-    fn status(&self, _key: &ObjectKey) -> Option<BindingStatus> {
-        None
-    }
-
-    fn take_failures(&self, _key: &ObjectKey) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn listen(&self, _listener: BindingListener) {}
-}
 
 /// The controller.
 pub(crate) struct PolicyBinding {
@@ -116,6 +85,8 @@ impl PolicyBinding {
         self.registry.set_node_pools(pools);
     }
 
+    /// Reads the binding, and what it names where anything of it may be new. What changes from the first read on is heard
+    /// of: that it was to be read anew is taken back before, and what it names is made known.
     async fn observe(&self, key: &ObjectKey) -> Result<BindingNow, ReconcileError> {
         let told = self.objects.binding(key);
         let told = told.filter(|it| it.metadata.deletion_timestamp.is_none());
@@ -123,7 +94,7 @@ impl PolicyBinding {
             return Ok(BindingNow::Gone);
         };
         let is_stale = self.objects.take_stale(key);
-        let is_seen = lock(&self.known).note_there(key, version_of(&config_map));
+        let is_seen = lock(&self.known).is_seen(key, version_of(&config_map));
         if is_seen && !is_stale {
             return Ok(BindingNow::Same(config_map));
         }
@@ -195,7 +166,11 @@ impl PolicyBinding {
             fingerprint: fingerprint(config_map, &source),
         };
         let now = self.shell.clock.now();
-        let next = lock(&self.known).note_read(key, reading, now);
+        let next = {
+            let mut known = lock(&self.known);
+            known.note_there(key);
+            known.note_read(key, reading, now)
+        };
         let status = match next {
             AfterReading::Keep => self.registry.status(key),
             AfterReading::Swap => Some(self.load(key, source).await),
@@ -214,36 +189,49 @@ impl PolicyBinding {
         config_map: &ConfigMap,
         status: Option<BindingStatus>,
     ) -> Result<Action, ReconcileError> {
-        let mut action = Action::Await;
-        if let Some(status) = status {
-            let now = self.shell.clock.now();
-            let shown = shown_of(config_map);
-            let decided = decide(status, shown.as_ref(), now);
-            let shown = decided.annotation.as_ref().or(shown.as_ref());
-            action = Action::RequeueAfter(until_counted(shown, now));
-            self.apply(key, config_map, decided).await?;
+        let action = match status {
+            Some(status) => self.show_status(key, config_map, status).await?,
+            None => Action::Await,
+        };
+        self.tell_failures(key, config_map);
+        Ok(action)
+    }
+
+    async fn show_status(
+        &self,
+        key: &ObjectKey,
+        config_map: &ConfigMap,
+        status: BindingStatus,
+    ) -> Result<Action, ReconcileError> {
+        let now = self.shell.clock.now();
+        let shown = shown_of(config_map);
+        let write = decide(status, shown.as_ref(), now);
+        let shown = write.as_ref().map(|it| &it.annotation).or(shown.as_ref());
+        let action = Action::RequeueAfter(until_counted(shown, now));
+        if let Some(write) = write {
+            self.apply(key, config_map, write).await?;
         }
+        Ok(action)
+    }
+
+    fn tell_failures(&self, key: &ObjectKey, config_map: &ConfigMap) {
         for failure in self.registry.take_failures(key) {
             let entry = BindingEntry::Failed { failure };
             self.shell.journal.write(config_map, &entry);
         }
-        Ok(action)
     }
 
     async fn apply(
         &self,
         key: &ObjectKey,
         config_map: &ConfigMap,
-        decided: Decided,
+        write: StatusWrite,
     ) -> Result<(), ReconcileError> {
-        let Decided {
+        let StatusWrite {
             annotation,
             event,
             warning,
-        } = decided;
-        let Some(annotation) = annotation else {
-            return Ok(());
-        };
+        } = write;
         let api: Api<ConfigMap> = Api::namespaced(self.shell.client.clone(), &key.namespace);
         let text = serde_json::to_string(&annotation)?;
         let patch = json!({ "metadata": { "annotations": { STATUS_ANNOTATION: text } } });
@@ -279,6 +267,7 @@ impl Reconciler for PolicyBinding {
                 Ok(self.take_leave(key, next))
             }
             BindingNow::Same(config_map) => {
+                lock(&self.known).note_there(key);
                 let status = self.registry.status(key);
                 self.show(key, &config_map, status).await
             }

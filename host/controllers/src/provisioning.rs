@@ -8,8 +8,10 @@ mod create;
 mod creation;
 mod early;
 mod entries;
+pub(crate) mod passes;
 mod report;
 pub(crate) mod trigger;
+pub(crate) mod undecided_pods;
 mod zones;
 
 use std::collections::BTreeMap;
@@ -36,27 +38,55 @@ use state::queue_order::deal_in_queue_order;
 use tokio::time::Instant;
 use tracing::{debug, error};
 
+use crate::node_claim::creation::ClaimCreator;
+use crate::node_claim::launch::launching::Launching;
+use crate::pod_nomination::PodNominations;
 use crate::provisioning::batcher::{Batch, Batcher};
 use crate::provisioning::early::full_claims;
+use crate::provisioning::passes::Passes;
+use crate::provisioning::undecided_pods::UndecidedPods;
 use crate::settings::{Settings, SolverRun};
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::log_values::FirstFew;
-use crate::shell::turn::TurnStage;
+use crate::shell::turn::{Turn, TurnStage};
+use crate::watches::pod_starts::PodStarts;
 
 /// How often an unsynced model is looked at again.
 const SYNC_POLL: Duration = Duration::from_millis(250);
 /// An unsynced model is worth an error after this long.
 const SYNC_COMPLAINT: Duration = Duration::from_secs(30);
 
+/// Longest time a pass may take to decide; then what was decided so far is kept.
+const SOLVE_TIMEOUT: Duration = Duration::from_mins(1);
+
 /// The controller: one loop, one pass at a time.
 pub(crate) struct Provisioner {
     shell: Arc<Shell>,
-    provider: Arc<dyn CloudProvider>,
-    batcher: Arc<Batcher>,
+    parts: ProvisionerParts,
+    /// How many passes there were.
     passes: AtomicU64,
     is_busy: AtomicBool,
-    tables: Arc<TableCache>,
+}
+
+/// What it works with beside the shell.
+pub(crate) struct ProvisionerParts {
+    pub(crate) provider: Arc<dyn CloudProvider>,
+    pub(crate) batcher: Arc<Batcher>,
+    pub(crate) tables: Arc<TableCache>,
+    pub(crate) rank: Arc<dyn RankHook>,
+    pub(crate) turn: Turn,
+    pub(crate) claims: ClaimCreator,
+    pub(crate) notes: PassNotes,
+}
+
+/// What passes look up and leave behind for others.
+pub(crate) struct PassNotes {
+    pub(crate) pod_nominations: Arc<PodNominations>,
+    pub(crate) launching: Arc<Launching>,
+    pub(crate) passes: Arc<Passes>,
+    pub(crate) undecided_pods: Arc<UndecidedPods>,
+    pub(crate) pod_starts: Arc<PodStarts>,
 }
 
 /// What a pass looks at.
@@ -67,6 +97,8 @@ pub(crate) struct Observed {
     pools: Vec<PoolTypes>,
     /// Nodes that there are or are about to be, for the ranking policy.
     usage: BTreeMap<UsageKey, Usage>,
+    /// What the nodes that there are cost an hour, for launches, which know the types of their own pool only.
+    prices: BTreeMap<UsageKey, f64>,
     /// Every NodePool once, with what its object and its class come to.
     pool_outcomes: Vec<PoolOutcome>,
     /// Why pools that could be used have no instance types, by name.
@@ -105,96 +137,87 @@ impl Provisioner {
     /// Karpenter's name of it, as metrics show it.
     pub(crate) const NAME: &'static str = "provisioner";
 
-    pub(crate) fn new(
-        shell: Arc<Shell>,
-        provider: Arc<dyn CloudProvider>,
-        batcher: Arc<Batcher>,
-        tables: Arc<TableCache>,
-    ) -> Self {
+    pub(crate) fn new(shell: Arc<Shell>, parts: ProvisionerParts) -> Self {
         let (passes, is_busy) = (AtomicU64::new(0), AtomicBool::new(false));
         Self {
             shell,
-            provider,
-            batcher,
+            parts,
             passes,
             is_busy,
-            tables,
         }
     }
 
     /// Passes until the process stops; a pass that was begun is finished.
     pub(crate) async fn run(&self) {
-        let turn = &self.shell.turn;
+        self.shell.metrics.begin_controller(Self::NAME, 1);
+        let ProvisionerParts { turn, batcher, .. } = &self.parts;
         loop {
             let batch = tokio::select! { biased;
                 () = turn.wait_for(TurnStage::Stops) => return,
-                batch = self.batcher.wait() => batch,
+                batch = batcher.wait() => batch,
             };
             self.is_busy.store(true, Ordering::Relaxed);
-            match batch {
-                Batch::Complete(_) => {
-                    tokio::select! { biased;
-                        () = turn.wait_for(TurnStage::Stops) => return,
-                        () = self.wait_for_sync() => {}
-                    }
-                    self.pass(batch).await;
-                }
-                Batch::GoesOn
-                    if self.shell.settings.plans_coming_pods() && self.shell.model.note_sync() =>
-                {
-                    self.pass(batch).await;
-                }
-                Batch::GoesOn => {}
+            if self.may_pass(batch).await {
+                self.pass(batch).await;
             }
             self.is_busy.store(false, Ordering::Relaxed);
         }
     }
 
+    /// Whether the batch is passed now: a complete one as soon as the model can be relied on, unless the process stops
+    /// first.
+    async fn may_pass(&self, batch: Batch) -> bool {
+        match batch {
+            Batch::Complete => tokio::select! { biased;
+                () = self.parts.turn.wait_for(TurnStage::Stops) => false,
+                () = self.wait_for_sync() => true,
+            },
+            Batch::GoesOn => {
+                self.shell.settings.plans_coming_pods() && self.shell.model.is_synced()
+            }
+        }
+    }
+
     /// Whether a batch is being collected or solved.
     pub(crate) fn is_busy(&self) -> bool {
-        self.is_busy.load(Ordering::Relaxed) || self.batcher.is_batching()
+        self.is_busy.load(Ordering::Relaxed) || self.parts.batcher.is_batching()
     }
 
     async fn wait_for_sync(&self) {
         let started = Instant::now();
         let mut complaint = SYNC_COMPLAINT;
-        while !self.shell.model.note_sync() {
+        let model = &self.shell.model;
+        model.note_sync();
+        while !model.is_synced() {
             if started.elapsed() >= complaint {
-                let unlaunched = self.shell.model.unlaunched_claims();
+                let unlaunched = model.unlaunched_claims();
                 error!(
                     seconds = started.elapsed().as_secs(),
-                    unlisted = ?self.shell.model.progress().awaited(),
+                    unlisted = ?model.progress().awaited(),
                     unlaunched = %FirstFew(unlaunched.iter()),
                     "cluster state is not synced"
                 );
                 complaint += Duration::from_secs(10);
             }
             tokio::time::sleep(SYNC_POLL).await;
+            model.note_sync();
         }
     }
 
     async fn pass(&self, batch: Batch) {
         let mut round = self.shell.metrics.round(Self::NAME);
-        let observed = match self.observe(batch).await {
-            Ok(observed) => Arc::new(observed),
-            Err(error) => {
-                error!(%error, "observing for provisioning");
-                round.failed(error.into());
-                return;
-            }
-        };
+        let observed = Arc::new(self.observe(batch).await);
         let pods = observed.snapshot.pods();
         let waiting = pods.filter(|it| it.is_provisionable()).count();
-        self.shell
-            .passes
-            .begin(Self::NAME, &observed.decision_id, waiting);
+        let passes = &self.parts.notes.passes;
+        passes.begin(Self::NAME, &observed.decision_id, waiting);
         let started = Instant::now();
         let decided = self.decide(&observed).await;
         let took = started.elapsed();
         let failed = decided
             .as_ref()
             .map_or(waiting, |it| it.solution.pod_errors.len());
-        self.shell.passes.end(Self::NAME, failed);
+        passes.end(Self::NAME, failed);
         match decided {
             Ok(decided) => self.apply(&observed, decided, took).await,
             // Pods that wait trigger the next pass.
@@ -202,7 +225,7 @@ impl Provisioner {
         }
     }
 
-    async fn observe(&self, batch: Batch) -> Result<Observed, CloudProviderError> {
+    async fn observe(&self, batch: Batch) -> Observed {
         let number = self.passes.fetch_add(1, Ordering::Relaxed) + 1;
         let now = self.shell.now();
         // The snapshot is taken before anything else, so nothing is decided on facts of two moments.
@@ -222,24 +245,27 @@ impl Provisioner {
         }
         let decision_id = format!("provisioning-{}-{number}", now.as_second());
         let mut usage = state::provisioning::usage(&snapshot, &pools);
-        self.shell.launching.keep_prices(&usage);
-        self.shell.launching.add_to(&mut usage, None);
-        Ok(Observed {
+        let prices = usage.iter();
+        let prices = prices.map(|(key, it)| (key.clone(), it.price_per_hour));
+        let prices = prices.collect();
+        self.parts.notes.launching.add_choices(&mut usage, None);
+        Observed {
             batch,
             snapshot,
             pools,
             usage,
+            prices,
             pool_outcomes,
             without_types,
             now,
             decision_id,
             plays_for: self.plays_for(),
-        })
+        }
     }
 
     fn plays_for(&self) -> Option<Arc<SchedulerProfile>> {
         let profile = &self.shell.settings.solving.scheduler.profile;
-        let is_told = self.shell.nominations.is_on();
+        let is_told = self.parts.notes.pod_nominations.is_on();
         (!is_told).then(|| Arc::clone(profile))
     }
 
@@ -248,39 +274,33 @@ impl Provisioner {
         let class = &node_pool.spec.template.spec.node_class_ref.name;
         let class = self.shell.model.node_class(class);
         let class = class.ok_or(NoInstanceTypes::NoClass)?;
-        let instance_types = self.provider.instance_types(&node_pool, &class).await?;
+        let instance_types = self
+            .parts
+            .provider
+            .instance_types(&node_pool, &class)
+            .await?;
         if instance_types.is_empty() {
             return Err(NoInstanceTypes::NoneFit);
         }
         Ok(PoolTypes {
             node_pool,
             instance_types,
-            free_addresses: self.provider.free_addresses(&class).await,
+            free_addresses: self.parts.provider.free_addresses(&class).await,
         })
     }
 
     /// Runs the pure decision where the settings want it, and trips its interrupt when time is over.
     async fn decide(&self, observed: &Arc<Observed>) -> Result<Decided, ReconcileError> {
-        let interrupt = Interrupt::never();
         let options = options(
             &self.shell.settings,
             observed,
             self.shell.seed_for(&observed.decision_id),
         );
-        let rank = Arc::clone(&self.shell.rank);
-        let (input, stop) = (Arc::clone(observed), interrupt.clone());
-        let tables = Arc::clone(&self.tables);
-        let work = self
-            .shell
-            .compute(move || decide(&input, options, rank.as_ref(), &tables, &stop));
-        tokio::pin!(work);
-        tokio::select! { biased;
-            decided = &mut work => decided,
-            () = tokio::time::sleep(self.shell.settings.solve_timeout) => {
-                interrupt.trip();
-                work.await
-            }
-        }
+        let rank = Arc::clone(&self.parts.rank);
+        let input = Arc::clone(observed);
+        let tables = Arc::clone(&self.parts.tables);
+        let work = move |stop: &Interrupt| decide(&input, options, rank.as_ref(), &tables, stop);
+        self.shell.compute_within(SOLVE_TIMEOUT, work).await
     }
 }
 

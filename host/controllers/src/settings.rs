@@ -15,7 +15,7 @@ use clap::builder::{BoolishValueParser, Resettable};
 use clap::{ArgAction, Args, Command, FromArgMatches as _, ValueEnum};
 use jiff::Timestamp;
 pub use scheduling::problem::{MinValuesPolicy, Packing, PreferencePolicy};
-use scheduling::problem::{Options, ReservedMode};
+use scheduling::problem::{Options, ReservedMode, SolverTuning};
 use scheduling::ranking::PremiumMax;
 use state::scheduler_config::SchedulerConfig;
 
@@ -114,12 +114,6 @@ pub struct Settings {
     pub disable_cluster_state_observability: bool,
 
     // What follows has no flag here: the operator knows it, or nobody has asked to change it.
-    /// How long the disruption loop rests when it found nothing to do.
-    #[arg(skip = Duration::from_secs(10))]
-    pub disruption_poll: Duration,
-    /// How long a consolidation command waits before it is checked again and carried out.
-    #[arg(skip = Duration::from_secs(15))]
-    pub consolidation_validation: Duration,
     /// Where the policy ConfigMaps live.
     #[arg(skip = "kube-system")]
     pub policy_namespace: String,
@@ -132,9 +126,6 @@ pub struct Settings {
     /// Where the solver runs.
     #[arg(skip)]
     pub solve_placement: SolvePlacement,
-    /// Longest time a provisioning pass may take; then what was decided so far is kept.
-    #[arg(skip = Duration::from_mins(1))]
-    pub solve_timeout: Duration,
     /// First seed of the policies' decisions; equal seeds give equal decisions.
     #[arg(skip)]
     pub seed: u64,
@@ -182,13 +173,6 @@ pub struct SolverPlace {
 impl SolverSettings {
     /// How the solver is to go about a decision; what has no setting keeps the solver's default.
     pub fn options(&self, run: SolverRun, place: SolverPlace) -> Options {
-        let Options {
-            instance_types_max,
-            plans_max,
-            nodes_tolerance,
-            exchange_share,
-            ..
-        } = Options::default();
         let SolverRun {
             id,
             now,
@@ -210,14 +194,11 @@ impl SolverSettings {
             decision_id: id,
             seed,
             threads,
-            instance_types_max,
             ignores_devices: self.ignore_dra_requests,
             default_spread: Arc::clone(&self.scheduler.default_spread),
-            plans_max,
-            nodes_tolerance,
-            exchange_share,
             premium_max: self.policy_max_premium,
             plans_coming_pods,
+            tuning: SolverTuning::default(),
         }
     }
 }
@@ -254,8 +235,10 @@ impl Settings {
         self.cpu_requests.div_ceil(1000).max(1) as usize
     }
 
-    /// Whether what comes is made to follow the plan. Karpenter's order plans for nobody in particular.
-    fn follows_plans(&self) -> bool {
+    /// Whether what comes is made to follow the plan: nodes stay closed for a moment where that lets their plan come
+    /// true, and consolidation may put moves off that could go at once. Karpenter's order plans for nobody in
+    /// particular.
+    pub(crate) fn follows_plans(&self) -> bool {
         self.solving.packing == Packing::Cost
     }
 
@@ -272,21 +255,6 @@ impl Settings {
     /// Whether pods that controllers are about to create are planned with those that are there.
     pub fn plans_coming_pods(&self) -> bool {
         self.follows_plans() && self.plan_coming_pods
-    }
-
-    /// Whether nodes stay closed for a moment where that lets their plan come true.
-    pub fn holds_nodes_closed(&self) -> bool {
-        self.follows_plans()
-    }
-
-    /// Whether consolidation may put moves off that could go at once, such as those that save little of the bill.
-    pub fn puts_moves_off(&self) -> bool {
-        self.follows_plans()
-    }
-
-    /// A pending pod's nomination holds its node for this long.
-    pub(crate) fn nomination_window(&self) -> Duration {
-        (self.batch_max_duration * 2).max(Duration::from_secs(10))
     }
 }
 
@@ -336,10 +304,9 @@ mod tests {
             let follows = [
                 settings.nominates_planned_pods(),
                 settings.plans_coming_pods(),
-                settings.holds_nodes_closed(),
-                settings.puts_moves_off(),
+                settings.follows_plans(),
             ];
-            assert_eq!(follows, [expected; 4], "{packing:?}");
+            assert_eq!(follows, [expected; 3], "{packing:?}");
         }
     }
 

@@ -4,6 +4,8 @@
 //! else that makes claims for such pools, so that neither a restart nor a late watch makes one node too many. Answers
 //! to `pkg/controllers/static`.
 
+pub(crate) mod pending;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +19,8 @@ use kube::ResourceExt;
 use scheduling::solution::NewClaim;
 use state::Snapshot;
 
+use self::pending::StaticPending;
+use crate::node_claim::creation::{ClaimCreator, CreationCause, PROVISIONED};
 use crate::node_claim::entries::ClaimEntry;
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
@@ -91,6 +95,8 @@ pub(crate) async fn count(
 /// The controller.
 pub(crate) struct StaticPools {
     pub(crate) shell: Arc<Shell>,
+    pub(crate) claims: ClaimCreator,
+    pub(crate) pending: Arc<StaticPending>,
 }
 
 /// A pool that keeps replicas, and what there is of them.
@@ -129,7 +135,7 @@ impl Reconciler for StaticPools {
             return Ok(Action::Await);
         };
         // Until it is done, nobody else makes claims for such pools.
-        let pending = self.shell.static_pending.lock().await;
+        let pending = self.pending.lock().await;
         let observed = self.observe(pool, &pending).await?;
         let step = decide(&observed, self.shell.now());
         self.apply(&observed.pool, step).await
@@ -172,14 +178,13 @@ impl StaticPools {
 
     async fn create(&self, pool: &NodePool) -> Result<(), ReconcileError> {
         let name = pool.name_any();
-        let object =
-            NewClaim::of_template(pool, &[]).to_node_claim(pool, self.shell.seed_for(&name));
-        let created = self.shell.writer.create_claim(&object).await?;
-        let entry = ClaimEntry::Created {
-            reason: "provisioned",
+        let cause = CreationCause {
+            decision_id: &name,
+            reason: PROVISIONED,
             record: Some("replicas"),
         };
-        self.shell.journal.write(&created, &entry);
+        let new = NewClaim::of_template(pool, &[]);
+        self.claims.create(pool, &new, cause).await?;
         Ok(())
     }
 

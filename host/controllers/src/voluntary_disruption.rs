@@ -8,86 +8,79 @@ pub(crate) mod deletion_cost;
 mod events;
 mod observation;
 mod orchestration;
-mod repair;
 mod scan_entry;
+pub(crate) mod sold_types;
 mod stale;
 mod waiting;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use cloudprovider::CloudProvider;
 use cloudprovider::sync::lock;
-use disruption::candidate::TypesByPool;
-use disruption::consolidation::Gates;
-use disruption::history::History;
-use disruption::hooks::{BudgetsHook, ConsolidationHook};
 use disruption::repair::RepairPolicies;
-use disruption::{Decision, DisruptionInput, Memory, Method, decide_watched};
-use scheduling::problem::Options;
+use disruption::{Command, Decision, DisruptionInput, Memory, Method, decide_watched};
+use jiff::Timestamp;
 use scheduling::{Interrupt, TableCache};
-use state::Snapshot;
 use state::coming::awaiting_nodes;
-use state::provisioning::PoolTypes;
+use tokio::sync::Notify;
 use tokio::time::Instant;
-use tracing::{Instrument as _, error};
+use tracing::Instrument as _;
 
+use crate::node_claim::creation::ClaimCreator;
+use crate::provisioning::passes::Passes;
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::log_values::loop_span;
 use crate::shell::metrics::Labels;
 use crate::shell::periodic::Periodic as _;
+use crate::static_capacity::pending::StaticPending;
+use crate::voluntary_disruption::deletion_cost::written::WrittenCosts;
 use crate::voluntary_disruption::orchestration::{CommandStart, Orchestration};
 use crate::voluntary_disruption::scan_entry::ScanEntry;
-use crate::voluntary_disruption::waiting::WaitingCommand;
+use crate::voluntary_disruption::sold_types::SoldTypes;
+use crate::voluntary_disruption::waiting::{VALIDATED_AFTER, WaitingCommand};
+use crate::wiring::ControllersHooks;
 
 pub(crate) use deletion_cost::PodRanking;
 pub(crate) use events::repair_blocked;
 pub(crate) use orchestration::CommandRounds;
-pub use repair::compiled;
-pub(crate) use repair::repair_policies;
 
+/// How long the loop rests when it found nothing to do.
+const POLL: Duration = Duration::from_secs(10);
 const UNSYNCED_POLL: Duration = Duration::from_secs(1);
 /// How long after something happened the loop looks: once a pod has left, since others leave with it; and once it found
 /// a command, since what emptied these nodes is often still under way.
 const LOOK_SOON: Duration = Duration::from_secs(2);
-/// A scan is cut off after this long, and keeps what it found.
+/// A scan is cut off after this long, and keeps what it found; so is a second look, whose command is then dropped.
 const SCAN_TIMEOUT: Duration = Duration::from_mins(3);
-
-/// The policies that are asked about disruption, so that a computation elsewhere can take them along.
-#[derive(Clone)]
-struct SharedHooks {
-    consolidation: Arc<dyn ConsolidationHook>,
-    budgets: Arc<dyn BudgetsHook>,
-}
 
 /// The controller.
 pub(crate) struct VoluntaryDisruption {
     shell: Arc<Shell>,
-    provider: Arc<dyn CloudProvider>,
-    hooks: SharedHooks,
+    parts: DisruptionParts,
+    hooks: ControllersHooks,
     orchestration: Orchestration,
     memory: Mutex<Memory>,
-    repair: Option<Arc<RepairPolicies>>,
-    tables: Arc<TableCache>,
     looks: AtomicU64,
     waiting: Mutex<VecDeque<WaitingCommand>>,
 }
 
-/// What a scan looks at.
-struct Observed {
-    snapshot: Snapshot,
-    types: TypesByPool,
-    pools: Vec<PoolTypes>,
-    queued: BTreeSet<String>,
-    history: History,
-    memory: Memory,
-    options: Options,
-    gates: Gates,
-    repair: Option<Arc<RepairPolicies>>,
-    tables: Arc<TableCache>,
+/// What it works with beside the shell and the policies.
+pub(crate) struct DisruptionParts {
+    pub(crate) provider: Arc<dyn CloudProvider>,
+    pub(crate) tables: Arc<TableCache>,
+    pub(crate) claims: ClaimCreator,
+    pub(crate) static_pending: Arc<StaticPending>,
+    pub(crate) passes: Arc<Passes>,
+    pub(crate) sold_types: Arc<SoldTypes>,
+    pub(crate) written_costs: Arc<WrittenCosts>,
+    /// Notified when a pod left a node that stays.
+    pub(crate) pod_left: Arc<Notify>,
+    /// What counts as sick; none where no node is repaired, or not by this controller.
+    pub(crate) repair: Option<Arc<RepairPolicies>>,
 }
 
 /// What a scan came to.
@@ -115,29 +108,14 @@ impl VoluntaryDisruption {
     /// Karpenter's name of it, as metrics show it.
     pub(crate) const NAME: &'static str = "disruption";
 
-    pub(crate) fn new(
-        shell: Arc<Shell>,
-        provider: Arc<dyn CloudProvider>,
-        consolidation: Arc<dyn ConsolidationHook>,
-        budgets: Arc<dyn BudgetsHook>,
-        tables: Arc<TableCache>,
-    ) -> Self {
-        let repair = repair_policies(&shell.settings, provider.as_ref());
-        let repair = repair.unwrap_or_else(|error| {
-            error!(%error, "node repair is off");
-            None
-        });
+    pub(crate) fn new(shell: Arc<Shell>, hooks: ControllersHooks, parts: DisruptionParts) -> Self {
+        let (claims, pending) = (parts.claims.clone(), Arc::clone(&parts.static_pending));
         Self {
-            orchestration: Orchestration::new(Arc::clone(&shell)),
+            orchestration: Orchestration::new(Arc::clone(&shell), claims, pending),
             shell,
-            provider,
-            hooks: SharedHooks {
-                consolidation,
-                budgets,
-            },
-            repair,
+            parts,
+            hooks,
             memory: Mutex::new(Memory::default()),
-            tables,
             looks: AtomicU64::new(0),
             waiting: Mutex::default(),
         }
@@ -161,10 +139,11 @@ impl VoluntaryDisruption {
     }
 
     async fn scan_for_ever(&self) {
-        let poll = self.shell.settings.disruption_poll;
-        let (mut back_off, mut woken_by) = (poll, WakeUp::Due);
+        self.shell.metrics.begin_controller(Self::NAME, 1);
+        let (mut back_off, mut woken_by) = (POLL, WakeUp::Due);
         loop {
-            if !self.shell.model.note_sync() {
+            self.shell.model.note_sync();
+            if !self.shell.model.is_synced() {
                 tokio::time::sleep(UNSYNCED_POLL).await;
                 continue;
             }
@@ -174,17 +153,17 @@ impl VoluntaryDisruption {
             let result = if self.may_look() {
                 self.scan().await
             } else {
-                ScanResult::LookAgain(poll)
+                ScanResult::LookAgain(POLL)
             };
             drop(round);
             let ScanResult::LookAgain(look_again) = result else {
-                back_off = LOOK_SOON.min(poll);
+                back_off = LOOK_SOON;
                 continue;
             };
             let look_again = look_again.min(back_off);
             let span = self.until_due().map_or(look_again, |it| it.min(look_again));
             woken_by = self.sleep(span, woken_by).await;
-            back_off = (back_off * 2).min(poll);
+            back_off = (back_off * 2).min(POLL);
         }
     }
 
@@ -195,7 +174,7 @@ impl VoluntaryDisruption {
         let until = Instant::now() + span;
         tokio::select! { biased;
             () = tokio::time::sleep_until(until) => WakeUp::Due,
-            () = self.shell.pod_left.notified(), if last == WakeUp::Due => {
+            () = self.parts.pod_left.notified(), if last == WakeUp::Due => {
                 tokio::time::sleep_until(until.min(Instant::now() + LOOK_SOON)).await;
                 WakeUp::PodLeft
             }
@@ -209,13 +188,20 @@ impl VoluntaryDisruption {
         self.show_costs(&observed);
         let observed = Arc::new(self.supposing_begun(observed));
         let now = observed.options.now;
-        let passes = &self.shell.passes;
+        let passes = &self.parts.passes;
         passes.begin(Self::NAME, &observed.options.decision_id, 0);
         let decided = self.decide(&observed).await;
         passes.end(Self::NAME, 0);
+        // The snapshot would make every later fact copy what it shares.
+        drop(observed);
         let Ok(timed) = decided else {
-            return ScanResult::LookAgain(self.shell.settings.disruption_poll);
+            return ScanResult::LookAgain(POLL);
         };
+        self.apply(timed, now).await
+    }
+
+    /// Tells of the decision, keeps what the next loop needs of it, and has its commands begin.
+    async fn apply(&self, timed: TimedDecision, now: Timestamp) -> ScanResult {
         let TimedDecision {
             decision,
             method_durations,
@@ -229,31 +215,33 @@ impl VoluntaryDisruption {
         self.shell
             .journal
             .write(&self.shell.model.snapshot(), &entry);
-        let poll = self.shell.settings.disruption_poll;
         let changes_in = decision.next_look_seconds;
         let changes_in = changes_in.map(|it| Duration::from_secs(u64::from(it.get())));
-        let look_again = changes_in.map_or(poll, |it| it.min(poll));
+        let look_again = changes_in.map_or(POLL, |it| it.min(POLL));
         let Decision {
             commands, memory, ..
         } = decision;
         *self.memory() = memory;
-        // The snapshot would make every later fact copy what it shares.
-        drop(observed);
+        if self.begin(commands).await {
+            ScanResult::Acted
+        } else {
+            ScanResult::LookAgain(look_again)
+        }
+    }
+
+    /// Starts commands, or has them wait for their second look; whether there is one that did either.
+    async fn begin(&self, commands: Vec<Command>) -> bool {
         let mut acted = false;
         for command in commands {
             acted |= if command.method.needs_validation() {
-                let due = Instant::now() + self.shell.settings.consolidation_validation;
+                let due = Instant::now() + VALIDATED_AFTER;
                 self.waiting().push_back(WaitingCommand { command, due });
                 true
             } else {
                 self.orchestration.start(command).await == CommandStart::Begun
             };
         }
-        if acted {
-            ScanResult::Acted
-        } else {
-            ScanResult::LookAgain(look_again)
-        }
+        acted
     }
 
     /// What awaits pods of its plan is to be left alone by whoever looks next; a second look may come long after the
@@ -269,45 +257,40 @@ impl VoluntaryDisruption {
     }
 
     /// What nodes cost is summed up when somebody asks; what cannot be is counted now.
-    fn show_costs(&self, observed: &Observed) {
+    fn show_costs(&self, observed: &DisruptionInput) {
         let shell = &self.shell;
         if shell.settings.disable_cluster_state_observability {
             return;
         }
-        shell.sold_types.set(observed.types.clone());
-        for pool in shell.sold_types.newly_unpriced(&observed.snapshot) {
+        let sold_types = &self.parts.sold_types;
+        sold_types.set(observed.types.clone());
+        for pool in sold_types.newly_unpriced(&observed.snapshot) {
             let errors = &shell.metrics.cost_tracker_errors;
             errors.get_or_create(&vec![("nodepool", pool)]).inc();
         }
     }
 
     /// Runs the pure decision where the settings want it, and cuts it off when time is over.
-    async fn decide(&self, observed: &Arc<Observed>) -> Result<TimedDecision, ReconcileError> {
-        let interrupt = Interrupt::never();
-        let (input, stop) = (Arc::clone(observed), interrupt.clone());
-        let (hooks, rank) = (self.hooks.clone(), Arc::clone(&self.shell.rank));
-        let work = self.shell.compute(move || {
-            let hooks = hooks.beside(rank.as_ref());
+    async fn decide(
+        &self,
+        observed: &Arc<DisruptionInput>,
+    ) -> Result<TimedDecision, ReconcileError> {
+        let (input, hooks) = (Arc::clone(observed), self.hooks.clone());
+        let work = move |stop: &Interrupt| {
+            let hooks = hooks.lent();
             let (mut method_durations, mut started) = (Vec::new(), Instant::now());
             let mut done = |method| {
                 let now = Instant::now();
                 method_durations.push((method, now - started));
                 started = now;
             };
-            let decision = decide_watched(input.as_input(), hooks, &stop, &mut done);
+            let decision = decide_watched(&input, hooks, stop, &mut done);
             TimedDecision {
                 decision,
                 method_durations,
             }
-        });
-        tokio::pin!(work);
-        tokio::select! { biased;
-            decision = &mut work => decision,
-            () = tokio::time::sleep(SCAN_TIMEOUT) => {
-                interrupt.trip();
-                work.await
-            }
-        }
+        };
+        self.shell.compute_within(SCAN_TIMEOUT, work).await
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -321,46 +304,4 @@ fn method_labels(method: Method) -> Labels {
         ("reason", method.reason().to_string().to_lowercase()),
         ("consolidation_type", method.consolidation_type().to_owned()),
     ]
-}
-
-impl SharedHooks {
-    fn beside<'a>(
-        &'a self,
-        rank: &'a dyn scheduling::ranking::RankHook,
-    ) -> disruption::PolicyHooks<'a> {
-        disruption::PolicyHooks {
-            rank,
-            consolidation: self.consolidation.as_ref(),
-            budgets: self.budgets.as_ref(),
-        }
-    }
-}
-
-impl Observed {
-    fn as_input(&self) -> DisruptionInput<'_> {
-        let Self {
-            snapshot,
-            types,
-            pools,
-            queued,
-            history,
-            memory,
-            options,
-            gates,
-            repair,
-            tables,
-        } = self;
-        DisruptionInput {
-            snapshot,
-            types,
-            pools,
-            queued,
-            history,
-            memory,
-            options,
-            gates: *gates,
-            repair: repair.as_deref(),
-            tables,
-        }
-    }
 }

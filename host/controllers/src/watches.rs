@@ -6,7 +6,7 @@
 mod backoff;
 mod fact;
 mod mapping;
-pub(crate) mod progress;
+pub(crate) mod pod_starts;
 mod queues;
 mod router;
 mod routing;
@@ -38,14 +38,15 @@ use crate::policy_binding::POLICY_LABEL;
 use crate::rbac::denied::DeniedRequest;
 use crate::rbac::rule::{RbacRule, Role, When};
 use crate::shell::Shell;
+use crate::shell::first_lists::{Failure, FirstLists, WatchedKind};
+use crate::voluntary_disruption::deletion_cost::written::WrittenCosts;
 use mapping::{Pods, Policies, PolicyData, WatchedWorkloads};
 use row::{DEVICE_GROUP, WatchRow, all, device, mapped, ours, plain, workload};
 use stream::{KindWatch, WatchMessage, watch_some};
 
 pub use backoff::WatchBackoff;
 
-pub(crate) use progress::{Failure, FirstLists, WatchedKind};
-pub(crate) use queues::{Keys, QueueName, QueueProfile, Queues};
+pub(crate) use queues::{Keys, QueueName, QueueRow, Queues};
 pub(crate) use router::Router;
 
 /// What keeps first lists from being complete and somebody has to mend is told after this long, so that what passes
@@ -54,9 +55,16 @@ const FIRST_WORD: Duration = Duration::from_secs(5);
 /// First lists that take longer are spoken of.
 const LONG_LIST: Duration = Duration::from_secs(30);
 
+/// What watches are begun with.
+pub(crate) struct WatchSource {
+    pub(crate) shell: Arc<Shell>,
+    pub(crate) written_costs: Arc<WrittenCosts>,
+}
+
 /// Feeds the model until the future is dropped.
-pub(crate) async fn run(shell: Arc<Shell>, router: Router) {
-    let watches = watches(&shell).await;
+pub(crate) async fn run(source: WatchSource, router: Router) {
+    let watches = watches(&source).await;
+    let shell = source.shell;
     let kinds: Vec<WatchedKind> = watches.iter().map(|(kind, _)| *kind).collect();
     shell.model.note_progress(|it| it.begin(kinds));
     let mut streams: SelectAll<_> = watches.into_iter().map(|(_, stream)| stream).collect();
@@ -174,8 +182,10 @@ fn cluster() -> Vec<WatchRow> {
             WatchedKind::guarding,
             "which volume a node that goes has yet to let go of",
         ),
-        mapped::<Pod, _>(WatchedKind::core, "what runs and what waits", |shell| {
-            Pods(Arc::clone(shell))
+        mapped::<Pod, _>(WatchedKind::core, "what runs and what waits", |source| {
+            let gates = &source.shell.settings.feature_gates;
+            let writes_costs = gates.pod_deletion_cost_management;
+            Pods(writes_costs.then(|| Arc::clone(&source.written_costs)))
         }),
     ]
 }
@@ -196,11 +206,11 @@ fn workloads() -> Vec<WatchRow> {
         WatchRow::new::<Job>(
             WatchedKind::helpful,
             "how many pods are about to come",
-            |shell, kind| {
+            |source, kind| {
                 // Those with a success are past their beginning, and thousands of them may be kept.
                 let young = watcher::Config::default().fields("status.successful=0");
                 let mapper = WatchedWorkloads(WorkloadKind::Job);
-                watch_some(all::<Job>(&shell.client), young, kind, mapper)
+                watch_some(all::<Job>(&source.shell.client), young, kind, mapper)
             },
         )
         .when(When::ComingPods),
@@ -230,20 +240,25 @@ fn policies() -> [WatchRow; 2] {
         WatchRow::new::<ConfigMap>(
             WatchedKind::policy,
             "policies, and what they name",
-            |shell, kind| {
+            |source, kind| {
                 let labelled = watcher::Config::default().labels(POLICY_LABEL);
-                watch_some(of_policies::<ConfigMap>(shell), labelled, kind, Policies)
+                let bindings = of_policies::<ConfigMap>(&source.shell);
+                watch_some(bindings, labelled, kind, Policies)
             },
         )
         .display_name("policies")
         .read_with_get()
         .role(Role::Policies),
-        WatchRow::new::<ConfigMap>(WatchedKind::helpful, "what policies name", |shell, kind| {
-            // Of these the API server gives the metadata alone.
-            let others = of_policies::<PartialObjectMeta<ConfigMap>>(shell);
-            let unlabelled = watcher::Config::default().labels(&format!("!{POLICY_LABEL}"));
-            watch_some(others, unlabelled, kind, PolicyData)
-        })
+        WatchRow::new::<ConfigMap>(
+            WatchedKind::helpful,
+            "what policies name",
+            |source, kind| {
+                // Of these the API server gives the metadata alone.
+                let others = of_policies::<PartialObjectMeta<ConfigMap>>(&source.shell);
+                let unlabelled = watcher::Config::default().labels(&format!("!{POLICY_LABEL}"));
+                watch_some(others, unlabelled, kind, PolicyData)
+            },
+        )
         .role(Role::Policies),
     ]
 }
@@ -296,8 +311,8 @@ async fn device_version(client: &Client) -> String {
 }
 
 /// The watches that the settings ask for.
-async fn watches(shell: &Arc<Shell>) -> Vec<KindWatch> {
-    let mut rows = rows();
+async fn watches(source: &WatchSource) -> Vec<KindWatch> {
+    let (shell, mut rows) = (&source.shell, rows());
     rows.retain(|it| it.when.holds(&shell.settings));
     let version = if rows.iter().any(WatchRow::is_device) {
         device_version(&shell.client).await
@@ -305,5 +320,5 @@ async fn watches(shell: &Arc<Shell>) -> Vec<KindWatch> {
         String::new()
     };
     let rows = rows.into_iter();
-    rows.map(|it| it.begin(shell, &version)).collect()
+    rows.map(|it| it.begin(source, &version)).collect()
 }

@@ -5,19 +5,21 @@
 mod activity;
 mod config;
 mod parts;
+mod shared;
 mod workers;
 
 use std::sync::Arc;
 
+use disruption::repair::InvalidRepairPolicies;
 use state::Snapshot;
 use tokio::task::JoinSet;
 
-use self::parts::{Task, Wiring};
+use self::parts::{TaskEnd, Wiring};
 use crate::observability::StateMetrics;
 use crate::shell::feed::DecisionFeed;
 use crate::shell::journal::SharedLedger;
 use crate::shell::turn::TurnStage;
-use crate::watches;
+use crate::watches::{self, WatchSource};
 
 pub use self::activity::ControllerActivity;
 pub use self::config::{ControllersConfig, ControllersHooks};
@@ -29,36 +31,36 @@ pub struct Controllers {
 }
 
 impl Controllers {
-    /// Puts them together; nothing happens before [`Self::run`].
-    pub fn new(config: ControllersConfig) -> Self {
-        Self {
-            parts: Arc::new(Wiring::new(config)),
-        }
+    /// Puts them together; nothing happens before [`Self::run`]. What would keep them from doing what the settings say is
+    /// an error.
+    pub fn new(config: ControllersConfig) -> Result<Self, InvalidRepairPolicies> {
+        let parts = Arc::new(Wiring::new(config)?);
+        Ok(Self { parts })
     }
 
     /// Makes this one of several replicas: [`Self::run`] only watches until [`Self::lead`] is called.
     pub fn stand_by(&self) {
-        self.parts.shell.turn.set(TurnStage::StandsBy);
+        self.parts.turn.set(TurnStage::StandsBy);
     }
 
     /// It is this replica's turn.
     pub fn lead(&self) {
-        self.parts.shell.turn.set(TurnStage::Leads);
+        self.parts.turn.set(TurnStage::Leads);
     }
 
     /// Has [`Self::run`] end once what was begun is done and told.
     pub fn stop(&self) {
-        self.parts.shell.turn.set(TurnStage::Stops);
+        self.parts.turn.set(TurnStage::Stops);
     }
 
     /// Whether this replica's turn has come and is not over.
     pub fn leads(&self) -> bool {
-        self.parts.shell.turn.stage() == TurnStage::Leads
+        self.parts.turn.stage() == TurnStage::Leads
     }
 
     /// Returns once this replica's turn has come.
     pub async fn until_leading(&self) {
-        self.parts.shell.turn.wait_for(TurnStage::Leads).await;
+        self.parts.turn.wait_for(TurnStage::Leads).await;
     }
 
     /// Runs everything until the future is dropped, one of the loops dies of a bug, or all is done after
@@ -68,9 +70,13 @@ impl Controllers {
     /// the second page. A replica whose turn has not come goes no further.
     pub async fn run(&self) {
         let parts = &self.parts;
-        let turn = &parts.shell.turn;
+        let turn = &parts.turn;
         let mut watching = JoinSet::new();
-        watching.spawn(watches::run(Arc::clone(&parts.shell), parts.router()));
+        let source = WatchSource {
+            shell: Arc::clone(&parts.shell),
+            written_costs: Arc::clone(&parts.notes.written_costs),
+        };
+        watching.spawn(watches::run(source, parts.router()));
         let has_begun = async {
             watches::first_lists(&parts.shell).await;
             turn.wait_for(TurnStage::Leads).await;
@@ -81,11 +87,14 @@ impl Controllers {
         }
         let (mut loops, mut workers, mut telling) =
             (JoinSet::new(), JoinSet::new(), JoinSet::new());
-        workers.spawn(parts.provisioning());
-        workers.spawn(parts.static_pools());
-        spawn_all(&mut loops, parts.loops());
-        spawn_all(&mut telling, parts.publisher());
-        spawn_all(&mut workers, parts.workers());
+        for (end, task) in parts.tasks() {
+            let set = match end {
+                TaskEnd::AtStop => &mut loops,
+                TaskEnd::AfterWork => &mut workers,
+                TaskEnd::AfterTelling => &mut telling,
+            };
+            set.spawn(task);
+        }
         // None of them ends by itself before. Dropping the sets ends all.
         tokio::select! {
             () = turn.wait_for(TurnStage::Stops) => {}
@@ -94,7 +103,6 @@ impl Controllers {
             _ = workers.join_next() => return,
             _ = telling.join_next(), if !telling.is_empty() => return,
         }
-        // What these do is looked at anew by whoever comes next, from what was written.
         loops.abort_all();
         while workers.join_next().await.is_some() {}
         turn.set(TurnStage::Concludes);
@@ -113,7 +121,7 @@ impl Controllers {
 
     /// Gauges of what there is now; the caller registers them.
     pub fn state_metrics(&self) -> StateMetrics {
-        StateMetrics::new(Arc::clone(&self.parts.shell))
+        self.parts.state_metrics()
     }
 
     /// The latest decisions, as lines.
@@ -134,11 +142,5 @@ impl Controllers {
     /// Whether nothing is being done and nothing is about to be done.
     pub fn is_idle(&self) -> bool {
         self.activity().is_idle()
-    }
-}
-
-fn spawn_all(set: &mut JoinSet<()>, tasks: impl IntoIterator<Item = Task>) {
-    for task in tasks {
-        set.spawn(task);
     }
 }

@@ -16,60 +16,52 @@ use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::references;
 
-/// What is done about such claims.
-#[derive(Clone, Copy)]
-pub(crate) struct Withdrawal<'a> {
-    pub(crate) shell: &'a Shell,
+/// Names of the claims of these instances, by instance id.
+pub(crate) fn claims_of(shell: &Shell, instance_ids: &BTreeSet<&str>) -> BTreeMap<String, String> {
+    let snapshot = shell.model.snapshot();
+    let nodes = snapshot.nodes().filter_map(|node| {
+        let id = node.provider_id()?.instance_id();
+        let claim = node.claim_name()?;
+        instance_ids
+            .contains(id)
+            .then(|| (id.to_owned(), claim.to_owned()))
+    });
+    nodes.collect()
 }
 
-impl Withdrawal<'_> {
-    /// Names of the claims of these instances, by instance id.
-    pub(crate) fn claims(self, instance_ids: &BTreeSet<&str>) -> BTreeMap<String, String> {
-        let snapshot = self.shell.model.snapshot();
-        let nodes = snapshot.nodes().filter_map(|node| {
-            let id = node.provider_id()?.instance_id();
-            let claim = node.claim_name()?;
-            instance_ids
-                .contains(id)
-                .then(|| (id.to_owned(), claim.to_owned()))
-        });
-        nodes.collect()
-    }
+/// The claim as the API server has it, where it is still this instance's.
+pub(crate) async fn claim_of(
+    shell: &Shell,
+    name: &str,
+    instance_id: &str,
+) -> Result<Option<Arc<NodeClaim>>, ReconcileError> {
+    let is_its = |claim: &Arc<NodeClaim>| {
+        let id = claim.provider_id();
+        id.is_some_and(|it| it.instance_id() == instance_id)
+    };
+    Ok(shell.model.node_claim(name).await?.filter(is_its))
+}
 
-    /// The claim as the API server has it, where it is still this instance's.
-    pub(crate) async fn claim(
-        self,
-        name: &str,
-        instance_id: &str,
-    ) -> Result<Option<Arc<NodeClaim>>, ReconcileError> {
-        let is_its = |claim: &Arc<NodeClaim>| {
-            let id = claim.provider_id();
-            id.is_some_and(|it| it.instance_id() == instance_id)
-        };
-        Ok(self.shell.model.node_claim(name).await?.filter(is_its))
-    }
+/// Says on the claim and its node what is the matter.
+pub(crate) fn notify(shell: &Shell, claim: &NodeClaim, kind: InterruptionKind) {
+    write_entry(shell, claim, &WithdrawalEntry::Notified(&kind));
+}
 
-    /// Says on the claim and its node what is the matter.
-    pub(crate) fn notify(self, claim: &NodeClaim, kind: InterruptionKind) {
-        self.write_entry(claim, &WithdrawalEntry::Notified(&kind));
-    }
+/// Lets the claim go.
+pub(crate) async fn delete(
+    shell: &Shell,
+    claim: &NodeClaim,
+    kind: InterruptionKind,
+) -> Result<(), ReconcileError> {
+    ignore_not_found(shell.writer.delete(claim).await)?;
+    write_entry(shell, claim, &WithdrawalEntry::Deleted(&kind));
+    Ok(())
+}
 
-    /// Lets the claim go.
-    pub(crate) async fn delete(
-        self,
-        claim: &NodeClaim,
-        kind: InterruptionKind,
-    ) -> Result<(), ReconcileError> {
-        ignore_not_found(self.shell.writer.delete(claim).await)?;
-        self.write_entry(claim, &WithdrawalEntry::Deleted(&kind));
-        Ok(())
-    }
-
-    /// Tells what came of the cloud's word.
-    pub(crate) fn write_entry(self, claim: &NodeClaim, entry: &WithdrawalEntry<'_>) {
-        let node = claim.status.as_ref().and_then(|it| it.node_name.as_ref());
-        let node = node.map(|it| references::node(&self.shell.model.snapshot(), it));
-        let subject = Affected { claim, node };
-        self.shell.journal.write(&subject, entry);
-    }
+/// Tells what came of the cloud's word.
+pub(crate) fn write_entry(shell: &Shell, claim: &NodeClaim, entry: &WithdrawalEntry<'_>) {
+    let node = claim.status.as_ref().and_then(|it| it.node_name.as_ref());
+    let node = node.map(|it| references::node(&shell.model.snapshot(), it));
+    let subject = Affected { claim, node };
+    shell.journal.write(&subject, entry);
 }

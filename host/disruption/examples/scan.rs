@@ -15,7 +15,7 @@ use disruption::hooks::{DeclaredBudgets, DefaultConsolidation};
 use disruption::{DisruptionInput, Memory, PolicyHooks, decide};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
-use scheduling::instance_type::{InstanceType, Offering, Overhead};
+use scheduling::instance_type::{Availability, InstanceType, Offering, Overhead};
 use scheduling::problem::Options;
 use scheduling::ranking::PriceRank;
 use scheduling::requirements::{Operator, Requirement, Requirements};
@@ -60,7 +60,7 @@ fn main() -> Result<(), Failure> {
         instance_types: types,
         free_addresses: std::collections::BTreeMap::new(),
     }];
-    let (tables, mut memory) = (TableCache::default(), Memory::default());
+    let (tables, mut memory) = (Arc::<TableCache>::default(), Memory::default());
     let hooks = PolicyHooks {
         rank: &PriceRank,
         consolidation: &DefaultConsolidation,
@@ -70,25 +70,24 @@ fn main() -> Result<(), Failure> {
         if look == "changed" {
             cluster.apply(now, Event::OfferingsChanged)?;
         }
-        let snapshot = cluster.snapshot();
         let options = Options {
             now,
             ..Options::default()
         };
-        let started = Instant::now();
         let input = DisruptionInput {
-            snapshot: &snapshot,
-            types: &types_by_pool,
-            pools: &pools,
-            queued: &BTreeSet::new(),
-            history: &History::default(),
-            memory: &memory,
-            options: &options,
+            snapshot: cluster.snapshot(),
+            types: types_by_pool.clone(),
+            pools: pools.to_vec(),
+            queued: BTreeSet::new(),
+            history: History::default(),
+            memory: memory.clone(),
+            options,
             gates: Gates::default(),
             repair: None,
-            tables: &tables,
+            tables: Arc::clone(&tables),
         };
-        let decision = decide(input, hooks, &Interrupt::never());
+        let started = Instant::now();
+        let decision = decide(&input, hooks, &Interrupt::never());
         println!(
             "{look} look at {nodes} nodes: {} commands, {} in {:.1} ms",
             decision.commands.len(),
@@ -116,8 +115,7 @@ fn instance_type(family: u32, cpus: u32) -> InstanceType {
         .collect(),
         price_per_hour: price * share,
         on_demand_price_per_hour: Some(price),
-        available: true,
-        lacks_price: false,
+        availability: Availability::Now,
         reservation_capacity: 0,
         ice_count: 0,
         ice_age_seconds: None,

@@ -157,9 +157,7 @@ impl Budgets {
 /// The host's minimum: a policy narrows, and widens only with authority.
 fn combine(declared: u32, asked: Option<&Allowance>) -> (u32, String) {
     match asked {
-        Some(it) if it.replaces_declared => (it.allowed, it.why.clone()),
-        Some(it) if it.allowed < declared => (it.allowed, it.why.clone()),
-        Some(it) if it.allowed == declared => (declared, it.why.clone()),
+        Some(it) if it.replaces_declared || it.allowed <= declared => (it.allowed, it.why.clone()),
         Some(_) | None => (declared, "declared budgets".to_owned()),
     }
 }
@@ -211,43 +209,44 @@ pub fn declared(pool: &NodePool, total: u32, now: Timestamp) -> Vec<DeclaredBudg
         .disruption
         .budgets
         .iter()
-        .map(|budget| resolve(budget, total, now))
+        .map(|budget| resolve_or_close(budget, total, now))
         .collect()
 }
 
-fn resolve(budget: &Budget, total: u32, now: Timestamp) -> DeclaredBudget {
-    match (budget.allowed_nodes(), window(budget, now)) {
-        (Ok(nodes), Ok(window)) => DeclaredBudget {
-            nodes: budget.nodes.clone(),
-            resolved: nodes.of(total),
-            active: window.is_open,
-            next_change_seconds: window.next_change_seconds,
-            reasons: BudgetReasons {
-                underutilized: budget.covers(DisruptionReason::Underutilized),
-                empty: budget.covers(DisruptionReason::Empty),
-                drifted: budget.covers(DisruptionReason::Drifted),
-                unhealthy: budget.covers(DisruptionReason::Unhealthy),
-            },
+/// What cannot be understood allows nothing: nobody knows what the author meant.
+fn resolve_or_close(budget: &Budget, total: u32, now: Timestamp) -> DeclaredBudget {
+    resolve(budget, total, now).unwrap_or_else(|_| DeclaredBudget {
+        nodes: budget.nodes.clone(),
+        resolved: 0,
+        active: true,
+        next_change_seconds: 0,
+        reasons: BudgetReasons::ALL,
+    })
+}
+
+fn resolve(budget: &Budget, total: u32, now: Timestamp) -> Result<DeclaredBudget, InvalidBudget> {
+    let nodes = budget.allowed_nodes();
+    let nodes = nodes.map_err(|_| InvalidBudget::Nodes(budget.nodes.clone()))?;
+    let window = window(budget, now)?;
+    Ok(DeclaredBudget {
+        nodes: budget.nodes.clone(),
+        resolved: nodes.of(total),
+        active: window.is_open,
+        next_change_seconds: window.next_change_seconds,
+        reasons: BudgetReasons {
+            underutilized: budget.covers(DisruptionReason::Underutilized),
+            empty: budget.covers(DisruptionReason::Empty),
+            drifted: budget.covers(DisruptionReason::Drifted),
+            unhealthy: budget.covers(DisruptionReason::Unhealthy),
         },
-        // Nobody knows what the author meant, so nothing may go, for any reason.
-        (Err(_), _) | (_, Err(_)) => DeclaredBudget {
-            nodes: budget.nodes.clone(),
-            resolved: 0,
-            active: true,
-            next_change_seconds: 0,
-            reasons: BudgetReasons::ALL,
-        },
-    }
+    })
 }
 
 /// The first thing wrong with the budgets of each pool.
 fn invalid(snapshot: &Snapshot, now: Timestamp) -> BTreeMap<String, InvalidBudget> {
     let first = |pool: &NodePool| {
-        pool.spec.disruption.budgets.iter().find_map(|budget| {
-            let nodes = budget.allowed_nodes().err();
-            let nodes = nodes.map(|_| InvalidBudget::Nodes(budget.nodes.clone()));
-            nodes.or_else(|| window(budget, now).err())
-        })
+        let mut budgets = pool.spec.disruption.budgets.iter();
+        budgets.find_map(|budget| resolve(budget, 0, now).err())
     };
     let name = |pool: &NodePool| pool.metadata.name.clone().unwrap_or_default();
     let pools = snapshot.node_pools();

@@ -15,19 +15,19 @@ use jiff::Timestamp;
 use scheduling::instance_type::InstanceType;
 use scheduling::pod::Pod;
 use state::ledger::OutcomeId;
-use state::pod::PodLife;
 use state::{Snapshot, StateNode};
 
 use crate::method::DisruptionClass;
 use crate::obstacle::Obstacle;
-use list_price::price_of;
-pub use list_price::{TypesByPool, list_price};
-pub use pod_block::PodBlock;
+pub use list_price::{TypesByPool, list_price, list_price_by};
 use pod_block::pod_block;
 
 /// A node that may be disrupted.
 #[derive(Debug, Clone)]
 pub struct Candidate {
+    name: String,
+    claim: String,
+    pool: String,
     pub node: Arc<StateNode>,
     /// Its NodePool.
     pub node_pool: Arc<NodePool>,
@@ -39,40 +39,17 @@ pub struct Candidate {
     pub reschedulable: Vec<Arc<Pod>>,
     /// One plus the positive eviction costs of `reschedulable`.
     pub reschedule_cost: f64,
-    /// Eviction costs of all pods, weighed by the lifetime left.
-    pub disruption_cost: f64,
+    /// Eviction costs of all pods, weighed by the lifetime left. What policies see as the cost of disruption is
+    /// `reschedule_cost`.
+    pub cost_for_life_left: f64,
     /// Pods that carry do-not-disrupt or are held by a PodDisruptionBudget.
     pub blocked_pods: u32,
     /// The first of them, which excludes the node from graceful methods.
-    pub pod_block: Option<PodBlock>,
+    pub pod_block: Option<Obstacle>,
     /// Requests of all bound pods.
     pub requests: Resources,
     /// Number of bound pods.
     pub pods: u32,
-}
-
-/// The rule about the node itself that keeps it from every method.
-struct NodeBlock {
-    outcome: OutcomeId,
-    /// For the event `DisruptionBlocked`; `None` where none is due.
-    message: Option<String>,
-}
-
-impl NodeBlock {
-    /// A rule that nobody is told of by an event.
-    fn silent(outcome: OutcomeId) -> Self {
-        Self {
-            outcome,
-            message: None,
-        }
-    }
-
-    fn new(outcome: OutcomeId, message: impl Into<String>) -> Self {
-        Self {
-            outcome,
-            message: Some(message.into()),
-        }
-    }
 }
 
 /// A node that may not be disrupted.
@@ -86,32 +63,26 @@ pub struct Blocked {
     pub claim: Option<String>,
     /// NodePool; empty without one.
     pub pool: String,
-    /// Which rule.
-    pub outcome: OutcomeId,
-    /// The pod that blocks, the PodDisruptionBudgets that hold it, or the condition that is not repaired; empty where
-    /// the node itself is the cause. With the rule it tells one cause from another, which the words for people do not.
-    pub about: String,
-    /// For the event `DisruptionBlocked`; `None` where none is due.
-    pub message: Option<String>,
+    /// What keeps it.
+    pub obstacle: Obstacle,
 }
 
 impl Blocked {
-    /// A candidate that a method could not take. `about` is the pod or PodDisruptionBudgets behind it.
-    pub(crate) fn candidate(
-        candidate: &Candidate,
-        outcome: OutcomeId,
-        about: &str,
-        message: &str,
-    ) -> Self {
+    /// What keeps a node, with whose it is.
+    pub(crate) fn new(node: &StateNode, obstacle: Obstacle) -> Self {
         Self {
-            name: candidate.name().to_owned(),
-            node: Some(candidate.name().to_owned()),
-            claim: Some(candidate.claim().to_owned()),
-            pool: candidate.pool().to_owned(),
-            outcome,
-            about: about.to_owned(),
-            message: Some(message.to_owned()),
+            name: node.node_name().unwrap_or_else(|| node.name()).to_owned(),
+            node: node.node_name().map(str::to_owned),
+            claim: node.claim_name().map(str::to_owned),
+            pool: node.node_pool().unwrap_or_default().to_owned(),
+            obstacle,
         }
+    }
+
+    /// For the event `DisruptionBlocked`; `None` where none is due: of what needs no words nobody is told.
+    pub fn event_message(&self) -> Option<&str> {
+        let message = self.obstacle.message.as_str();
+        (!message.is_empty()).then_some(message)
     }
 }
 
@@ -135,15 +106,7 @@ impl Candidates {
         let mut found = Self::default();
         for node in snapshot.nodes() {
             match node_block(snapshot, types, queued, node, now) {
-                Some(NodeBlock { outcome, message }) => found.blocked.push(Blocked {
-                    name: node.node_name().unwrap_or_else(|| node.name()).to_owned(),
-                    node: node.node_name().map(str::to_owned),
-                    claim: node.claim_name().map(str::to_owned),
-                    pool: node.node_pool().unwrap_or_default().to_owned(),
-                    outcome,
-                    about: String::new(),
-                    message,
-                }),
+                Some(obstacle) => found.blocked.push(Blocked::new(node, obstacle)),
                 None => found
                     .candidates
                     .extend(Candidate::of(snapshot, types, node, now)),
@@ -161,14 +124,14 @@ fn node_block(
     queued: &BTreeSet<String>,
     node: &StateNode,
     now: Timestamp,
-) -> Option<NodeBlock> {
+) -> Option<Obstacle> {
+    let blocked = |outcome, message: &str| Some(Obstacle::new(outcome, message));
     let Some(claim) = node.claim() else {
-        return Some(NodeBlock::silent(OutcomeId::NodeNotManaged));
+        return blocked(OutcomeId::NodeNotManaged, "");
     };
     if queued.contains(&claim.name) {
-        return Some(NodeBlock::silent(OutcomeId::NodeInQueue));
+        return blocked(OutcomeId::NodeInQueue, "");
     }
-    let blocked = |outcome, message: &str| Some(NodeBlock::new(outcome, message));
     if node.node().is_none() {
         return blocked(
             OutcomeId::NodeMissing,
@@ -199,8 +162,7 @@ fn node_block(
             "Disruption is blocked through the \"karpenter.sh/do-not-disrupt\" annotation",
         );
     }
-    let Obstacle { outcome, reason } = without_pool(snapshot, types, node)?;
-    Some(NodeBlock::new(outcome, reason))
+    without_pool(snapshot, types, node)
 }
 
 /// Why nothing could be made in the node's place: the rules about its NodePool.
@@ -228,21 +190,24 @@ pub(crate) fn without_pool(
 }
 
 impl Candidate {
-    /// The candidate that a node would be; `None` while its pool or the pool's types are unknown.
+    /// The candidate that a node would be; `None` without a Node or a claim, and while its pool or the pool's types are
+    /// unknown.
     pub(crate) fn of(
         snapshot: &Snapshot,
         types: &TypesByPool,
         node: &Arc<StateNode>,
         now: Timestamp,
     ) -> Option<Self> {
-        let pool = node.node_pool()?;
+        let (name, claim, pool) = (node.node_name()?, node.claim_name()?, node.node_pool()?);
         let bound = snapshot.bound(node);
         let instance_type = types
             .get(pool)?
             .iter()
             .find(|it| it.name == node.label(labels::INSTANCE_TYPE))
             .cloned();
-        let price_per_hour = instance_type.as_ref().and_then(|it| price_of(it, node));
+        let price_per_hour = instance_type
+            .as_ref()
+            .and_then(|it| list_price_by(it, node));
         let reschedulable: Vec<Arc<Pod>> = bound
             .pods()
             .filter(|pod| pod.is_reschedulable())
@@ -257,12 +222,15 @@ impl Candidate {
         let pod_block = blocks.next();
         let blocked_pods = u32::from(pod_block.is_some()) + saturated(blocks.count());
         Some(Self {
+            name: name.to_owned(),
+            claim: claim.to_owned(),
+            pool: pool.to_owned(),
             node_pool: Arc::clone(snapshot.node_pool(pool)?),
             instance_type,
             price_per_hour,
             reschedulable,
             reschedule_cost: 1.0 + positive,
-            disruption_cost: evictions * lifetime_remaining(node, now),
+            cost_for_life_left: evictions * lifetime_remaining(node, now),
             blocked_pods,
             pod_block,
             requests: bound.requests().clone(),
@@ -273,17 +241,17 @@ impl Candidate {
 
     /// Name of the Node.
     pub fn name(&self) -> &str {
-        self.node.node_name().unwrap_or_default()
+        &self.name
     }
 
     /// Name of the claim.
     pub fn claim(&self) -> &str {
-        self.node.claim_name().unwrap_or_default()
+        &self.claim
     }
 
     /// Name of the NodePool.
     pub fn pool(&self) -> &str {
-        self.node.node_pool().unwrap_or_default()
+        &self.pool
     }
 
     /// Name of the instance type.
@@ -307,7 +275,7 @@ impl Candidate {
     }
 
     /// What keeps the node from methods of a class.
-    pub fn block(&self, class: DisruptionClass) -> Option<&PodBlock> {
+    pub fn block(&self, class: DisruptionClass) -> Option<&Obstacle> {
         let is_bounded = self
             .node
             .claim()

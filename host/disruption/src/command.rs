@@ -70,7 +70,7 @@ pub struct RepairReason {
 
 /// A move that could be made, before any policy has judged it.
 #[derive(Debug, Clone)]
-pub struct Proposal<'s> {
+pub(crate) struct Proposal<'s> {
     /// Who found it.
     pub method: Method,
     /// How the nodes go.
@@ -101,17 +101,17 @@ impl Approved<'_> {
 
 impl Proposal<'_> {
     /// Names of the claims of the nodes that go.
-    pub fn claims(&self) -> Vec<&str> {
+    pub(crate) fn claims(&self) -> Vec<&str> {
         self.candidates.iter().map(|it| it.claim()).collect()
     }
 
     /// Claims to make first.
-    pub fn replacements(&self) -> &[NewClaim] {
+    pub(crate) fn replacements(&self) -> &[NewClaim] {
         self.execution.replacements()
     }
 
     /// Effective USD an hour that the move saves.
-    pub fn savings_per_hour(&self) -> f64 {
+    pub(crate) fn savings_per_hour(&self) -> f64 {
         self.before.effective_per_hour - self.after.effective_per_hour
     }
 }

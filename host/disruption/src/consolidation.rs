@@ -21,74 +21,110 @@ use std::collections::BTreeSet;
 use crate::candidate::Candidate;
 use crate::memory::NothingFound;
 use crate::method::Method;
-use crate::obstacle::Obstacle;
 use crate::scan::Scan;
 use eligibility::eligibility;
 
 pub use crate::input::Gates;
 
-/// What a method of consolidation may try, in the policy's order and within the budgets. `None` when nothing changed
-/// since it last found nothing, and while nodes come to rest.
-pub(crate) fn candidates<'s>(
+/// What a method of consolidation is to do.
+enum Agenda<'s> {
+    /// Nothing: no node is eligible, or those that are wait for others to come to rest.
+    Nothing,
+    /// To say again what was said of these: nothing changed since it last found nothing.
+    Repeat(Vec<&'s Candidate>),
+    /// To try these, in the policy's order and within the budgets.
+    Try {
+        candidates: Vec<&'s Candidate>,
+        /// What to remember where nothing comes of it.
+        nothing: NothingFound,
+    },
+}
+
+/// Has a method look for a move, unless nothing changed since it last found nothing. A look that comes to nothing is
+/// remembered here and nowhere else: one that was cut off, or that found something, is always followed by another.
+pub(crate) fn look<'s, T>(
     scan: &mut Scan<'s, '_>,
     method: Method,
-) -> Option<Vec<&'s Candidate>> {
-    let scene = scan.scene;
-    let eligible = eligible(scan);
-    if settling::awaits_others(scan, &eligible) {
-        return None;
+    find: impl FnOnce(&mut Scan<'s, '_>, &[&'s Candidate]) -> Option<T>,
+) -> Option<T> {
+    match prepare_look(scan, method) {
+        Agenda::Nothing => None,
+        Agenda::Repeat(candidates) => {
+            repeat_findings(scan, &candidates);
+            None
+        }
+        Agenda::Try {
+            candidates,
+            nothing,
+        } => {
+            let found = find(scan, &candidates);
+            if found.is_some() || scan.scene.interrupt.is_tripped() {
+                scan.memory.nothing_found.remove(&method);
+            } else {
+                scan.memory.nothing_found.insert(method, nothing);
+            }
+            found
+        }
     }
-    let eligible = scan.unblocked(eligible, method);
+}
+
+fn prepare_look<'s>(scan: &mut Scan<'s, '_>, method: Method) -> Agenda<'s> {
+    let scene = scan.scene;
+    let eligible = retain_eligible(scan);
+    if settling::wait_for_others(scan, &eligible) {
+        return Agenda::Nothing;
+    }
+    let eligible = scan.retain_unblocked(eligible, method);
     scan.count(method, eligible.len());
     if eligible.is_empty() {
-        return Some(eligible);
+        return Agenda::Nothing;
     }
-    let (snapshot, now) = (scene.input.snapshot, scene.input.options.now);
+    let (snapshot, now) = (&scene.input.snapshot, scene.input.options.now);
     let state = snapshot.consolidation_state(now);
     let claims = claims(&eligible);
-    let resting = self::claims(&guards::resting(scene, &eligible));
+    let in_backoff = self::claims(&guards::in_backoff(scene, &eligible));
     let is_due = scan.memory.preferred.is_due(now);
     let known = scan.memory.nothing_found.get(&method).cloned();
     let known = known.filter(|it| {
-        let is_the_same = it.state == state && it.resting == resting;
+        let is_the_same = it.state == state && it.in_backoff == in_backoff;
         is_the_same && !is_due && claims.is_subset(&it.claims)
     });
     if known.as_ref().is_some_and(|it| claims.is_subset(&it.tried)) {
-        repeat_findings(scan, &eligible);
-        return None;
+        return Agenda::Repeat(eligible);
     }
-    let ordered = scan.ordered(&eligible);
-    let kept = match method {
-        Method::SingleNodeConsolidation => scan.each_within(&ordered, method),
+    let ordered = scan.put_in_order(&eligible);
+    let candidates = match method {
+        Method::SingleNodeConsolidation => scan.retain_each_within(&ordered, method),
         Method::MultiNodeConsolidation
         | Method::Repair
         | Method::Emptiness
         | Method::StaticDrift
         | Method::Drift
-        | Method::Expiry => scan.within(&ordered, method),
+        | Method::Expiry => scan.retain_within(&ordered, method),
     };
-    let tried = self::claims(&kept);
+    let tried = self::claims(&candidates);
     if known.is_some_and(|it| tried.is_subset(&it.tried)) {
-        repeat_findings(scan, &kept);
-        return None;
+        return Agenda::Repeat(candidates);
     }
     let nothing = NothingFound {
         state,
         claims,
-        resting,
+        in_backoff,
         tried,
     };
-    scan.memory.nothing_found.insert(method, nothing);
-    Some(kept)
+    Agenda::Try {
+        candidates,
+        nothing,
+    }
 }
 
-fn eligible<'s>(scan: &mut Scan<'s, '_>) -> Vec<&'s Candidate> {
+fn retain_eligible<'s>(scan: &mut Scan<'s, '_>) -> Vec<&'s Candidate> {
     let scene = scan.scene;
     let mut eligible = Vec::new();
     // What emptiness or drift said of empty nodes stands.
     for candidate in scene.candidates.iter().filter(|it| !it.is_empty()) {
         match eligibility(scene, candidate) {
-            Ok(()) if scan.is_held(candidate) => {}
+            Ok(()) if scan.note_if_held(candidate) => {}
             Ok(()) => eligible.push(candidate),
             Err(obstacle) => scan.note(candidate, obstacle),
         }
@@ -99,8 +135,8 @@ fn eligible<'s>(scan: &mut Scan<'s, '_>) -> Vec<&'s Candidate> {
 fn repeat_findings<'s>(scan: &mut Scan<'s, '_>, candidates: &[&'s Candidate]) {
     for candidate in candidates {
         let known = scan.memory.findings.get(candidate.claim()).cloned();
-        if let Some((outcome, reason)) = known {
-            scan.note(candidate, Obstacle { outcome, reason });
+        if let Some(finding) = known {
+            scan.repeat(candidate, finding);
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::budgets;
 use crate::decision::Decision;
 use crate::input::{DisruptionInput, PolicyHooks};
 use crate::method::Method;
+use crate::multi_node_consolidation::Found;
 use crate::repair::{self, Repaired};
 use crate::scan::Scan;
 use crate::scene::Scene;
@@ -32,8 +33,8 @@ impl Decision {
             self.blocked.retain(|it| it.name != node);
             let is_other = |it: &&mut NodeOutcome| it.node == node && !it.outcome.is_chosen();
             for outcome in self.outcomes.iter_mut().filter(is_other) {
-                outcome.outcome = finding.outcome;
-                outcome.reason.clone_from(&finding.reason);
+                outcome.outcome = finding.outcome();
+                finding.reason().clone_into(&mut outcome.reason);
             }
         }
         self.blocked.extend(blocked);
@@ -41,30 +42,26 @@ impl Decision {
 }
 
 /// Runs one loop.
-pub fn decide(
-    input: DisruptionInput<'_>,
-    hooks: PolicyHooks<'_>,
-    interrupt: &Interrupt,
-) -> Decision {
+pub fn decide(input: &DisruptionInput, hooks: PolicyHooks<'_>, interrupt: &Interrupt) -> Decision {
     decide_watched(input, hooks, interrupt, &mut |_| {})
 }
 
 /// Runs one loop, and says of each method that it is done, so that somebody with a clock can time it.
 pub fn decide_watched(
-    input: DisruptionInput<'_>,
+    input: &DisruptionInput,
     hooks: PolicyHooks<'_>,
     interrupt: &Interrupt,
     done: &mut dyn FnMut(Method),
 ) -> Decision {
     let now = input.options.now;
-    let targets = budgets::targets(input.snapshot, &input.memory.targets, now);
+    let targets = budgets::targets(&input.snapshot, &input.memory.targets, now);
     let scene = Scene::new(input, hooks, interrupt, &targets);
     let mut scan = Scan::new(&scene);
     let (mut repaired, mut exchange) = (Repaired::default(), None);
     let mut commands = Vec::new();
     for method in Method::ORDER {
         match method {
-            Method::Repair => match input.repair {
+            Method::Repair => match &input.repair {
                 Some(policies) => {
                     repaired = repair::look(&scene, policies);
                     commands.extend(repaired.command.take());
@@ -75,11 +72,11 @@ pub fn decide_watched(
             Method::StaticDrift => commands = static_drift::commands(&mut scan),
             Method::Drift => commands.extend(drift::command(&mut scan)),
             Method::Expiry => commands.extend(expiry::command(&mut scan)),
-            Method::MultiNodeConsolidation => {
-                let found = multi_node_consolidation::find(&mut scan);
-                exchange = found.exchange;
-                commands.extend(found.command);
-            }
+            Method::MultiNodeConsolidation => match multi_node_consolidation::find(&mut scan) {
+                Some(Found::Command(command)) => commands.push(command),
+                Some(Found::Exchange(found)) => exchange = Some(found),
+                None => {}
+            },
             Method::SingleNodeConsolidation => {
                 let exchange = exchange.take();
                 commands.extend(single_node_consolidation::command(&mut scan, exchange));

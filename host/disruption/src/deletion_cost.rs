@@ -5,7 +5,6 @@
 
 use apis::labels;
 use scheduling::pod::{Pod, PodKey};
-use state::pod::PodLife;
 use state::{Snapshot, StateNode};
 
 use crate::budgets::Budgets;

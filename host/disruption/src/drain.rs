@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
+use hooks::columns::saturated;
 use jiff::{SignedDuration, Timestamp};
 use scheduling::pod::{Pod, PodKey};
-use state::pod::PodLife;
 
 /// The drain is not called done earlier than this after it began, to catch pods bound late.
 const UNDISTURBED_SECONDS: i64 = 5;
@@ -25,6 +25,15 @@ pub struct DrainInput<'a> {
     pub now: Timestamp,
 }
 
+/// How far a drain is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Drain {
+    /// Nothing is waited for and the settling time has passed.
+    Done,
+    /// It goes on.
+    Draining(DrainStep),
+}
+
 /// What a drain step asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DrainStep {
@@ -34,8 +43,6 @@ pub struct DrainStep {
     pub delete: Vec<ForcedDelete>,
     /// Pods the drain waits for, these included.
     pub waiting: Vec<PodKey>,
-    /// Nothing is waited for and the settling time has passed.
-    pub is_drained: bool,
 }
 
 /// A pod of which another with the same name must not be hit.
@@ -52,7 +59,7 @@ pub struct PodRef {
 pub struct ForcedDelete {
     pub pod: PodRef,
     /// What is left for it, at least one second.
-    pub grace_period_seconds: i64,
+    pub grace_period_seconds: u32,
 }
 
 /// The four groups, strictly one after the other.
@@ -65,7 +72,7 @@ enum DrainGroup {
 }
 
 /// Works out the step.
-pub fn drain_step(input: &DrainInput<'_>) -> DrainStep {
+pub fn drain_step(input: &DrainInput<'_>) -> Drain {
     let DrainInput {
         pods,
         deadline,
@@ -73,6 +80,10 @@ pub fn drain_step(input: &DrainInput<'_>) -> DrainStep {
         now,
     } = *input;
     let waiting: Vec<&Arc<Pod>> = pods.iter().filter(|pod| pod.is_waited_for(now)).collect();
+    let is_undisturbed = now.duration_since(draining_since).as_secs() >= UNDISTURBED_SECONDS;
+    if waiting.is_empty() && is_undisturbed {
+        return Drain::Done;
+    }
     let delete: Vec<ForcedDelete> = deadline
         .into_iter()
         .flat_map(|deadline| {
@@ -88,13 +99,11 @@ pub fn drain_step(input: &DrainInput<'_>) -> DrainStep {
         .filter(|pod| !delete.iter().any(|it| it.pod.key == pod.key))
         .map(|pod| reference(pod))
         .collect();
-    let is_undisturbed = now.duration_since(draining_since).as_secs() >= UNDISTURBED_SECONDS;
-    DrainStep {
+    Drain::Draining(DrainStep {
         evict,
         delete,
-        is_drained: waiting.is_empty() && is_undisturbed,
         waiting: waiting.iter().map(|pod| pod.key.clone()).collect(),
-    }
+    })
 }
 
 fn group(pod: &Pod) -> DrainGroup {
@@ -118,7 +127,7 @@ fn forced(pod: &Pod, deadline: Timestamp, now: Timestamp) -> Option<ForcedDelete
     }
     Some(ForcedDelete {
         pod: reference(pod),
-        grace_period_seconds: deadline.duration_since(now).as_secs().max(1),
+        grace_period_seconds: saturated(deadline.duration_since(now).as_secs().max(1)),
     })
 }
 

@@ -19,10 +19,10 @@ fn is_eligible(candidate: &Candidate) -> bool {
 /// One drifted node and what replaces it.
 pub(crate) fn command(scan: &mut Scan<'_, '_>) -> Option<Command> {
     let drifted = renewal::order(&scan.scene.candidates, is_eligible);
-    let open = scan.unblocked(drifted.clone(), METHOD);
+    let open = scan.retain_unblocked(drifted.clone(), METHOD);
     scan.count(METHOD, open.len());
-    let open = renewal::of_awake_pools(scan, open);
-    let open = scan.each_within(&open, METHOD);
+    let open = renewal::retain_pools_without_backoff(scan, open);
+    let open = scan.retain_each_within(&open, METHOD);
     let command = renewal::first(scan, open, METHOD);
     scan.keep_of_drift(&drifted);
     command

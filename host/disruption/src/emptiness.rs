@@ -9,36 +9,26 @@ use crate::candidate::Candidate;
 use crate::command::{Approved, Command, Cost, Execution, Proposal};
 use crate::consolidation::eligibility::eligibility_when_empty;
 use crate::method::Method;
-use crate::obstacle::Obstacle;
 use crate::scan::Scan;
-use crate::scene::Scene;
 
 const METHOD: Method = Method::Emptiness;
-
-/// Whether a candidate is for this method, and if it nearly is, what is missing.
-pub(crate) fn eligibility(scene: &Scene<'_>, candidate: &Candidate) -> Result<bool, Obstacle> {
-    if !candidate.is_empty() {
-        return Ok(false);
-    }
-    eligibility_when_empty(scene, candidate).map(|()| true)
-}
 
 /// All empty nodes within the budgets, in one command.
 pub(crate) fn command(scan: &mut Scan<'_, '_>) -> Option<Command> {
     let scene = scan.scene;
-    let empty = eligible(scan);
-    let empty = scan.unblocked(empty, METHOD);
+    let empty = retain_eligible(scan);
+    let empty = scan.retain_unblocked(empty, METHOD);
     scan.count(METHOD, empty.len());
     if empty.is_empty() {
         return None;
     }
-    let ordered = scan.ordered(&empty);
-    let removable = scan.each_within(&ordered, METHOD).into_iter();
+    let ordered = scan.put_in_order(&empty);
+    let removable = scan.retain_each_within(&ordered, METHOD).into_iter();
     let proposals = removable.map(|it| proposal(it, scene.cost(it)));
-    let mut approved = scan.approved(proposals.collect());
+    let mut approved = scan.ask_verdicts(proposals.collect());
     let removed = approved.iter().flat_map(|it| &it.proposal.candidates);
     let removed: Vec<&Candidate> = removed.copied().collect();
-    let together = scan.within(&removed, METHOD);
+    let together = scan.retain_within(&removed, METHOD);
     let together: BTreeSet<&str> = together.into_iter().map(Candidate::name).collect();
     approved.retain(|it| {
         let mut removed = it.proposal.candidates.iter();
@@ -47,14 +37,13 @@ pub(crate) fn command(scan: &mut Scan<'_, '_>) -> Option<Command> {
     Some(scan.command(merge(approved)?))
 }
 
-fn eligible<'s>(scan: &mut Scan<'s, '_>) -> Vec<&'s Candidate> {
+fn retain_eligible<'s>(scan: &mut Scan<'s, '_>) -> Vec<&'s Candidate> {
     let scene = scan.scene;
     let mut eligible = Vec::new();
-    for candidate in &scene.candidates {
-        match eligibility(scene, candidate) {
-            Ok(true) if scan.is_held(candidate) => {}
-            Ok(true) => eligible.push(candidate),
-            Ok(false) => {}
+    for candidate in scene.candidates.iter().filter(|it| it.is_empty()) {
+        match eligibility_when_empty(scene, candidate) {
+            Ok(()) if scan.note_if_held(candidate) => {}
+            Ok(()) => eligible.push(candidate),
             Err(obstacle) => scan.note(candidate, obstacle),
         }
     }

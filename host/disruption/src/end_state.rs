@@ -9,6 +9,7 @@ mod report;
 pub use report::{DisruptionReport, ReportedCommand, ReportedNode, ReportedOutcome};
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use apis::{NodeClaim, ObjectKey, conditions};
 use jiff::SignedDuration;
@@ -16,7 +17,6 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use scheduling::pod::PodKey;
 use scheduling::problem::Options;
 use scheduling::{Interrupt, TableCache};
-use state::pod::PodLife;
 use state::provisioning::PoolTypes;
 use state::{Cluster, Event, Snapshot};
 
@@ -54,7 +54,7 @@ pub struct EndStateInput<'a> {
     /// Feature gates.
     pub gates: Gates,
     /// What counts as sick; `None` while repair is switched off.
-    pub repair: Option<&'a RepairPolicies>,
+    pub repair: Option<&'a Arc<RepairPolicies>>,
     /// The policies.
     pub hooks: PolicyHooks<'a>,
 }
@@ -81,21 +81,19 @@ pub fn look(
     history: &History,
     interrupt: &Interrupt,
 ) -> Decision {
-    let snapshot = cluster.snapshot();
-    let (none, tables) = (BTreeSet::new(), TableCache::default());
     let input = DisruptionInput {
-        snapshot: &snapshot,
-        types: stage.types,
-        pools: stage.pools,
-        queued: &none,
-        history,
-        memory,
-        options: stage.options,
+        snapshot: cluster.snapshot(),
+        types: stage.types.clone(),
+        pools: stage.pools.to_vec(),
+        queued: BTreeSet::new(),
+        history: history.clone(),
+        memory: memory.clone(),
+        options: stage.options.clone(),
         gates: stage.gates,
-        repair: stage.repair,
-        tables: &tables,
+        repair: stage.repair.cloned(),
+        tables: Arc::default(),
     };
-    decide(input, stage.hooks, interrupt)
+    decide(&input, stage.hooks, interrupt)
 }
 
 /// Looks and acts until there is nothing left to do, or for so many loops.

@@ -21,11 +21,11 @@ pub(crate) fn command(scan: &mut Scan<'_, '_>) -> Option<Command> {
         return None;
     }
     let expiring = next_to_expire(&scan.scene.candidates);
-    let open = scan.unblocked(expiring, METHOD);
+    let open = scan.retain_unblocked(expiring, METHOD);
     scan.count(METHOD, open.len());
-    let open = renewal::of_awake_pools(scan, open);
-    let mut open = scan.each_within(&open, METHOD);
-    open.retain(|it| !scan.is_held(it));
+    let open = renewal::retain_pools_without_backoff(scan, open);
+    let mut open = scan.retain_each_within(&open, METHOD);
+    open.retain(|it| !scan.note_if_held(it));
     open.truncate(NODES_AT_ONCE);
     renewal::first(scan, open, METHOD)
 }

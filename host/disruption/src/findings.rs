@@ -13,31 +13,75 @@ use crate::consolidation::eligibility::eligibility;
 use crate::obstacle::Obstacle;
 use crate::scene::Scene;
 
+/// What is said of one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NodeFinding {
+    /// Something keeps it.
+    Kept(Obstacle),
+    /// It goes.
+    Chosen(NodeChoice),
+}
+
+/// How a node was chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeChoice {
+    /// By which method, in the words of the ledger.
+    pub outcome: OutcomeId,
+    /// What the policy said, or what is wrong with the node.
+    pub reason: String,
+}
+
 /// What was said so far, by name of the node.
 #[derive(Default)]
 pub(crate) struct Findings<'s> {
-    last: BTreeMap<&'s str, Obstacle>,
+    last: BTreeMap<&'s str, NodeFinding>,
     of_drift: BTreeMap<&'s str, Obstacle>,
 }
 
 /// What stands in the end.
-pub(crate) struct NodeFinding {
-    pub(crate) obstacle: Obstacle,
+pub(crate) struct LastWord {
+    pub(crate) finding: NodeFinding,
     /// What keeps a drifted node, for the event about it.
-    pub(crate) keeps_drifted: bool,
-    pub(crate) is_chosen: bool,
+    pub(crate) keeps_drifted: Option<Obstacle>,
+}
+
+impl NodeFinding {
+    /// The rule, or the choice.
+    pub(crate) fn outcome(&self) -> OutcomeId {
+        match self {
+            Self::Kept(obstacle) => obstacle.outcome,
+            Self::Chosen(choice) => choice.outcome,
+        }
+    }
+
+    /// In words.
+    pub(crate) fn reason(&self) -> &str {
+        match self {
+            Self::Kept(obstacle) => &obstacle.message,
+            Self::Chosen(choice) => &choice.reason,
+        }
+    }
+
+    /// What keeps the node.
+    pub(crate) fn obstacle(&self) -> Option<&Obstacle> {
+        match self {
+            Self::Kept(obstacle) => Some(obstacle),
+            Self::Chosen(_) => None,
+        }
+    }
 }
 
 impl<'s> Findings<'s> {
     /// Says it of a node.
-    pub(crate) fn note(&mut self, candidate: &'s Candidate, obstacle: Obstacle) {
-        self.last.insert(candidate.name(), obstacle);
+    pub(crate) fn note(&mut self, candidate: &'s Candidate, finding: NodeFinding) {
+        self.last.insert(candidate.name(), finding);
     }
 
     /// What was said of these drifted nodes outlasts what other methods say.
     pub(crate) fn keep_of_drift(&mut self, drifted: &[&'s Candidate]) {
         for candidate in drifted {
-            if let Some(obstacle) = self.last.get(candidate.name()) {
+            let last = self.last.get(candidate.name());
+            if let Some(obstacle) = last.and_then(NodeFinding::obstacle) {
                 self.of_drift.insert(candidate.name(), obstacle.clone());
             }
         }
@@ -49,16 +93,24 @@ impl<'s> Findings<'s> {
         candidate: &Candidate,
         scene: &Scene<'_>,
         commands: &[Command],
-    ) -> NodeFinding {
+    ) -> LastWord {
         let last = self.last.get(candidate.name());
-        let is_chosen = last.is_some_and(|it| it.outcome.is_chosen());
+        let obstacle = match last {
+            Some(NodeFinding::Chosen(choice)) => {
+                return LastWord {
+                    finding: NodeFinding::Chosen(choice.clone()),
+                    keeps_drifted: None,
+                };
+            }
+            Some(NodeFinding::Kept(obstacle)) => Some(obstacle),
+            None => None,
+        };
         let of_drift = self.of_drift.get(candidate.name());
-        let of_drift = of_drift.filter(|_| !is_chosen);
-        let obstacle = of_drift.or(last).cloned();
-        NodeFinding {
-            obstacle: obstacle.unwrap_or_else(|| unexamined(candidate, scene, commands)),
-            keeps_drifted: of_drift.is_some(),
-            is_chosen,
+        let obstacle = of_drift.or(obstacle).cloned();
+        let obstacle = obstacle.unwrap_or_else(|| unexamined(candidate, scene, commands));
+        LastWord {
+            finding: NodeFinding::Kept(obstacle),
+            keeps_drifted: of_drift.cloned(),
         }
     }
 }
@@ -66,7 +118,7 @@ impl<'s> Findings<'s> {
 /// What to say of a node that no method came to.
 fn unexamined(candidate: &Candidate, scene: &Scene<'_>, commands: &[Command]) -> Obstacle {
     if let Some(block) = &candidate.pod_block {
-        return Obstacle::new(block.outcome, block.message.clone());
+        return block.clone();
     }
     match eligibility(scene, candidate) {
         Err(obstacle) => obstacle,
@@ -78,13 +130,13 @@ fn unexamined(candidate: &Candidate, scene: &Scene<'_>, commands: &[Command]) ->
 }
 
 /// The outcome of a candidate.
-pub(crate) fn outcome(candidate: &Candidate, obstacle: Obstacle) -> NodeOutcome {
+pub(crate) fn outcome(candidate: &Candidate, finding: &NodeFinding) -> NodeOutcome {
     NodeOutcome {
         node: candidate.name().to_owned(),
         claim: candidate.claim().to_owned(),
         pool: candidate.pool().to_owned(),
-        outcome: obstacle.outcome,
-        reason: obstacle.reason,
+        outcome: finding.outcome(),
+        reason: finding.reason().to_owned(),
     }
 }
 
@@ -94,8 +146,8 @@ pub(crate) fn blocked_outcome(blocked: &Blocked) -> NodeOutcome {
         node: blocked.name.clone(),
         claim: blocked.claim.clone().unwrap_or_default(),
         pool: blocked.pool.clone(),
-        outcome: blocked.outcome,
-        reason: blocked.message.clone().unwrap_or_default(),
+        outcome: blocked.obstacle.outcome,
+        reason: blocked.obstacle.message.clone(),
     }
 }
 
@@ -110,6 +162,6 @@ pub(crate) fn blocked_drift(candidate: &Candidate, obstacle: &Obstacle) -> Optio
             | OutcomeId::NodeReservationsFull
     );
     let rule = obstacle.outcome.meaning().trim_end_matches('.');
-    let message = format!("{rule}: {}", obstacle.reason);
-    is_reported.then(|| Blocked::candidate(candidate, obstacle.outcome, "", &message))
+    let message = format!("{rule}: {}", obstacle.message);
+    is_reported.then(|| Blocked::new(&candidate.node, Obstacle::new(obstacle.outcome, message)))
 }

@@ -17,14 +17,15 @@ const GUARD_SECONDS: i64 = 3_600;
 const HOUR_SECONDS: i64 = 3_600;
 /// A move that saves this share of what goes gets somewhere, whatever types it brings back.
 const PROGRESS_SHARE: f64 = 0.2;
-/// So long a node rests after its replacement did not come, twice as long after the next time, an hour at most.
-const REST: Rest = Rest {
+/// So long consolidation buys nothing in place of a node after its replacement did not come, twice as long after the
+/// next time, an hour at most.
+const CLAIM_BACKOFF: Backoff = Backoff {
     first_seconds: 300,
     longest_seconds: 3_600,
 };
 /// So long drift leaves a pool alone after a replacement did not come; the numbers of Karpenter's
 /// `designs/drift-per-nodepool-backoff.md`.
-const POOL_REST: Rest = Rest {
+const POOL_BACKOFF: Backoff = Backoff {
     first_seconds: 60,
     longest_seconds: 600,
 };
@@ -55,9 +56,9 @@ pub struct History {
     pool_failures: BTreeMap<String, Failures>,
 }
 
-/// A rest that doubles.
+/// A pause that doubles with each failure.
 #[derive(Debug, Clone, Copy)]
-struct Rest {
+struct Backoff {
     first_seconds: i64,
     longest_seconds: i64,
 }
@@ -86,11 +87,11 @@ impl Failures {
         }
     }
 
-    /// The rest that they lead to, unless it is over.
-    fn rest(self, rest: Rest, now: Timestamp) -> Option<ReplacementPause> {
-        let doubled = rest.first_seconds << (self.times.saturating_sub(1)).min(16);
-        let rest = SignedDuration::from_secs(doubled.min(rest.longest_seconds));
-        let until = self.last.saturating_add(rest).unwrap_or(Timestamp::MAX);
+    /// The pause that they lead to, unless it is over.
+    fn pause(self, backoff: Backoff, now: Timestamp) -> Option<ReplacementPause> {
+        let doubled = backoff.first_seconds << (self.times.saturating_sub(1)).min(16);
+        let pause = SignedDuration::from_secs(doubled.min(backoff.longest_seconds));
+        let until = self.last.saturating_add(pause).unwrap_or(Timestamp::MAX);
         // A failure that is still to come is one of a clock that was wrong.
         let failures = self.times;
         (self.last <= now && until > now).then_some(ReplacementPause { until, failures })
@@ -190,26 +191,26 @@ impl History {
         for node in &command.candidates {
             let reason = Some(command.method.budget_reason());
             note(&mut self.missed, &node.pool, Disrupted { at: now, reason });
-            let (rests, name) = match command.method.budget_reason() {
+            let (known, name) = match command.method.budget_reason() {
                 BudgetReason::Underutilized => (&mut self.failures, &node.claim),
-                // A second command that fails within the rest began before it.
-                BudgetReason::Drifted if self.pool_rests(&node.pool, now).is_some() => continue,
+                // A second command that fails within the pause began before it.
+                BudgetReason::Drifted if self.pool_pause(&node.pool, now).is_some() => continue,
                 BudgetReason::Drifted => (&mut self.pool_failures, &node.pool),
                 BudgetReason::Empty | BudgetReason::Unhealthy => continue,
             };
-            let failures = Failures::another(rests.get(name), now);
-            rests.insert(name.clone(), failures);
+            let failures = Failures::another(known.get(name), now);
+            known.insert(name.clone(), failures);
         }
     }
 
     /// How long drift leaves the pool alone, if it does.
-    pub(crate) fn pool_rests(&self, pool: &str, now: Timestamp) -> Option<ReplacementPause> {
-        self.pool_failures.get(pool)?.rest(POOL_REST, now)
+    pub(crate) fn pool_pause(&self, pool: &str, now: Timestamp) -> Option<ReplacementPause> {
+        self.pool_failures.get(pool)?.pause(POOL_BACKOFF, now)
     }
 
     /// How long consolidation buys nothing in place of the claim, if it does not.
-    pub fn rests(&self, claim: &str, now: Timestamp) -> Option<ReplacementPause> {
-        self.failures.get(claim)?.rest(REST, now)
+    pub(crate) fn claim_pause(&self, claim: &str, now: Timestamp) -> Option<ReplacementPause> {
+        self.failures.get(claim)?.pause(CLAIM_BACKOFF, now)
     }
 
     /// The claim was deleted by its command.

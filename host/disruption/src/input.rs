@@ -1,8 +1,9 @@
 //! What a disruption loop is given: the cluster, what may be bought, options, gates and policies.
 //!
-//! Complete when the loop begins, and lent for as long as it runs.
+//! Complete when the loop begins, and lent for as long as it runs: whoever decides elsewhere takes the whole along.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use scheduling::TableCache;
 use scheduling::problem::Options;
@@ -19,37 +20,37 @@ use crate::memory::Memory;
 use crate::repair::policies::RepairPolicies;
 
 /// What a loop looks at.
-#[derive(Clone, Copy)]
-pub struct DisruptionInput<'a> {
+#[derive(Clone)]
+pub struct DisruptionInput {
     /// The cluster.
-    pub snapshot: &'a Snapshot,
+    pub snapshot: Snapshot,
     /// Instance types of every pool that has nodes, static and unready ones included.
-    pub types: &'a TypesByPool,
+    pub types: TypesByPool,
     /// Pools that may open nodes.
-    pub pools: &'a [PoolTypes],
+    pub pools: Vec<PoolTypes>,
     /// Claims that a command is about already.
-    pub queued: &'a BTreeSet<String>,
+    pub queued: BTreeSet<String>,
     /// Finished moves.
-    pub history: &'a History,
+    pub history: History,
     /// What the loop before left behind.
-    pub memory: &'a Memory,
+    pub memory: Memory,
     /// Options of simulations; `now` is the present moment of the whole loop.
-    pub options: &'a Options,
+    pub options: Options,
     /// Feature gates.
     pub gates: Gates,
     /// What counts as sick; `None` while repair is switched off.
-    pub repair: Option<&'a RepairPolicies>,
+    pub repair: Option<Arc<RepairPolicies>>,
     /// What earlier rounds worked out about pools and their types.
-    pub tables: &'a TableCache,
+    pub tables: Arc<TableCache>,
 }
 
-impl<'a> DisruptionInput<'a> {
+impl DisruptionInput {
     /// What budgets are worked out of.
-    pub(crate) fn budget_world(&self, targets: &'a Targets) -> budgets::BudgetWorld<'a> {
+    pub(crate) fn budget_world<'a>(&'a self, targets: &'a Targets) -> budgets::BudgetWorld<'a> {
         budgets::BudgetWorld {
-            snapshot: self.snapshot,
-            history: self.history,
-            types: self.types,
+            snapshot: &self.snapshot,
+            history: &self.history,
+            types: &self.types,
             targets,
             now: self.options.now,
         }

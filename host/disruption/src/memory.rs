@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use state::ConsolidationState;
-use state::ledger::OutcomeId;
 
 use crate::appraisal::EffectiveCosts;
 use crate::budgets::pools::Targets;
+use crate::findings::NodeFinding;
 use crate::method::Method;
 use crate::preferred::Preferred;
 
@@ -17,7 +17,7 @@ pub struct Memory {
     /// When a method found nothing, so that it need not look again.
     pub nothing_found: BTreeMap<Method, NothingFound>,
     /// What consolidation last said of each claim, repeated while nothing changes.
-    pub findings: BTreeMap<String, (OutcomeId, String)>,
+    pub findings: BTreeMap<String, NodeFinding>,
     /// Claims that a policy holds back until then.
     pub holds: BTreeMap<String, Timestamp>,
     /// What the ranking policy made of the nodes when it was last asked.
@@ -42,8 +42,8 @@ pub struct NothingFound {
     /// The claims it was about. Any other claim, such as one whose PodDisruptionBudget opened since, is
     /// reason to look again.
     pub claims: BTreeSet<String>,
-    /// Those of them that rested: what wakes may be moved in more ways.
-    pub resting: BTreeSet<String>,
+    /// Those of them whose replacements did not come lately: once that is over they may be moved in more ways.
+    pub in_backoff: BTreeSet<String>,
     /// Those of them that the budgets left room for. As long as they leave room for no other, another look
     /// would find what this one found.
     pub tried: BTreeSet<String>,

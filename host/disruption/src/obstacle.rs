@@ -4,27 +4,41 @@ use state::ledger::OutcomeId;
 
 /// What stands in the way of a move.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Obstacle {
+pub struct Obstacle {
     /// Which rule.
-    pub(crate) outcome: OutcomeId,
-    /// What exactly.
-    pub(crate) reason: String,
+    pub outcome: OutcomeId,
+    /// The pod that blocks, the PodDisruptionBudgets that hold it, or the condition that is not repaired; empty where
+    /// the node itself is the cause. With the rule it tells one cause from another, which the words for people do not.
+    pub about: String,
+    /// What exactly; empty where the rule says it all.
+    pub message: String,
 }
 
 impl Obstacle {
-    pub(crate) fn new(outcome: OutcomeId, reason: impl Into<String>) -> Self {
+    /// Of the node itself.
+    pub(crate) fn new(outcome: OutcomeId, message: impl Into<String>) -> Self {
+        Self::about("", outcome, message)
+    }
+
+    /// Of something on the node.
+    pub(crate) fn about(
+        about: impl Into<String>,
+        outcome: OutcomeId,
+        message: impl Into<String>,
+    ) -> Self {
         Self {
             outcome,
-            reason: reason.into(),
+            about: about.into(),
+            message: message.into(),
         }
     }
 
-    /// The reason for those who are not told the rule beside it.
+    /// The message for those who are not told the rule beside it.
     pub(crate) fn without_rule(&self) -> String {
-        let reason = &self.reason;
+        let message = &self.message;
         if self.outcome == OutcomeId::NodeUninitializedDestination {
-            return format!("{reason}, which is not initialized");
+            return format!("{message}, which is not initialized");
         }
-        reason.clone()
+        message.clone()
     }
 }

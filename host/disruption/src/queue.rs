@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use apis::labels;
 use jiff::{SignedDuration, Timestamp};
 use state::Snapshot;
-use state::pod::PodLife;
 
 use crate::command::Command;
 

@@ -14,7 +14,7 @@ use crate::method::Method;
 use crate::obstacle::Obstacle;
 use crate::scan::Scan;
 use crate::scene::Scene;
-use crate::simulation::{Purpose, Simulated, Simulator};
+use crate::simulation::{Purpose, Unsound};
 
 /// How a node is renewed.
 pub(crate) struct Renewal {
@@ -62,14 +62,14 @@ pub(crate) fn order<'s>(
 }
 
 /// Leaves out nodes of pools whose last replacement did not come.
-pub(crate) fn of_awake_pools<'s>(
+pub(crate) fn retain_pools_without_backoff<'s>(
     scan: &mut Scan<'s, '_>,
     mut candidates: Vec<&'s Candidate>,
 ) -> Vec<&'s Candidate> {
     let input = &scan.scene.input;
     candidates.retain(|candidate| {
         let pool = candidate.pool();
-        let Some(pause) = input.history.pool_rests(pool, input.options.now) else {
+        let Some(pause) = input.history.pool_pause(pool, input.options.now) else {
             return true;
         };
         let ReplacementPause { until, failures } = pause;
@@ -92,14 +92,14 @@ pub(crate) fn first<'s>(
     let scene = scan.scene;
     let may_go_first = scene.input.gates.terminate_first_drift;
     for candidate in candidates {
-        if scan.is_held(candidate) {
+        if scan.note_if_held(candidate) {
             continue;
         }
         let cost = scene.what_if().costs.of(candidate);
         match renew(scene, candidate, Purpose::Renewal, may_go_first) {
             Ok(renewal) => {
                 let proposal = renewal.proposal(candidate, cost, method);
-                if let Some(approved) = scan.approved(vec![proposal]).pop() {
+                if let Some(approved) = scan.ask_verdicts(vec![proposal]).pop() {
                     return Some(scan.command(approved));
                 }
             }
@@ -117,36 +117,30 @@ pub(crate) fn renew(
     purpose: Purpose,
     may_go_first: bool,
 ) -> Result<Renewal, Obstacle> {
-    let obstacle = match placed(scene.simulator(), candidate, purpose) {
+    let removed = [candidate];
+    let unsound = match scene.simulator().without(&removed, purpose).sound() {
         Ok(simulated) => {
             return Ok(Renewal {
                 destinations: simulated.destinations(),
                 execution: Execution::ReplaceFirst(simulated.claims),
             });
         }
-        Err(obstacle) => obstacle,
+        Err(unsound) => unsound,
     };
     let slot = reservation_of(candidate).filter(|_| may_go_first);
-    let Some(slot) = slot.filter(|_| obstacle.outcome == OutcomeId::NodePodsDoNotFit) else {
-        return Err(obstacle);
+    let slot = slot.filter(|_| matches!(unsound, Unsound::Stranded { .. }));
+    let Some(slot) = slot else {
+        return Err(unsound.into());
     };
-    match placed(&scene.simulator_with_slot(slot), candidate, purpose) {
+    let simulator = scene.simulator_with_slot(slot);
+    match simulator.without(&removed, purpose).sound() {
         Ok(simulated) => Ok(Renewal {
             // Provisioning makes up for the node once it is gone.
             execution: Execution::TerminateFirst(TerminateFirst::NoReservedCapacity),
             destinations: simulated.destinations(),
         }),
-        Err(_) => Err(obstacle),
+        Err(_) => Err(unsound.into()),
     }
-}
-
-fn placed(
-    simulator: &Simulator<'_>,
-    candidate: &Candidate,
-    purpose: Purpose,
-) -> Result<Simulated, Obstacle> {
-    let simulated = simulator.without(&[candidate], purpose);
-    simulated.sound().map(|()| simulated)
 }
 
 /// The reservation whose slot a node holds.

@@ -6,7 +6,6 @@
 pub(crate) mod policies;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use apis::duration::GoDuration;
 use apis::{RepairAction, labels};
@@ -14,10 +13,13 @@ use hooks::columns::saturated;
 use state::ledger::OutcomeId;
 use state::{Snapshot, StateNode};
 
-pub use policies::{Diagnosis, OverdueCondition, PolicyFault, RepairPolicies};
+pub use policies::{
+    Diagnosis, InvalidRepairPolicies, OverdueCondition, PolicyFault, RepairPolicies,
+};
 
 use crate::candidate::{Blocked, Candidate, without_pool};
 use crate::command::{Approved, Command, Cost, Execution, RepairReason};
+use crate::findings::{NodeChoice, NodeFinding};
 use crate::hooks::{Verdict, VerdictDecision};
 use crate::input::DisruptionInput;
 use crate::method::{DisruptionClass, Method};
@@ -38,8 +40,8 @@ const BREAKER_PERCENT: usize = 20;
 pub(crate) struct Repaired {
     /// At most one.
     pub(crate) command: Option<Command>,
-    /// What stands in the way of the sick nodes, by name of the node.
-    pub(crate) findings: BTreeMap<String, Obstacle>,
+    /// What is said of the sick nodes, by name of the node.
+    pub(crate) findings: BTreeMap<String, NodeFinding>,
     /// For events.
     pub(crate) blocked: Vec<Blocked>,
     /// Sick nodes that might go.
@@ -55,13 +57,13 @@ struct RepairCandidate {
 /// Looks at every node; at most one command.
 pub(crate) fn look(scene: &Scene<'_>, policies: &RepairPolicies) -> Repaired {
     let mut repaired = Repaired::default();
-    let mut candidates = candidates(&scene.input, policies, &mut repaired);
+    let mut candidates = candidates(scene.input, policies, &mut repaired);
     repaired.eligible = saturated(candidates.len());
     candidates.sort_by(|a, b| {
         let (one, other) = (&a.candidate, &b.candidate);
         let by_urgency = b.diagnosis.score.total_cmp(&a.diagnosis.score);
         by_urgency
-            .then_with(|| one.disruption_cost.total_cmp(&other.disruption_cost))
+            .then_with(|| one.cost_for_life_left.total_cmp(&other.cost_for_life_left))
             .then_with(|| one.name().cmp(other.name()))
     });
     for sick in candidates {
@@ -72,12 +74,13 @@ pub(crate) fn look(scene: &Scene<'_>, policies: &RepairPolicies) -> Repaired {
                     Execution::ReplaceFirst(_) | Execution::TerminateFirst(_) => METHOD.chosen(),
                 };
                 let name = sick.candidate.name().to_owned();
-                let chosen = Obstacle::new(outcome, command.policy_reason.clone());
+                let reason = command.policy_reason.clone();
+                let chosen = NodeFinding::Chosen(NodeChoice { outcome, reason });
                 repaired.findings.insert(name, chosen);
                 repaired.command = Some(command);
                 break;
             }
-            Err(obstacle) => repaired.find(&sick.candidate.node, obstacle, ""),
+            Err(obstacle) => repaired.keep(&sick.candidate.node, obstacle),
         }
     }
     repaired
@@ -85,7 +88,7 @@ pub(crate) fn look(scene: &Scene<'_>, policies: &RepairPolicies) -> Repaired {
 
 /// Sick nodes that nothing about themselves keeps from repair.
 fn candidates(
-    input: &DisruptionInput<'_>,
+    input: &DisruptionInput,
     policies: &RepairPolicies,
     repaired: &mut Repaired,
 ) -> Vec<RepairCandidate> {
@@ -95,34 +98,31 @@ fn candidates(
         let Some(diagnosis) = policies.diagnose(node, now) else {
             continue;
         };
-        if let Some(Obstacle { outcome, reason }) = without_pool(input.snapshot, input.types, node)
-        {
-            let reason = format!(
-                "{reason}; condition {} is not repaired",
-                diagnosis.condition
-            );
-            let about = &diagnosis.condition;
-            repaired.find(node, Obstacle::new(outcome, reason), about);
+        if let Some(missing) = without_pool(&input.snapshot, &input.types, node) {
+            let condition = &diagnosis.condition;
+            let message = format!("{}; condition {condition} is not repaired", missing.message);
+            let obstacle = Obstacle::about(condition, missing.outcome, message);
+            repaired.keep(node, obstacle);
             continue;
         }
         if is_vetoed(node) {
             let reason = "Repair is blocked through the \"karpenter.sh/do-not-repair\" annotation";
             let vetoed = Obstacle::new(OutcomeId::NodeDoNotRepair, reason);
-            repaired.find(node, vetoed, "");
+            repaired.keep(node, vetoed);
             continue;
         }
         // Pods may be on their way to it, and what they asked for is about to come.
         if node.is_initialized() && node.is_nominated(now) {
             continue;
         }
-        let Some(candidate) = Candidate::of(input.snapshot, input.types, node, now) else {
+        let Some(candidate) = Candidate::of(&input.snapshot, &input.types, node, now) else {
             continue;
         };
         let block = candidate.block(DisruptionClass::Repair);
         if let Some(block) = block.filter(|_| diagnosis.bound.is_none()) {
             let reason = format!("{}; set terminationGracePeriod", block.message);
-            let unbounded = Obstacle::new(OutcomeId::NodeRepairUnbounded, reason);
-            repaired.find(node, unbounded, &block.about);
+            let unbounded = Obstacle::about(&block.about, OutcomeId::NodeRepairUnbounded, reason);
+            repaired.keep(node, unbounded);
             continue;
         }
         candidates.push(RepairCandidate {
@@ -134,7 +134,7 @@ fn candidates(
 }
 
 /// Whether a node is one that repair may look at at all: ours, joined, and not on its way out.
-fn is_open(input: &DisruptionInput<'_>, node: &StateNode) -> bool {
+fn is_open(input: &DisruptionInput, node: &StateNode) -> bool {
     let Some(claim) = node.claim() else {
         return false;
     };
@@ -155,18 +155,16 @@ fn is_vetoed(node: &StateNode) -> bool {
 }
 
 impl Repaired {
-    fn find(&mut self, node: &Arc<StateNode>, obstacle: Obstacle, about: &str) {
-        let name = node.node_name().unwrap_or_else(|| node.name()).to_owned();
-        self.blocked.push(Blocked {
-            name: name.clone(),
-            node: node.node_name().map(str::to_owned),
-            claim: node.claim_name().map(str::to_owned),
-            pool: node.node_pool().unwrap_or_default().to_owned(),
-            outcome: obstacle.outcome,
-            about: about.to_owned(),
-            message: Some(obstacle.without_rule()),
-        });
-        self.findings.insert(name, obstacle);
+    /// Something keeps a sick node.
+    fn keep(&mut self, node: &StateNode, obstacle: Obstacle) {
+        let told = Obstacle {
+            message: obstacle.without_rule(),
+            ..obstacle.clone()
+        };
+        let blocked = Blocked::new(node, told);
+        let finding = NodeFinding::Kept(obstacle);
+        self.findings.insert(blocked.name.clone(), finding);
+        self.blocked.push(blocked);
     }
 }
 
@@ -180,8 +178,8 @@ fn repair(
         candidate,
         diagnosis,
     } = unhealthy;
-    let (input, budgets) = (&scene.input, &scene.budgets);
-    breaker(input.snapshot, policies, candidate.pool())?;
+    let (input, budgets) = (scene.input, &scene.budgets);
+    breaker(&input.snapshot, policies, candidate.pool())?;
     let reason = METHOD.budget_reason();
     if candidate.node.is_initialized() && budgets.remaining(candidate.pool(), reason) == 0 {
         let why = budgets.why(candidate.pool(), reason);
@@ -206,9 +204,9 @@ fn repair(
             destinations: Vec::new(),
         }
     } else if candidate.node_pool.is_static() {
-        let counts = NodeCounts::of(input.snapshot, &candidate.node_pool);
+        let counts = NodeCounts::of(&input.snapshot, &candidate.node_pool);
         counts.check_surplus()?;
-        let types = static_drift::types_of(input.types, candidate.pool());
+        let types = static_drift::types_of(&input.types, candidate.pool());
         static_drift::renew(candidate, types, &counts, may_go_first)?
     } else {
         renewal::renew(scene, candidate, Purpose::Repair, may_go_first)?

@@ -21,7 +21,7 @@ use crate::method::Method;
 /// What the table is made of.
 pub(crate) struct Given<'v> {
     /// What the loop was given.
-    pub(crate) input: &'v DisruptionInput<'v>,
+    pub(crate) input: &'v DisruptionInput,
     /// What policies are told of the loop itself.
     pub(crate) context: &'v Context,
     /// In order of node name.
@@ -52,7 +52,7 @@ impl PolicyRound {
             types,
             options,
             ..
-        } = *given.input;
+        } = given.input;
         let (candidates, now) = (given.candidates, options.now);
         let mut symbols = Symbols::default();
         let mut nodes = NodeTable::default();
@@ -102,7 +102,7 @@ impl PolicyRound {
 
     /// A proposal as policies see it.
     pub(crate) fn describe(&self, proposal: &Proposal<'_>, given: &Given<'_>) -> Move {
-        let (removed, snapshot) = (&proposal.candidates, given.input.snapshot);
+        let (removed, snapshot) = (&proposal.candidates, &given.input.snapshot);
         let rows = removed.iter().map(|it| saturated(given.row(it)));
         let pods = || removed.iter().flat_map(|it| &it.reschedulable);
         let best = proposal.replacements().first().map(|it| &it.best);
@@ -262,7 +262,7 @@ fn pool_views(given: &Given<'_>, costs: &Costs, symbols: &mut Symbols) -> Vec<Po
             (costs.of(candidate), candidate.reschedule_cost)
         } else {
             (
-                Cost::at_list_price(list_price(given.input.types, node)),
+                Cost::at_list_price(list_price(&given.input.types, node)),
                 given.input.snapshot.bound(node).disruption_cost(),
             )
         };

@@ -13,7 +13,7 @@ use crate::budgets::Budgets;
 use crate::candidate::{Blocked, Candidate};
 use crate::command::{Approved, Command, Proposal};
 use crate::decision::Decision;
-use crate::findings::{self, Findings};
+use crate::findings::{self, Findings, LastWord, NodeChoice, NodeFinding};
 use crate::hooks::{BudgetReason, Verdict, VerdictDecision};
 use crate::memory::Memory;
 use crate::method::Method;
@@ -37,7 +37,7 @@ pub(crate) struct Scan<'s, 'a> {
     findings: Findings<'s>,
     scored: Vec<ScoredMove>,
     eligible: BTreeMap<Method, u32>,
-    settles_soon: bool,
+    looks_again_soon: bool,
 }
 
 impl<'s, 'a> Scan<'s, 'a> {
@@ -59,18 +59,23 @@ impl<'s, 'a> Scan<'s, 'a> {
             findings: Findings::default(),
             scored: Vec::new(),
             eligible: BTreeMap::new(),
-            settles_soon: false,
+            looks_again_soon: false,
         }
     }
 
     /// Nodes come to rest within seconds: the next loop comes soon.
-    pub(crate) const fn settles_soon(&mut self) {
-        self.settles_soon = true;
+    pub(crate) const fn look_again_soon(&mut self) {
+        self.looks_again_soon = true;
     }
 
     /// Says why a node stays.
     pub(crate) fn note(&mut self, candidate: &'s Candidate, obstacle: Obstacle) {
-        self.findings.note(candidate, obstacle);
+        self.findings.note(candidate, NodeFinding::Kept(obstacle));
+    }
+
+    /// Says again what was said of a node.
+    pub(crate) fn repeat(&mut self, candidate: &'s Candidate, finding: NodeFinding) {
+        self.findings.note(candidate, finding);
     }
 
     /// Says why a move is not made, if it is about one node: what keeps several together may keep none of them.
@@ -91,7 +96,7 @@ impl<'s, 'a> Scan<'s, 'a> {
     }
 
     /// Leaves out nodes with a pod that blocks the method.
-    pub(crate) fn unblocked(
+    pub(crate) fn retain_unblocked(
         &mut self,
         mut candidates: Vec<&'s Candidate>,
         method: Method,
@@ -99,10 +104,7 @@ impl<'s, 'a> Scan<'s, 'a> {
         candidates.retain(|candidate| {
             let block = candidate.block(method.class());
             if let Some(block) = block {
-                self.note(
-                    candidate,
-                    Obstacle::new(block.outcome, block.message.clone()),
-                );
+                self.note(candidate, block.clone());
             }
             block.is_none()
         });
@@ -110,7 +112,7 @@ impl<'s, 'a> Scan<'s, 'a> {
     }
 
     /// The candidates in the policy's order; those it skips are left out.
-    pub(crate) fn ordered(&mut self, candidates: &[&'s Candidate]) -> Vec<&'s Candidate> {
+    pub(crate) fn put_in_order(&mut self, candidates: &[&'s Candidate]) -> Vec<&'s Candidate> {
         let named = candidates.iter().map(|it| (it.name(), *it));
         let mut left: BTreeMap<&str, &'s Candidate> = named.collect();
         let mut ordered: Vec<&'s Candidate> = self.scene.ordered().collect();
@@ -122,29 +124,29 @@ impl<'s, 'a> Scan<'s, 'a> {
     }
 
     /// The first candidates that the budgets allow to go together.
-    pub(crate) fn within(
+    pub(crate) fn retain_within(
         &mut self,
         candidates: &[&'s Candidate],
         method: Method,
     ) -> Vec<&'s Candidate> {
         let mut left = self.scene.budgets.clone();
-        self.allowed(candidates, method, |pool, reason| left.take(pool, reason))
+        self.retain_allowed(candidates, method, |pool, reason| left.take(pool, reason))
     }
 
     /// The candidates each of which might go by itself. One that cannot go in the end is not in the way of the others.
-    pub(crate) fn each_within(
+    pub(crate) fn retain_each_within(
         &mut self,
         candidates: &[&'s Candidate],
         method: Method,
     ) -> Vec<&'s Candidate> {
         let budgets = &self.scene.budgets;
-        self.allowed(candidates, method, |pool, reason| {
+        self.retain_allowed(candidates, method, |pool, reason| {
             budgets.remaining(pool, reason) > 0
         })
     }
 
     /// The candidates whose pool the predicate allows; the others are told of their budget.
-    fn allowed(
+    fn retain_allowed(
         &mut self,
         candidates: &[&'s Candidate],
         method: Method,
@@ -172,7 +174,7 @@ impl<'s, 'a> Scan<'s, 'a> {
     }
 
     /// Asks the policy once about all proposals; what it refuses is noted. A missing verdict approves nothing.
-    pub(crate) fn approved(&mut self, proposals: Vec<Proposal<'s>>) -> Vec<Approved<'s>> {
+    pub(crate) fn ask_verdicts(&mut self, proposals: Vec<Proposal<'s>>) -> Vec<Approved<'s>> {
         if proposals.is_empty() {
             return Vec::new();
         }
@@ -204,7 +206,7 @@ impl<'s, 'a> Scan<'s, 'a> {
     }
 
     /// Whether a policy holds the node back, which is then said of it.
-    pub(crate) fn is_held(&mut self, candidate: &'s Candidate) -> bool {
+    pub(crate) fn note_if_held(&mut self, candidate: &'s Candidate) -> bool {
         let Some(until) = self.memory.holds.get(candidate.claim()) else {
             return false;
         };
@@ -223,18 +225,16 @@ impl<'s, 'a> Scan<'s, 'a> {
         }
     }
 
-    /// A method that was cut off, or that decided something, looks again.
-    pub(crate) fn must_look_again(&mut self, method: Method) {
-        self.memory.nothing_found.remove(&method);
-    }
-
     /// What was approved becomes a command, and its nodes are chosen.
     pub(crate) fn command(&mut self, approved: Approved<'s>) -> Command {
         let (scene, proposal) = (self.scene, &approved.proposal);
         let outcome = proposal.method.chosen();
         for candidate in &proposal.candidates {
-            let chosen = Obstacle::new(outcome, verdict_text(&approved.verdict));
-            self.findings.note(candidate, chosen);
+            let choice = NodeChoice {
+                outcome,
+                reason: verdict_text(&approved.verdict),
+            };
+            self.findings.note(candidate, NodeFinding::Chosen(choice));
         }
         let first = proposal.candidates.first();
         let id = format!(
@@ -259,21 +259,20 @@ impl<'s, 'a> Scan<'s, 'a> {
             self.memory.costs.clone_from(costs);
         }
         for candidate in &scene.candidates {
-            let finding = self.findings.of(candidate, scene, &commands);
-            let obstacle = finding.obstacle;
-            self.memory.findings.insert(
-                candidate.claim().to_owned(),
-                (obstacle.outcome, obstacle.reason.clone()),
-            );
-            if finding.keeps_drifted {
+            let LastWord {
+                finding,
+                keeps_drifted,
+            } = self.findings.of(candidate, scene, &commands);
+            if let Some(obstacle) = keeps_drifted {
                 blocked.extend(findings::blocked_drift(candidate, &obstacle));
             }
             // Whatever else keeps the node, it is told of the pod in its way.
-            let block = candidate.pod_block.as_ref().filter(|_| !finding.is_chosen);
-            blocked.extend(
-                block.map(|it| Blocked::candidate(candidate, it.outcome, &it.about, &it.message)),
-            );
-            outcomes.push(findings::outcome(candidate, obstacle));
+            let stays = finding.obstacle().is_some();
+            let block = candidate.pod_block.clone().filter(|_| stays);
+            blocked.extend(block.map(|it| Blocked::new(&candidate.node, it)));
+            outcomes.push(findings::outcome(candidate, &finding));
+            let claim = candidate.claim().to_owned();
+            self.memory.findings.insert(claim, finding);
         }
         outcomes.sort_by(|a, b| a.node.cmp(&b.node));
         Decision {
@@ -281,7 +280,7 @@ impl<'s, 'a> Scan<'s, 'a> {
             commands,
             outcomes,
             blocked,
-            next_look_seconds: next_look(&scene.budgets, self.settles_soon),
+            next_look_seconds: next_look(&scene.budgets, self.looks_again_soon),
             budgets: scene.budgets.clone(),
             uses: scene.uses(),
             memory: self.memory,
@@ -293,8 +292,8 @@ impl<'s, 'a> Scan<'s, 'a> {
 }
 
 /// When what was found may change although nothing happens.
-fn next_look(budgets: &Budgets, settles_soon: bool) -> Option<NonZero<u32>> {
-    let soon = NonZero::new(SETTLING_SECONDS).filter(|_| settles_soon);
+fn next_look(budgets: &Budgets, looks_again_soon: bool) -> Option<NonZero<u32>> {
+    let soon = NonZero::new(SETTLING_SECONDS).filter(|_| looks_again_soon);
     let closes = NonZero::new(budgets.valid_for_seconds);
     soon.into_iter().chain(closes).min()
 }

@@ -1,8 +1,9 @@
 //! What the methods of one loop look at: the candidates, their budgets, and what would happen if some of them went.
 //!
-//! Complete from the start and never changed: what takes time and is not always needed (the simulator, the answers of
-//! the policies) is worked out when it is first asked for, so that no caller can find it missing. Decides nothing. A
-//! second look at a command is given one as well.
+//! Complete from the start: what takes time and is not always needed (the simulator, the answers of the policies) is
+//! worked out when it is first asked for, so that no caller can find it missing. One answer depends on what was asked
+//! before it: what nodes cost is what an earlier loop knew until moves are weighed (`what_if`), and what the ranking
+//! policy says now from then on. Decides nothing. A second look at a command is given one as well.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
@@ -27,7 +28,7 @@ use crate::simulation::{SimulationInput, Simulator};
 
 /// One loop's view of the cluster.
 pub(crate) struct Scene<'a> {
-    pub(crate) input: DisruptionInput<'a>,
+    pub(crate) input: &'a DisruptionInput,
     pub(crate) hooks: PolicyHooks<'a>,
     pub(crate) interrupt: &'a Interrupt,
     pub(crate) context: Context,
@@ -68,14 +69,14 @@ pub(crate) struct WhatIf<'s, 'a> {
 impl<'a> Scene<'a> {
     /// Looks at every node and asks for the budgets; `targets` are what nodes are renewed towards.
     pub(crate) fn new(
-        input: DisruptionInput<'a>,
+        input: &'a DisruptionInput,
         hooks: PolicyHooks<'a>,
         interrupt: &'a Interrupt,
         targets: &Targets,
     ) -> Self {
         let now = input.options.now;
-        let context = context(input.options);
-        let found = Candidates::find(input.snapshot, input.types, input.queued, now);
+        let context = context(&input.options);
+        let found = Candidates::find(&input.snapshot, &input.types, &input.queued, now);
         let world = input.budget_world(targets);
         let budgets = Budgets::ask(&world, context.clone(), hooks.budgets);
         Self {
@@ -102,7 +103,7 @@ impl<'a> Scene<'a> {
     /// Nodes that hold the room of CapacityBuffers, by name.
     pub(crate) fn buffer_nodes(&self) -> &BTreeSet<NodeRef> {
         self.buffer_nodes
-            .get_or_init(|| buffers::nodes(&self.world(), self.input.tables))
+            .get_or_init(|| buffers::nodes(&self.world(), &self.input.tables))
     }
 
     /// The policies that judge: what others held back or found nothing in is looked at again.
@@ -114,7 +115,7 @@ impl<'a> Scene<'a> {
     /// Tells what would happen, where no cost counts.
     pub(crate) fn simulator(&self) -> &Simulator<'a> {
         self.simulator
-            .get_or_init(|| Simulator::new(&self.world(), self.input.tables))
+            .get_or_init(|| Simulator::new(&self.world(), &self.input.tables))
     }
 
     /// As [`Self::simulator`], as if the reservation had one more slot.
@@ -124,9 +125,9 @@ impl<'a> Scene<'a> {
 
     fn world(&self) -> SimulationInput<'a> {
         SimulationInput {
-            snapshot: self.input.snapshot,
-            pools: self.input.pools,
-            options: self.input.options,
+            snapshot: &self.input.snapshot,
+            pools: &self.input.pools,
+            options: &self.input.options,
             rank: self.hooks.rank,
             interrupt: self.interrupt,
         }
@@ -138,7 +139,7 @@ impl<'a> Scene<'a> {
         let costs = self.costs.get_or_init(|| {
             let prepared = simulator.prepared();
             let (costs, uses) =
-                Costs::ask(&self.candidates, &self.world(), self.input.types, prepared);
+                Costs::ask(&self.candidates, &self.world(), &self.input.types, prepared);
             self.note_uses(simulator.uses());
             self.note_uses(&uses);
             costs
@@ -165,7 +166,7 @@ impl<'a> Scene<'a> {
 
     fn given(&self) -> Given<'_> {
         Given {
-            input: &self.input,
+            input: self.input,
             context: &self.context,
             candidates: &self.candidates,
         }
@@ -193,7 +194,7 @@ impl<'a> Scene<'a> {
 
     fn known_costs(&self) -> Option<&Costs> {
         let known = self.known_costs.get_or_init(|| {
-            let (memory, now) = (self.input.memory, self.input.options.now);
+            let (memory, now) = (&self.input.memory, self.input.options.now);
             let state = self.input.snapshot.consolidation_state(now);
             let mut looks = memory.nothing_found.values();
             let is_same = memory.judges == self.judges() && looks.any(|it| it.state == state);

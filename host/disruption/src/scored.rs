@@ -17,10 +17,19 @@ pub struct ScoredMove {
     pub claims: BTreeSet<String>,
     /// The pools they belong to, in order of name.
     pub pools: Vec<ScoredPool>,
-    /// What the policy said.
-    pub is_approved: bool,
-    /// Whether it became a command.
-    pub is_chosen: bool,
+    /// What became of it.
+    pub result: MoveResult,
+}
+
+/// What became of a move that a policy judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MoveResult {
+    /// The policy rejected it or held it back.
+    Refused,
+    /// The policy approved, and another move went first.
+    Approved,
+    /// It became a command.
+    Chosen,
 }
 
 /// A pool that a move takes nodes from.
@@ -62,8 +71,10 @@ impl ScoredMove {
         Self {
             claims: removed().map(|it| it.claim().to_owned()).collect(),
             pools: pools.collect(),
-            is_approved: verdict.decision == VerdictDecision::Approve,
-            is_chosen: false,
+            result: match verdict.decision {
+                VerdictDecision::Approve => MoveResult::Approved,
+                VerdictDecision::Reject | VerdictDecision::Hold => MoveResult::Refused,
+            },
         }
     }
 }
@@ -78,14 +89,20 @@ pub(crate) fn counted(judged: Vec<ScoredMove>, commands: &[Command]) -> Vec<Scor
     let mut moves: BTreeMap<BTreeSet<String>, ScoredMove> = BTreeMap::new();
     for mut it in judged {
         let claims: BTreeSet<&str> = it.claims.iter().map(String::as_str).collect();
-        it.is_chosen = it.is_approved && chosen.contains(&claims);
+        if it.result == MoveResult::Approved && chosen.contains(&claims) {
+            it.result = MoveResult::Chosen;
+        }
         // Asked again about the same nodes, the last answer counts.
         moves.insert(it.claims.clone(), it);
     }
     let (mut counted, sets): (Vec<_>, Vec<_>) =
         moves.into_values().partition(|it| it.claims.len() == 1);
-    let (taken, others): (Vec<_>, Vec<_>) = sets.into_iter().partition(|it| it.is_chosen);
-    let refused = others.into_iter().filter(|it| !it.is_approved);
+    let (taken, others): (Vec<_>, Vec<_>) = sets
+        .into_iter()
+        .partition(|it| it.result == MoveResult::Chosen);
+    let refused = others
+        .into_iter()
+        .filter(|it| it.result == MoveResult::Refused);
     let largest = refused.max_by_key(|it| it.claims.len());
     counted.extend(largest.filter(|_| taken.is_empty()));
     counted.extend(taken);
@@ -96,25 +113,23 @@ pub(crate) fn counted(judged: Vec<ScoredMove>, commands: &[Command]) -> Vec<Scor
 mod tests {
     use super::*;
 
-    fn judged(claims: &str, is_approved: bool) -> ScoredMove {
+    fn judged(claims: &str, result: MoveResult) -> ScoredMove {
         ScoredMove {
             claims: claims.split_whitespace().map(str::to_owned).collect(),
             pools: Vec::new(),
-            is_approved,
-            is_chosen: false,
+            result,
         }
     }
 
     #[test]
     fn single_nodes_count_each_and_of_sets_the_largest_refused() {
-        let all = ["a b", "a b c", "b", "a", "b"].map(|it| judged(it, it == "a"));
+        use MoveResult::{Approved, Refused};
+        let all = ["a b", "a b c", "b", "a", "b"];
+        let all = all.map(|it| judged(it, if it == "a" { Approved } else { Refused }));
         let counted = counted(all.into(), &[]);
         let claims = |it: &ScoredMove| it.claims.iter().map(String::as_str).collect::<String>();
-        let text: Vec<_> = counted
-            .iter()
-            .map(|it| (claims(it), it.is_approved))
-            .collect();
-        let expected = [("a", true), ("b", false), ("abc", false)];
+        let text: Vec<_> = counted.iter().map(|it| (claims(it), it.result)).collect();
+        let expected = [("a", Approved), ("b", Refused), ("abc", Refused)];
         assert_eq!(
             text,
             expected.map(|(claims, text)| (claims.to_owned(), text))

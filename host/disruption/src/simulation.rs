@@ -15,7 +15,6 @@ use scheduling::solution::{NewClaim, PodsOnNode, Solution};
 use scheduling::{Interrupt, Prepared, TableCache, solve_without};
 use state::Snapshot;
 use state::ledger::OutcomeId;
-use state::pod::PodLife;
 use state::provisioning::{self, PoolTypes};
 
 use crate::candidate::Candidate;
@@ -92,24 +91,25 @@ pub(crate) enum Unsound {
     Uninitialized { pod: PodKey, node: NodeRef },
 }
 
-impl Simulated {
-    /// Every pod that has a place today must have one afterwards, on a node that takes pods.
-    pub(crate) fn sound(&self) -> Result<(), Obstacle> {
-        let (outcome, reason) = match &self.unsound {
-            None => return Ok(()),
-            Some(Unsound::CutOff) => (
-                OutcomeId::NodeNotReached,
-                "the simulation was cut off".to_owned(),
-            ),
-            Some(Unsound::Stranded { pod, error }) => {
-                (OutcomeId::NodePodsDoNotFit, format!("pod {pod}: {error}"))
+impl From<Unsound> for Obstacle {
+    fn from(unsound: Unsound) -> Self {
+        match unsound {
+            Unsound::CutOff => Self::new(OutcomeId::NodeNotReached, "the simulation was cut off"),
+            Unsound::Stranded { pod, error } => {
+                Self::new(OutcomeId::NodePodsDoNotFit, format!("pod {pod}: {error}"))
             }
-            Some(Unsound::Uninitialized { pod, node }) => (
+            Unsound::Uninitialized { pod, node } => Self::new(
                 OutcomeId::NodeUninitializedDestination,
                 format!("pod {pod} would go to {node}"),
             ),
-        };
-        Err(Obstacle::new(outcome, reason))
+        }
+    }
+}
+
+impl Simulated {
+    /// Every pod that has a place today must have one afterwards, on a node that takes pods.
+    pub(crate) fn sound(mut self) -> Result<Self, Unsound> {
+        self.unsound.take().map_or(Ok(self), Err)
     }
 
     /// Existing nodes that would take pods over.

@@ -32,7 +32,8 @@ pub(crate) fn command<'s>(
     scan: &mut Scan<'s, '_>,
     exchange: Option<Approved<'s>>,
 ) -> Option<Command> {
-    let chosen = match (best(scan), exchange) {
+    let found = consolidation::look(scan, METHOD, |scan, candidates| best(scan, candidates));
+    let chosen = match (found, exchange) {
         // What frees nodes disturbs less, unless an exchange of many saves far more.
         (Some(found), Some(exchange))
             if exchange.savings_per_hour() > found.savings_per_hour() * EXCHANGE_AHEAD =>
@@ -41,7 +42,8 @@ pub(crate) fn command<'s>(
         }
         (Some(found), _) => found,
         (None, Some(exchange)) => {
-            scan.must_look_again(METHOD);
+            // What goes now was among what this method found nothing in.
+            scan.memory.nothing_found.remove(&METHOD);
             exchange
         }
         (None, None) => return None,
@@ -50,13 +52,12 @@ pub(crate) fn command<'s>(
 }
 
 /// Every node alone, in batches; of those worth taking away the best, with as many others as can go with it.
-fn best<'s>(scan: &mut Scan<'s, '_>) -> Option<Approved<'s>> {
-    let candidates = consolidation::candidates(scan, METHOD)?;
+fn best<'s>(scan: &mut Scan<'s, '_>, candidates: &[&'s Candidate]) -> Option<Approved<'s>> {
     if candidates.is_empty() {
         return None;
     }
     let scene = scan.scene;
-    let candidates = interleave(&candidates, &scan.memory.unseen);
+    let candidates = interleave(candidates, &scan.memory.unseen);
     scan.memory.unseen.clear();
     scan.deferred.looked_at(consolidation::claims(&candidates));
     let mut approved = Vec::new();
@@ -74,18 +75,14 @@ fn best<'s>(scan: &mut Scan<'s, '_>) -> Option<Approved<'s>> {
                 Err(obstacle) => scan.note(candidate, obstacle),
             }
         }
-        let proposals = guards::passed(scan, proposals);
-        approved.extend(scan.approved(proposals));
+        let proposals = guards::retain_passing(scan, proposals);
+        approved.extend(scan.ask_verdicts(proposals));
         if approved.len() >= FOUND_ENOUGH {
             break;
         }
     }
     let best = together(scan, approved);
-    let best = guards::worthwhile(scan, best);
-    if best.is_some() || scene.interrupt.is_tripped() {
-        scan.must_look_again(METHOD);
-    }
-    best
+    guards::put_off_small_gain(scan, best)
 }
 
 /// The next loop starts with nodes that this one did not reach.
@@ -113,10 +110,10 @@ fn together<'s>(scan: &mut Scan<'s, '_>, mut approved: Vec<Approved<'s>>) -> Opt
         }
         let found = moves::compute(scene, candidates, method, Replacements::SeveralIfNeeded);
         let found = found.ok();
-        found.filter(|it| guards::resting_for(scene, it).is_none())
+        found.filter(|it| guards::broken_backoff(scene, it).is_none())
     });
-    let joined = guards::passed(scan, joined.into_iter().collect());
-    scan.approved(joined).pop().or(Some(best))
+    let joined = guards::retain_passing(scan, joined.into_iter().collect());
+    scan.ask_verdicts(joined).pop().or(Some(best))
 }
 
 /// The largest move that consists of `best` and of as many others as save together what they save alone; `None` where

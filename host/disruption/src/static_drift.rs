@@ -33,21 +33,21 @@ fn is_eligible(candidate: &Candidate) -> bool {
 /// Drifted nodes of static pools, each with what comes in its place, as far as budgets and limits allow.
 pub(crate) fn commands(scan: &mut Scan<'_, '_>) -> Vec<Command> {
     let drifted = renewal::order(&scan.scene.candidates, is_eligible);
-    let open = scan.unblocked(drifted.clone(), METHOD);
+    let open = scan.retain_unblocked(drifted.clone(), METHOD);
     scan.count(METHOD, open.len());
-    let open = without_surplus(scan, open);
-    let open = renewal::of_awake_pools(scan, open);
+    let open = retain_without_surplus(scan, open);
+    let open = renewal::retain_pools_without_backoff(scan, open);
     let commands = exchange_each(scan, open);
     scan.keep_of_drift(&drifted);
     commands
 }
 
 /// Leaves out nodes of pools that have more nodes than replicas.
-fn without_surplus<'s>(
+fn retain_without_surplus<'s>(
     scan: &mut Scan<'s, '_>,
     mut candidates: Vec<&'s Candidate>,
 ) -> Vec<&'s Candidate> {
-    let snapshot = scan.scene.input.snapshot;
+    let snapshot = &scan.scene.input.snapshot;
     candidates.retain(|candidate| {
         let surplus = NodeCounts::of(snapshot, &candidate.node_pool).check_surplus();
         surplus
@@ -76,8 +76,8 @@ fn exchange_each<'s>(scan: &mut Scan<'s, '_>, candidates: Vec<&'s Candidate>) ->
         }
         let counts = counts_by_pool
             .entry(pool)
-            .or_insert_with(|| NodeCounts::of(input.snapshot, &candidate.node_pool));
-        let types = types_of(input.types, pool);
+            .or_insert_with(|| NodeCounts::of(&input.snapshot, &candidate.node_pool));
+        let types = types_of(&input.types, pool);
         let renewal = match renew(candidate, types, counts, input.gates.terminate_first_drift) {
             Ok(renewal) => renewal,
             Err(obstacle) => {
@@ -86,7 +86,7 @@ fn exchange_each<'s>(scan: &mut Scan<'s, '_>, candidates: Vec<&'s Candidate>) ->
             }
         };
         let proposal = renewal.proposal(candidate, scene.cost(candidate), METHOD);
-        for approved in scan.approved(vec![proposal]) {
+        for approved in scan.ask_verdicts(vec![proposal]) {
             left.take(pool, reason);
             if !approved.proposal.replacements().is_empty() {
                 counts.take_headroom();
@@ -170,8 +170,8 @@ pub fn replicas(pool: &NodePool) -> u64 {
 pub fn node_limit(pool: &NodePool) -> u64 {
     let limits = pool.spec.limits.as_ref().map(Resources::from_list);
     let limit = limits
-        .filter(|it| it.iter().any(|(name, _)| name == labels::RESOURCE_NODES))
-        .map(|it| it.get(labels::RESOURCE_NODES) / 1000);
+        .filter(|it| it.has(labels::RESOURCE_NODES))
+        .map(|it| it.count(labels::RESOURCE_NODES));
     limit.map_or(u64::MAX, |it| u64::try_from(it).unwrap_or(0))
 }
 
@@ -189,7 +189,7 @@ fn full_reservations(pool: &NodePool, types: &[Arc<InstanceType>]) -> Option<BTr
     if admitted.is_empty() || admitted.iter().any(|it| is_elsewhere(&it)) {
         return None;
     }
-    let offered = admitted.iter().filter(|it| it.1.available);
+    let offered = admitted.iter().filter(|it| it.1.is_available());
     Some(offered.map(|it| it.1.reservation_id().to_owned()).collect())
 }
 

@@ -8,7 +8,6 @@ use std::cmp::Ordering;
 use apis::labels;
 use jiff::Timestamp;
 use state::Snapshot;
-use state::pod::PodLife;
 
 use crate::candidate::lifetime_remaining;
 

@@ -14,8 +14,7 @@ use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
 use crate::command::{Command, CommandCandidate};
-use crate::consolidation::eligibility::eligibility;
-use crate::emptiness;
+use crate::consolidation::eligibility::{eligibility, eligibility_when_empty};
 use crate::history::History;
 use crate::input::{DisruptionInput, PolicyHooks};
 use crate::method::ValidatedMethod;
@@ -90,7 +89,7 @@ pub struct ValidatedCommand {
 /// Checks the command against the cluster as it is now. Emptiness and consolidation that brings no new node go on with
 /// the survivors, as far as the pods of those still find places; the others go on with all of their nodes or none.
 pub fn validate(
-    input: DisruptionInput<'_>,
+    input: &DisruptionInput,
     hooks: PolicyHooks<'_>,
     interrupt: &Interrupt,
     command: Command,
@@ -111,7 +110,7 @@ pub fn validate(
 }
 
 fn check(
-    input: DisruptionInput<'_>,
+    input: &DisruptionInput,
     hooks: PolicyHooks<'_>,
     interrupt: &Interrupt,
     mut command: Command,
@@ -146,9 +145,9 @@ fn holds(
     command: &Command,
 ) -> Result<Vec<NodeRef>, Rejection> {
     let under = |purpose| -> Result<Vec<NodeRef>, Rejection> {
-        let simulated = simulator.without(removed, purpose);
-        let rejection = |it: Obstacle| Rejection::Scheduling(it.without_rule());
-        simulated.sound().map_err(rejection)?;
+        let simulated = simulator.without(removed, purpose).sound();
+        let rejection = |it| Rejection::Scheduling(Obstacle::from(it).without_rule());
+        let simulated = simulated.map_err(rejection)?;
         same_replacement(command.replacements(), &simulated.claims)?;
         Ok(simulated.destinations())
     };
@@ -192,7 +191,9 @@ fn survivors<'s>(
                     .iter()
                     .find(|it| it.claim.as_deref() == Some(&wanted.claim))
                 {
-                    Some(blocked) => format!("{}: {}", wanted.node, blocked.outcome.meaning()),
+                    Some(blocked) => {
+                        format!("{}: {}", wanted.node, blocked.obstacle.outcome.meaning())
+                    }
                     None => format!("{} is gone", wanted.node),
                 },
             ),
@@ -219,7 +220,9 @@ fn goes_on_without_some(method: ValidatedMethod, command: &Command) -> bool {
 
 fn is_still_eligible(candidate: &Candidate, method: ValidatedMethod, scene: &Scene<'_>) -> bool {
     match method {
-        ValidatedMethod::Emptiness => emptiness::eligibility(scene, candidate) == Ok(true),
+        ValidatedMethod::Emptiness => {
+            candidate.is_empty() && eligibility_when_empty(scene, candidate).is_ok()
+        }
         ValidatedMethod::Consolidation => {
             !candidate.is_empty() && eligibility(scene, candidate).is_ok()
         }

@@ -8,4 +8,5 @@
 pub mod binding;
 pub mod columns;
 pub mod disruption;
+pub mod policy_use;
 pub mod ranking;

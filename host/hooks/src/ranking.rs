@@ -10,6 +10,7 @@ mod workloads;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::policy_use::PolicyUse;
 pub use premium::{InvalidPremium, ListPrices, PremiumMax};
 pub use table::{ExtraColumn, ExtraValues, NO_SYMBOL, OfferingTable, Symbols};
 pub use usage::UsageTable;
@@ -155,20 +156,6 @@ pub struct Ranking {
     /// Set by the host, never by a guest: the tightest bound that the bindings put on what their policies may cost.
     #[serde(default, skip)]
     pub premium_max: Option<PremiumMax>,
-}
-
-/// A policy that was asked, and how it went.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PolicyUse {
-    /// Such as `rank`.
-    pub kind: String,
-    /// Name of the binding.
-    pub name: String,
-    /// Digest of the component.
-    pub digest: String,
-    /// `ok`, or why the built-in default stood in.
-    pub outcome: String,
 }
 
 /// Answers for all claims of the round, in order.

@@ -81,8 +81,7 @@ impl Stack {
             policies: Arc::new(policies.clone()),
             interruptions,
         };
-        config.check().map_err(anyhow::Error::msg)?;
-        let controllers = Controllers::new(config);
+        let controllers = Controllers::new(config)?;
         Ok(Self {
             controllers,
             metrics,

@@ -26,25 +26,33 @@ use exchange::{
     Remembering, RunningInstance,
 };
 
-/// The interfaces that a policy may import, in both versions.
-const GRANTED: [&str; 4] = [
-    "mortise:policy/host@0.2.",
-    "mortise:policy/types@0.2.",
-    "mortise:policy/host@0.1.",
-    "mortise:policy/types@0.1.",
+type AddToLinker = fn(&mut Linker<GuestState>) -> wasmtime::Result<()>;
+
+/// The interfaces that a policy may import, in both versions, and what gives them to it.
+const GRANTED: [(&str, AddToLinker); 4] = [
+    ("mortise:policy/types@0.2.", |linker| {
+        types::add_to_linker::<_, HasSelf<_>>(linker, |state| state)
+    }),
+    ("mortise:policy/host@0.2.", |linker| {
+        host::add_to_linker::<_, HasSelf<_>>(linker, |state| state)
+    }),
+    ("mortise:policy/types@0.1.", |linker| {
+        policy_0_1::types::add_to_linker::<_, HasSelf<_>>(linker, |state| state)
+    }),
+    ("mortise:policy/host@0.1.", |linker| {
+        policy_0_1::host::add_to_linker::<_, HasSelf<_>>(linker, |state| state)
+    }),
 ];
 
 /// Whether a policy may import an interface of this name.
 pub(crate) fn is_granted(import: &str) -> bool {
-    GRANTED.iter().any(|granted| import.starts_with(granted))
+    let mut granted = GRANTED.iter().map(|(prefix, _)| prefix);
+    granted.any(|prefix| import.starts_with(prefix))
 }
 
-/// Grants the log, in both versions.
+/// Gives a policy all that it may import.
 pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
-    types::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
-    host::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
-    policy_0_1::types::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
-    policy_0_1::host::add_to_linker::<_, HasSelf<_>>(linker, |state| state)
+    GRANTED.iter().try_for_each(|(_, add)| add(linker))
 }
 
 impl policy_0_1::types::Host for GuestState {}

@@ -183,7 +183,9 @@ impl Recording {
             fuel: called.fuel,
             memory: memory.to_vec(),
             question,
-            answer: given.map(|it| answer(&it.answer)).map_err(outcome),
+            answer: given
+                .map(|it| answer(&it.answer))
+                .map_err(CallFailure::told),
             remembers: given.ok().and_then(|it| it.memory.clone()),
         });
         to.record(call, &|| RecordedPolicy::of(policy));
@@ -212,8 +214,4 @@ impl RecordedCall {
     pub fn identity(&self) -> (String, String) {
         (self.digest.clone(), self.config_digest.clone())
     }
-}
-
-pub(crate) fn outcome(failure: &CallFailure) -> String {
-    format!("{}: {failure}", failure.reason())
 }

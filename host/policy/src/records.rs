@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use apis::ObjectKey;
 use hooks::binding::Mode;
+use hooks::policy_use::UseOutcome;
 
 use crate::guest::limits::PolicyKind;
 
@@ -32,8 +33,8 @@ pub struct CallRecord {
     pub digest: String,
     /// Digest of its configuration.
     pub config_digest: String,
-    /// `ok`, or why it did not decide.
-    pub outcome: String,
+    /// Whether it answered, or why it did not decide.
+    pub outcome: UseOutcome,
     /// Fuel spent.
     pub fuel: u64,
     /// Wall time; for metrics, not part of what a replay must reproduce.
@@ -134,8 +135,7 @@ impl PolicyRecords {
         if self.counters.contains_key(&key) || self.counters.len() < POLICIES_MAX {
             let counters = self.counters.entry(key).or_default();
             counters.calls += 1;
-            if record.outcome != "ok" {
-                let reason = record.outcome.split(':').next().unwrap_or_default();
+            if let Some(reason) = record.outcome.failure_reason() {
                 counters.failures += 1;
                 *counters
                     .failures_by_reason
@@ -253,8 +253,9 @@ fn texts_bytes(record: &CallRecord) -> usize {
         order: _,
         changed,
     } = record;
-    let texts = [decision_id, name, digest, config_digest, outcome, changed];
-    texts.into_iter().chain(log).map(String::len).sum()
+    let texts = [decision_id, name, digest, config_digest, changed];
+    let texts = texts.into_iter().chain(log).map(String::len);
+    texts.sum::<usize>() + outcome.as_str().len()
 }
 
 fn push_bounded<T>(queue: &mut VecDeque<T>, item: T, bound: usize) {
@@ -288,7 +289,7 @@ mod tests {
                 name: "talks".to_owned(),
                 digest: String::new(),
                 config_digest: String::new(),
-                outcome: "ok".to_owned(),
+                outcome: UseOutcome::Ok,
                 fuel: number,
                 duration: Duration::ZERO,
                 log: vec!["x".repeat(1000); 16],

@@ -9,7 +9,7 @@ use apis::quantity::ParsedQuantity;
 use apis::resources::Resources;
 use apis::{NodePool, NodeSelectorRequirementWithMinValues, labels};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use scheduling::instance_type::{InstanceType, Offering, Overhead};
+use scheduling::instance_type::{Availability, InstanceType, Offering, Overhead};
 use scheduling::requirements::{Operator, Requirement, Requirements};
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer as _};
@@ -316,8 +316,11 @@ fn offering(path: &str, wire: WireOffering, faults: &mut ObjectFaults) -> Offeri
         requirements: parsed,
         price_per_hour: price,
         on_demand_price_per_hour: None,
-        available,
-        lacks_price: false,
+        availability: if available {
+            Availability::Now
+        } else {
+            Availability::Unavailable
+        },
         reservation_capacity: 0,
         ice_count: 0,
         ice_age_seconds: None,

@@ -62,6 +62,18 @@ impl Overhead {
     }
 }
 
+/// Whether an offering can be bought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Availability {
+    /// Now. A full but healthy reservation stays available.
+    Now,
+    /// Not at the moment, or not by this pool.
+    Unavailable,
+    /// Nothing but a price is wanting: nobody told one, so `price_per_hour` is 0. A NodeOverlay with a `price` makes it
+    /// available.
+    NoPrice,
+}
+
 /// One way to buy an instance type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offering {
@@ -71,11 +83,8 @@ pub struct Offering {
     pub price_per_hour: f64,
     /// USD an hour of the on-demand offering of the same type, when known.
     pub on_demand_price_per_hour: Option<f64>,
-    /// Whether it can be bought now. A full but healthy reservation stays available.
-    pub available: bool,
-    /// Whether nothing but a price is wanting for it to be available: nobody told one, so `price_per_hour` is 0. A
-    /// NodeOverlay with a `price` makes it available.
-    pub lacks_price: bool,
+    /// Whether it can be bought.
+    pub availability: Availability,
     /// Free slots of a reservation, 0 otherwise.
     pub reservation_capacity: u32,
     /// Insufficient-capacity answers in the observation window.
@@ -107,9 +116,17 @@ impl Offering {
         self.capacity_type() == Some(CapacityType::Reserved)
     }
 
+    /// Whether it can be bought now; a reservation may be full.
+    pub fn is_available(&self) -> bool {
+        match self.availability {
+            Availability::Now => true,
+            Availability::Unavailable | Availability::NoPrice => false,
+        }
+    }
+
     /// Whether a launch would get it: available, and with a slot left if reserved.
     pub fn is_launchable(&self) -> bool {
-        self.available && (!self.is_reserved() || self.reservation_capacity > 0)
+        self.is_available() && (!self.is_reserved() || self.reservation_capacity > 0)
     }
 
     /// The one value of a label, or the empty string.

@@ -11,7 +11,7 @@ use apis::nodeoverlay::NodeOverlay;
 use apis::resources::Resources;
 use apis::{NodeClaim, NodePool, NodeSelectorRequirementWithMinValues, validation};
 
-use crate::instance_type::InstanceType;
+use crate::instance_type::{Availability, InstanceType};
 use crate::requirements::{AllowUndefined, Operator, Requirement, Requirements};
 
 /// A pool with the types it may buy, as the provider tells.
@@ -268,11 +268,13 @@ impl OverlayChange {
         let mut changed = instance_type.clone();
         for (index, (price, _)) in &self.prices {
             let offering = &mut changed.offerings[*index];
-            let told = (!offering.lacks_price).then_some(offering.price_per_hour);
+            let lacks_price = offering.availability == Availability::NoPrice;
+            let told = (!lacks_price).then_some(offering.price_per_hour);
             if let Some(adjusted) = adjusted_price(told, price) {
                 offering.price_per_hour = adjusted;
-                offering.available |= offering.lacks_price;
-                offering.lacks_price = false;
+                if lacks_price {
+                    offering.availability = Availability::Now;
+                }
             }
         }
         for (name, amount) in self.capacity.iter() {

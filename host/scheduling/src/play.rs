@@ -26,9 +26,9 @@ use crate::pod::{Pod, PodKey};
 use crate::problem::Problem;
 use crate::solution::Solution;
 
-pub use choice::{PlanChoice, choose};
+pub use choice::{PlanBills, PlanChoice, choose};
 use field::Field;
-use kinds::{Columns, PlayKinds};
+use kinds::{Columns, PlayKindId, PlayKinds};
 pub use mend::{MendedPlan, PlayStage, mend};
 use planned_node::planned_node;
 pub use profile::{SchedulerProfile, ScoreWeights};
@@ -45,6 +45,20 @@ pub struct PlayOutcome {
     pub stranded: Vec<usize>,
     /// Work done, in nodes scored.
     pub effort: usize,
+}
+
+/// A pod, by its position in the problem, that no node has yet.
+#[derive(Debug, Clone, Copy)]
+struct WaitingPod {
+    pod: usize,
+    kind: PlayKindId,
+}
+
+/// A pod, by its position in the problem, and the node of the play that it went to.
+#[derive(Debug, Clone, Copy)]
+struct BoundPod {
+    pod: usize,
+    node: usize,
 }
 
 /// Plays a plan: what is there already is open, and the claims' nodes come in so many waves, in the order of claims.
@@ -65,12 +79,14 @@ pub fn play(
             .filter(|it| !it.is_terminal() && !it.is_terminating());
         alive.map(|pod| kinds.of(pod, problem)).collect()
     });
-    let running: Vec<Vec<usize>> = running.collect();
+    let running: Vec<Vec<PlayKindId>> = running.collect();
     let queued = queue(&problem.pods).into_iter();
     let queued = queued.filter(|pod| planned.contains(&problem.pods[*pod].key));
-    let mut waiting: Vec<(usize, usize)> = queued
-        .map(|pod| (pod, kinds.of(&problem.pods[pod], problem)))
-        .collect();
+    let queued = queued.map(|pod| WaitingPod {
+        pod,
+        kind: kinds.of(&problem.pods[pod], problem),
+    });
+    let mut waiting: Vec<WaitingPod> = queued.collect();
     let mut field = Field::new(problem, &kinds, &nodes, &running, profile);
     (0..first_claim).for_each(|node| field.open(node));
     let mut played = PlayOutcome::default();
@@ -80,7 +96,7 @@ pub fn play(
         let end = nodes.len().min(next_claim + in_wave);
         (next_claim..end).for_each(|node| field.open(node));
         next_claim = end;
-        for (pod, node) in bind_all(&mut field, &mut waiting) {
+        for BoundPod { pod, node } in bind_all(&mut field, &mut waiting) {
             match node.checked_sub(first_claim) {
                 Some(claim) => drop(played.on_claims.insert(pod, claim)),
                 None => drop(played.on_nodes.insert(pod, node)),
@@ -90,31 +106,31 @@ pub fn play(
             break;
         }
     }
-    played.stranded = waiting.into_iter().map(|it| it.0).collect();
+    played.stranded = waiting.into_iter().map(|it| it.pod).collect();
     played.effort = field.effort;
     played
 }
 
-/// Binds pods, told with their kinds, while any finds a node; the others are left. Answers who went where.
-fn bind_all(field: &mut Field<'_>, waiting: &mut Vec<(usize, usize)>) -> Vec<(usize, usize)> {
+/// Binds pods while any finds a node; the others are left. Answers who went where.
+fn bind_all(field: &mut Field<'_>, waiting: &mut Vec<WaitingPod>) -> Vec<BoundPod> {
     let mut bound = Vec::new();
     loop {
         let before = waiting.len();
         // What one pod of a kind cannot find, the next cannot either, unless it is others that it waits for.
         let mut in_vain = BTreeSet::new();
-        waiting.retain(|(pod, kind)| {
-            if in_vain.contains(kind) {
+        waiting.retain(|&WaitingPod { pod, kind }| {
+            if in_vain.contains(&kind) {
                 return true;
             }
-            let node = field.bind(*kind);
-            if node.is_none() && field.stands_alone(*kind) {
-                in_vain.insert(*kind);
+            let node = field.bind(kind);
+            if node.is_none() && field.stands_alone(kind) {
+                in_vain.insert(kind);
             }
-            bound.extend(node.map(|node| (*pod, node)));
+            bound.extend(node.map(|node| BoundPod { pod, node }));
             node.is_none()
         });
         // A pod that was placed may be what others waited for.
-        if waiting.len() == before || waiting.iter().all(|it| field.stands_alone(it.1)) {
+        if waiting.len() == before || waiting.iter().all(|it| field.stands_alone(it.kind)) {
             return bound;
         }
     }

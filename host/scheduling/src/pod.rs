@@ -5,6 +5,7 @@
 
 mod invalid;
 mod key;
+mod life;
 mod parse;
 mod protection;
 mod requests;

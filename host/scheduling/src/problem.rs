@@ -158,12 +158,23 @@ pub struct Options {
     pub seed: u64,
     /// Worker threads; the answer does not depend on it.
     pub threads: usize,
-    /// Most instance types a claim keeps.
-    pub instance_types_max: usize,
     /// Whether pods that claim devices are left out.
     pub ignores_devices: bool,
     /// Spread constraints, without selectors, of pods that declare none.
     pub default_spread: Arc<[TopologySpread]>,
+    /// The greatest premium that a ranking policy may put on a node, where a pool says nothing else.
+    pub premium_max: PremiumMax,
+    /// Whether pods that controllers are about to create are planned with those that are there.
+    pub plans_coming_pods: bool,
+    /// What no setting changes.
+    pub tuning: SolverTuning,
+}
+
+/// What suits all clusters, so that it is no setting: tests and harnesses alone vary it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SolverTuning {
+    /// Most instance types a claim keeps.
+    pub instance_types_max: usize,
     /// Most plans that are made and compared where packing goes for the bill; fewer where one takes long.
     pub plans_max: usize,
     /// How much more than the cheapest plan found one of fewer nodes may cost, as a share of the bill.
@@ -171,10 +182,17 @@ pub struct Options {
     /// Most work that goes into exchange moves on the chosen plan, as a share of the work of planning. It stands for
     /// time, which must not decide.
     pub exchange_share: f64,
-    /// The greatest premium that a ranking policy may put on a node, where a pool says nothing else.
-    pub premium_max: PremiumMax,
-    /// Whether pods that controllers are about to create are planned with those that are there.
-    pub plans_coming_pods: bool,
+}
+
+impl Default for SolverTuning {
+    fn default() -> Self {
+        Self {
+            instance_types_max: 600,
+            plans_max: 8,
+            nodes_tolerance: 0.025,
+            exchange_share: 0.2,
+        }
+    }
 }
 
 impl Default for Options {
@@ -189,14 +207,11 @@ impl Default for Options {
             decision_id: String::new(),
             seed: 0,
             threads: 1,
-            instance_types_max: 600,
             ignores_devices: true,
             default_spread: Arc::default(),
-            plans_max: 8,
-            nodes_tolerance: 0.025,
-            exchange_share: 0.2,
             premium_max: PremiumMax::default(),
             plans_coming_pods: false,
+            tuning: SolverTuning::default(),
         }
     }
 }

@@ -12,11 +12,11 @@ mod workloads;
 
 pub use appraisal::{Appraisal, AppraisedPool};
 pub use exclusions::Exclusions;
+pub use hooks::policy_use::{PolicyKind, PolicyUse, UseOutcome};
 pub use hooks::ranking::{
     ClaimOperator, ClaimRequirement, ClaimView, ExtraColumn, ExtraValues, InvalidPremium,
-    ListPrices, NEVER_SECONDS, NO_SYMBOL, Needs, OfferingTable, PodsSummary, PolicyUse, PremiumMax,
-    PriceRank, RankAnswer, RankHook, RankRound, RankStage, Ranking, Symbols, UsageTable,
-    WorkloadTable,
+    ListPrices, NEVER_SECONDS, NO_SYMBOL, Needs, OfferingTable, PodsSummary, PremiumMax, PriceRank,
+    RankAnswer, RankHook, RankRound, RankStage, Ranking, Symbols, UsageTable, WorkloadTable,
 };
 pub use launch::{LaunchRanking, RankedLaunch, RankedOffering, rank_for_launch};
 pub(crate) use premium::premium_of_pool;

@@ -27,6 +27,7 @@ pub use lower_bound::lower_bound_per_hour;
 
 use answer::premium;
 use input::pod_groups::{PodGroupId, sort_pods};
+use place::open_claims::CostRise;
 use solver::{DeferredDomains, Pending, Solver, ViewId};
 
 /// Places the pods of the problem.
@@ -152,7 +153,7 @@ impl Solver<'_> {
         let held = self.hold_for_devices(&mut queue);
         if !self.claims.is_empty() {
             for pending in &mut queue {
-                self.place_on_claims(pending, 1.0);
+                self.place_on_claims(pending, CostRise::WorthMax);
             }
             queue.retain(|p| !p.members.is_empty());
         }

@@ -52,7 +52,7 @@ pub struct CatalogueEntry {
     /// EBS bandwidth at most.
     pub ebs_maximum_mbps: Option<i32>,
     /// Local disks, where there are any.
-    pub instance_store: Option<InstanceStore>,
+    pub(crate) instance_store: Option<InstanceStore>,
     /// Interfaces over all cards.
     pub interfaces_max: i32,
     /// IPv4 addresses of one interface.
@@ -62,9 +62,9 @@ pub struct CatalogueEntry {
     /// The card that density counts.
     pub default_card: i32,
     /// Network cards in order.
-    pub cards: Vec<NetworkCard>,
+    pub(crate) cards: Vec<NetworkCard>,
     /// Graphics processors.
-    pub gpus: Vec<Gpu>,
+    pub(crate) gpus: Vec<Gpu>,
     /// Inference chips, as (name, manufacturer, count).
     pub inference_accelerators: Vec<(&'static str, &'static str, i32)>,
     /// Neuron chips, as (name, count, cores of each).
@@ -81,7 +81,7 @@ pub struct CatalogueEntry {
 
 /// Local disks of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InstanceStore {
+pub(crate) struct InstanceStore {
     /// Reached through NVMe.
     pub nvme: bool,
     /// All disks together, decimal GB.
@@ -90,7 +90,7 @@ pub struct InstanceStore {
 
 /// One network card of a type.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct NetworkCard {
+pub(crate) struct NetworkCard {
     /// Bandwidth that always holds.
     pub baseline_gbps: f64,
     /// Bandwidth in bursts.
@@ -101,7 +101,7 @@ pub struct NetworkCard {
 
 /// One kind of graphics processor of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gpu {
+pub(crate) struct Gpu {
     /// For example `T4`.
     pub name: &'static str,
     /// For example `NVIDIA`.

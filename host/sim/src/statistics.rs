@@ -18,10 +18,8 @@ pub struct Statistics {
     pub launches: u64,
     /// Terminations begun since the start.
     pub terminations: u64,
-    /// Nodes, and those of them that are ready.
+    /// Nodes.
     pub nodes: usize,
-    /// Nodes that report Ready.
-    pub nodes_ready: usize,
     /// Pods that run.
     pub pods_running: usize,
     /// Pods that wait, bound or not.
@@ -87,7 +85,6 @@ impl Statistics {
             launches: cluster.ec2.launches(),
             terminations: cluster.ec2.terminations(),
             nodes: cluster.nodes.len(),
-            nodes_ready: cluster.nodes.values().filter(|node| node.ready).count(),
             pods_running: pods(SimulatedPhase::Running),
             pods_pending: pods(SimulatedPhase::Pending),
             pods_unschedulable: cluster.unschedulable.len(),

@@ -87,6 +87,12 @@ pub(crate) struct Data {
 }
 
 impl Data {
+    /// A node by the name of its NodeClaim.
+    pub(crate) fn node_of_claim(&self, claim: &str) -> Option<&Arc<StateNode>> {
+        let key = self.claim_keys.get(claim)?.as_ref()?;
+        self.nodes.get(key.as_str())
+    }
+
     /// Key in `nodes`; none while nothing is launched for the claim.
     pub(crate) fn key(&self, node: &NodeRef) -> Option<&str> {
         match node {

@@ -36,7 +36,7 @@ const PATIENCE_IN_A_STREAM: SignedDuration = SignedDuration::from_mins(5);
 
 /// A pod that is about to be created.
 #[derive(Debug, Clone)]
-pub struct ComingPod {
+pub(crate) struct ComingPod {
     /// As it is expected; its name is no pod's.
     pub pod: Arc<Pod>,
     /// The node planned for it.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use apis::conditions::{self, is_node_ready};
+use apis::conditions::{self, Conditioned, Status, is_node_ready};
 use apis::duration::GoDuration;
 use apis::labels;
 use apis::resources::Resources;
@@ -130,7 +130,10 @@ impl NodeFacts {
     /// Since when it is ready, where it is and says so.
     pub fn ready_at(&self) -> Option<Timestamp> {
         let mut conditions = self.conditions.iter();
-        let ready = conditions.find(|it| it.condition_type == "Ready" && it.status == "True");
+        let ready = conditions.find(|it| {
+            it.condition_type == conditions::READY
+                && Status::parse(&it.status) == Some(Status::True)
+        });
         ready?.since
     }
 
@@ -220,32 +223,36 @@ impl ClaimFacts {
 }
 
 fn drift_reason(conditions: &[Condition]) -> Option<String> {
-    let mut conditions = conditions.iter();
-    let drifted = conditions.find(|it| it.type_ == conditions::DRIFTED && it.status == "True");
+    let drifted = with_status(conditions, conditions::DRIFTED, Status::True);
     drifted.map(|it| it.reason.clone())
+}
+
+fn with_status<'a>(
+    conditions: &'a [Condition],
+    condition_type: &str,
+    status: Status,
+) -> Option<&'a Condition> {
+    let mut conditions = conditions.iter();
+    conditions.find(|it| it.type_ == condition_type && Status::of(it) == Some(status))
 }
 
 impl ClaimConditions {
     fn parse(conditions: &[Condition]) -> Self {
-        let since = |condition_type: &str| {
-            conditions
-                .iter()
-                .find(|it| it.type_ == condition_type && it.status == "True")
-                .map(|it| it.last_transition_time.0)
+        let since = |condition_type: &str, status: Status| {
+            let found = with_status(conditions, condition_type, status);
+            found.map(|it| it.last_transition_time.0)
         };
+        let true_since = |condition_type: &str| since(condition_type, Status::True);
         Self {
-            launched_at: since(conditions::LAUNCHED),
-            registered_at: since(conditions::REGISTERED),
-            initialized_at: since(conditions::INITIALIZED),
-            drifted_at: since(conditions::DRIFTED),
-            consolidatable_at: since(conditions::CONSOLIDATABLE),
-            instance_terminating_at: since(conditions::INSTANCE_TERMINATING),
-            disruption_reason_at: since(conditions::DISRUPTION_REASON),
-            rebooting_at: since(conditions::REBOOTING),
-            rebooted_at: conditions
-                .iter()
-                .find(|it| it.type_ == conditions::REBOOTING && it.status == "False")
-                .map(|it| it.last_transition_time.0),
+            launched_at: true_since(conditions::LAUNCHED),
+            registered_at: true_since(conditions::REGISTERED),
+            initialized_at: true_since(conditions::INITIALIZED),
+            drifted_at: true_since(conditions::DRIFTED),
+            consolidatable_at: true_since(conditions::CONSOLIDATABLE),
+            instance_terminating_at: true_since(conditions::INSTANCE_TERMINATING),
+            disruption_reason_at: true_since(conditions::DISRUPTION_REASON),
+            rebooting_at: true_since(conditions::REBOOTING),
+            rebooted_at: since(conditions::REBOOTING, Status::False),
         }
     }
 }
@@ -253,13 +260,9 @@ impl ClaimConditions {
 impl NodeClassFacts {
     /// Reads the API object.
     pub fn parse(object: &Ec2NodeClass) -> Self {
-        let ready = object
-            .status
-            .as_ref()
-            .and_then(|it| it.conditions.iter().find(|it| it.type_ == "Ready"));
         Self {
             name: object.metadata.name.clone().unwrap_or_default(),
-            is_ready: ready.is_some_and(|it| it.status == "True"),
+            is_ready: object.is_ready(),
             is_deleting: object.metadata.deletion_timestamp.is_some(),
             fingerprint: fingerprint(object),
         }

@@ -3,8 +3,8 @@
 //! Answers to Karpenter's `pkg/controllers/state`. Facts come in by [`Cluster::apply`] alone. Nothing here may read a
 //! clock or talk to an API: what is here holds facts and derives values from them. What is planned on top of a solve
 //! is decided here as well, because it is about the model alone: which pods are told their place and when nodes open
-//! ([`nomination`]), which pods are believed to come and on how few nodes they are gathered ([`coming`]), and which of
-//! equal pods goes where ([`queue_order`]).
+//! ([`pod_nomination`]), which pods are believed to come and on how few nodes they are gathered ([`coming`]), and which
+//! of equal pods goes where ([`queue_order`]).
 
 pub mod capacity_buffer;
 pub mod cluster;
@@ -14,9 +14,8 @@ pub mod devices;
 pub mod facts;
 pub mod ledger;
 mod node_terms;
-pub mod nomination;
-pub mod pod;
 pub mod pod_disruption_budget;
+pub mod pod_nomination;
 pub mod provisioning;
 pub mod queue_order;
 pub mod scheduler_config;

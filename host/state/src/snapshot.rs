@@ -48,8 +48,7 @@ impl Snapshot {
 
     /// A node by the name of its NodeClaim.
     pub fn node_of_claim(&self, claim: &str) -> Option<&Arc<StateNode>> {
-        let key = self.data.claim_keys.get(claim)?.as_ref()?;
-        self.data.nodes.get(key.as_str())
+        self.data.node_of_claim(claim)
     }
 
     /// A node by its providerID.

@@ -12,7 +12,6 @@ use k8s_openapi::api::core::v1::Taint;
 use scheduling::pod::{Pod, PodKey};
 
 use crate::facts::{ClaimFacts, NodeFacts};
-use crate::pod::PodLife;
 
 /// A Node, a NodeClaim, or both.
 #[derive(Debug, Clone)]
@@ -244,7 +243,7 @@ impl StateNode {
     /// Capacity, with the pseudo resource `nodes`.
     pub fn capacity(&self) -> Resources {
         self.resources(|node| &node.capacity, |claim| &claim.capacity)
-            .with(labels::RESOURCE_NODES, 1000)
+            .with_count(labels::RESOURCE_NODES, 1)
     }
 
     /// Allocatable.

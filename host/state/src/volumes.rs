@@ -3,7 +3,6 @@
 //! Answers to Karpenter's `pkg/controllers/provisioning/scheduling/volumetopology.go` and
 //! `pkg/scheduling/volumeusage.go`. The alternatives tighten the node, never the pod's own affinity.
 
-mod error;
 mod objects;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,11 +14,14 @@ use scheduling::requirements::Requirements;
 
 use crate::node_terms::cross;
 
-pub use error::VolumeError;
+/// Why a pod's volume cannot be used, as a sentence: nobody makes more of one reason than of another.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct VolumeError(String);
 
 /// A PersistentVolumeClaim.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClaimedVolume {
+pub(crate) struct ClaimedVolume {
     storage_class: String,
     volume_name: String,
     is_bind_completed: bool,
@@ -141,27 +143,29 @@ impl Volumes {
     fn one(&self, namespace: &str, name: &str) -> Result<(&[Requirements], &str), VolumeError> {
         let claim = self
             .claim(namespace, name)
-            .ok_or_else(|| VolumeError::ClaimNotFound(name.to_owned()))?;
+            .ok_or_else(|| of_claim(name, "not found"))?;
         if claim.is_deleting {
-            return Err(VolumeError::ClaimDeleting(name.to_owned()));
+            return Err(of_claim(name, "is being deleted"));
         }
         if claim.is_lost {
-            return Err(VolumeError::ClaimLost(name.to_owned()));
+            return Err(of_claim(name, "is lost"));
         }
         if claim.volume_name.is_empty() {
             return self.unbound(claim, name);
         }
-        let named = |volume: &str| (name.to_owned(), volume.to_owned());
-        let Some(volume) = self.volumes.get(&claim.volume_name) else {
-            let (claim, volume) = named(&claim.volume_name);
-            return Err(VolumeError::VolumeNotFound { claim, volume });
+        let of_volume = |what: &str| {
+            let volume = &claim.volume_name;
+            VolumeError(format!(
+                "persistentvolume \"{volume}\" of persistentvolumeclaim \"{name}\" {what}"
+            ))
         };
+        let volume = self.volumes.get(&claim.volume_name);
+        let volume = volume.ok_or_else(|| of_volume("not found"))?;
         if volume.is_deleting {
-            let (claim, volume) = named(&claim.volume_name);
-            return Err(VolumeError::VolumeDeleting { claim, volume });
+            return Err(of_volume("is being deleted"));
         }
         if !claim.is_bind_completed {
-            return Err(VolumeError::NotBound(name.to_owned()));
+            return Err(of_claim(name, "is not fully bound yet"));
         }
         Ok((&volume.alternatives, &volume.driver))
     }
@@ -172,17 +176,25 @@ impl Volumes {
         name: &str,
     ) -> Result<(&[Requirements], &str), VolumeError> {
         if claim.storage_class.is_empty() {
-            return Err(VolumeError::NoStorageClass(name.to_owned()));
+            return Err(VolumeError(format!(
+                "unbound persistentvolumeclaim \"{name}\" must define a storage class"
+            )));
         }
         let class = self.classes.get(&claim.storage_class).ok_or_else(|| {
-            VolumeError::StorageClassNotFound {
-                claim: name.to_owned(),
-                class: claim.storage_class.clone(),
-            }
+            let class = &claim.storage_class;
+            VolumeError(format!(
+                "storageclass \"{class}\" of persistentvolumeclaim \"{name}\" not found"
+            ))
         })?;
         if class.is_immediate {
-            return Err(VolumeError::UnboundImmediate(name.to_owned()));
+            // The volume should exist already, as nothing waits for the pod.
+            let what = "is unbound and its storage class binds immediately";
+            return Err(of_claim(name, what));
         }
         Ok((&class.alternatives, &class.driver))
     }
+}
+
+fn of_claim(claim: &str, what: &str) -> VolumeError {
+    VolumeError(format!("persistentvolumeclaim \"{claim}\" {what}"))
 }

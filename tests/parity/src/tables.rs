@@ -7,7 +7,6 @@ use scheduling::requirements::{AllowUndefined, Operator, Requirement, Requiremen
 use scheduling::taints;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use state::pod::PodLife;
 
 use crate::case::{Named, PodGiven, Text};
 use crate::objects::{self, read};

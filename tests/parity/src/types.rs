@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use apis::labels;
 use apis::resources::Resources;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use scheduling::instance_type::{InstanceType, Offering, Overhead};
+use scheduling::instance_type::{Availability, InstanceType, Offering, Overhead};
 use scheduling::requirements::{Operator, Requirement, Requirements};
 use serde::Deserialize;
 
@@ -252,8 +252,7 @@ fn offering(capacity_type: &str, zone: &str, price_per_hour: f64) -> Offering {
         .collect(),
         price_per_hour,
         on_demand_price_per_hour: None,
-        available: true,
-        lacks_price: false,
+        availability: Availability::Now,
         reservation_capacity: 0,
         ice_count: 0,
         ice_age_seconds: None,
@@ -277,7 +276,7 @@ fn offering_of(text: &str) -> Result<Offering> {
             Some(("free", slots)) => {
                 made.reservation_capacity = slots.parse().context(text.to_owned())?;
             }
-            None if *token == "gone" => made.available = false,
+            None if *token == "gone" => made.availability = Availability::Unavailable,
             Some(_) | None => bail!("cannot read {token:?} of offering {text:?}"),
         }
     }

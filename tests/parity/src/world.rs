@@ -16,7 +16,7 @@ use scheduling::instance_type::InstanceType;
 use scheduling::node_overlay::{self, Overlaid, OverlayVerdict};
 use scheduling::pod::{Pod, PodKey};
 use scheduling::problem::{
-    MinValuesPolicy, Options, Packing, PreferencePolicy, Problem, ReservedMode,
+    MinValuesPolicy, Options, Packing, PreferencePolicy, Problem, ReservedMode, SolverTuning,
 };
 use serde_json::{Map, Value, json};
 use state::devices::{DeviceKind, DeviceObject};
@@ -173,6 +173,8 @@ fn types_of(pool: &PoolGiven, all: &Types) -> Result<Vec<Arc<InstanceType>>> {
 
 fn options(when: &When, packing: Packing, now: Timestamp) -> Result<Options> {
     let word = |text: &Option<String>| text.clone().unwrap_or_default();
+    let tuning = SolverTuning::default();
+    let types_max = when.types_max.unwrap_or(tuning.instance_types_max);
     Ok(Options {
         preference_policy: match word(&when.preferences).as_str() {
             "" | "Respect" => PreferencePolicy::Respect,
@@ -194,7 +196,10 @@ fn options(when: &When, packing: Packing, now: Timestamp) -> Result<Options> {
         now,
         ignores_devices: !when.devices,
         default_spread: default_spread::parse(when.scheduler_config.clone())?.into(),
-        instance_types_max: when.types_max.unwrap_or(600),
+        tuning: SolverTuning {
+            instance_types_max: types_max,
+            ..tuning
+        },
         ..Options::default()
     })
 }

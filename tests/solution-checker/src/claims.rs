@@ -60,7 +60,7 @@ fn types(problem: &Problem, place: &Place<'_>, claim: &ClaimPlace<'_>, faults: &
     let name = &place.name;
     let listed: BTreeSet<&str> = claim.claim.instance_types.iter().collect();
     let count = claim.claim.instance_types.len();
-    if listed.len() != count || count == 0 || count > problem.options.instance_types_max {
+    if listed.len() != count || count == 0 || count > problem.options.tuning.instance_types_max {
         let what = format!(
             "{name} lists {count} types, {} of them distinct",
             listed.len()

@@ -351,7 +351,7 @@ impl<'a> Place<'a> {
 /// What a launch would get.
 pub(crate) fn is_launchable(offering: &Offering) -> bool {
     let is_reserved = offering.capacity_type() == Some(CapacityType::Reserved);
-    offering.available && (!is_reserved || offering.reservation_capacity > 0)
+    offering.is_available() && (!is_reserved || offering.reservation_capacity > 0)
 }
 
 /// The pod's selector with each of its required terms: one of these must hold.

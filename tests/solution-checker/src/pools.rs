@@ -52,7 +52,7 @@ fn limits(name: &str, pool: &Pool, claims: &[&ClaimPlace<'_>], faults: &mut Faul
 fn reservations(problem: &Problem, layout: &Layout<'_>, faults: &mut Faults) {
     let mut slots: BTreeMap<&str, u32> = BTreeMap::new();
     let sold = problem.pools.iter().flat_map(|p| p.instance_types.iter());
-    for offering in sold.flat_map(|t| &t.offerings).filter(|o| o.available) {
+    for offering in sold.flat_map(|t| &t.offerings).filter(|o| o.is_available()) {
         if offering.capacity_type() == Some(CapacityType::Reserved) {
             let free = offering.reservation_capacity;
             let known = slots.entry(offering.reservation_id()).or_insert(free);

@@ -142,7 +142,7 @@ fn probe_type<'t>(
 
 fn best<'t>(types: impl Iterator<Item = &'t Arc<InstanceType>>) -> Option<&'t Arc<InstanceType>> {
     let price = |it: &InstanceType| {
-        let prices = it.offerings.iter().filter(|it| it.available);
+        let prices = it.offerings.iter().filter(|it| it.is_available());
         let on_demand = prices.filter(|it| it.capacity_type() == Some(CapacityType::OnDemand));
         on_demand
             .map(|it| it.price_per_hour)

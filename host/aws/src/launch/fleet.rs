@@ -10,7 +10,7 @@ use apis::{ProviderId, labels};
 use async_trait::async_trait;
 use aws_sdk_ec2::operation::create_fleet::{CreateFleetInput, CreateFleetOutput};
 use aws_sdk_ec2::types::{CreateFleetError, CreateFleetInstance, Tag};
-use cloudprovider::{AttemptRecord, CloudProviderError, LaunchAttempt};
+use cloudprovider::{AttemptError, AttemptRecord, CloudProviderError, LaunchAttempt};
 use futures::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 
@@ -184,7 +184,7 @@ fn input_of(input: &CreateFleetInput, token: &str, count: usize) -> CreateFleetI
 
 /// Writes the attempt on every claim, and answers its token. It is made of the first claim's UID and count, so that
 /// claim is written before the others: it would make the same token again if it forgot this one.
-async fn begin(requests: &[FleetRequest]) -> (String, Vec<Result<(), CloudProviderError>>) {
+async fn begin(requests: &[FleetRequest]) -> (String, Vec<Result<(), AttemptError>>) {
     let mut written = Vec::with_capacity(requests.len());
     let mut token = String::new();
     let mut rest = requests.iter();
@@ -210,7 +210,7 @@ async fn begin(requests: &[FleetRequest]) -> (String, Vec<Result<(), CloudProvid
 }
 
 impl FleetRequest {
-    async fn begin(&self, token: &str) -> Result<(), CloudProviderError> {
+    async fn begin(&self, token: &str) -> Result<(), AttemptError> {
         let FleetAttempt::First(number) = self.asked else {
             return Ok(());
         };
@@ -251,9 +251,9 @@ impl BatchCall for FleetCall {
                 "the fleet request was cut off".to_owned(),
             )))
         };
-        let answer = |written: Result<(), CloudProviderError>| match written {
+        let answer = |written: Result<(), AttemptError>| match written {
             Ok(()) => answers.next().unwrap_or_else(cut_off),
-            Err(error) => Err(FleetFailure::Unwritten(error)),
+            Err(error) => Err(FleetFailure::Unwritten(error.into())),
         };
         written.into_iter().map(answer).collect()
     }

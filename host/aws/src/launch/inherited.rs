@@ -5,7 +5,7 @@
 //! Nothing here ends an instance; what nobody takes is collected like any other.
 
 use apis::labels;
-use cloudprovider::{CloudProviderError, Launched};
+use cloudprovider::{CloudProviderError, InstanceLife, Launched};
 use jiff::{SignedDuration, Timestamp};
 
 use super::claim::{claim_uid, node_pool};
@@ -59,8 +59,7 @@ fn inherited_since(context: &LaunchContext<'_>) -> Option<Timestamp> {
 fn is_untold(instance: &Instance, context: &LaunchContext<'_>) -> bool {
     let class = context.request.node_class.metadata.name.as_ref();
     let tags = &instance.tags;
-    !instance.is_terminating
-        && !instance.is_stopped
+    instance.life == InstanceLife::Runs
         && tags.get(labels::EC2_NODE_CLASS) == class
         && !tags.contains_key(labels::NODECLAIM_TAG)
         && !tags.contains_key(labels::LAUNCH_TAG)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use apis::resources::Resources;
 use apis::{CapacityType, ProviderId, labels};
-use cloudprovider::Launched;
+use cloudprovider::{InstanceLife, Launched};
 use scheduling::instance_type::InstanceType;
 use scheduling::requirements::AllowUndefined;
 
@@ -108,8 +108,7 @@ impl Bought<'_> {
             capacity: advertised(&instance_type.capacity),
             allocatable: advertised(&instance_type.allocatable()),
             launched_at: Some(context.now),
-            is_terminating: false,
-            is_stopped: false,
+            life: InstanceLife::Runs,
         })
     }
 

@@ -103,7 +103,8 @@ impl LaunchPlan {
     pub(super) fn pods_by_zone(&self) -> BTreeMap<String, i64> {
         let mut pods: BTreeMap<String, i64> = BTreeMap::new();
         for candidate in &self.candidates {
-            let capacity = candidate.instance_type.capacity.get(labels::RESOURCE_PODS) / 1000;
+            let capacity = &candidate.instance_type.capacity;
+            let capacity = capacity.count(labels::RESOURCE_PODS);
             for offering in &candidate.offerings {
                 let least = pods.entry(offering.zone.to_string()).or_insert(capacity);
                 *least = capacity.min(*least);

@@ -113,12 +113,12 @@ fn kinds_of(
         let reservations: BTreeSet<ReservationPlan> = offerings
             .map(|it| reservation_plan(plan, context.options, name, &it.zone))
             .collect();
-        let efa_count = instance_type.capacity.get(labels::RESOURCE_EFA) / 1000;
+        let efa_count = instance_type.capacity.count(labels::RESOURCE_EFA);
         for reservation in reservations {
             let kind = TemplateKey {
                 image_id: ami.id.clone(),
                 efa_count: if wants_efa { efa_count } else { 0 },
-                max_pods: instance_type.capacity.get(labels::RESOURCE_PODS) / 1000,
+                max_pods: instance_type.capacity.count(labels::RESOURCE_PODS),
                 amounts: amounts.clone(),
                 reservation,
             };

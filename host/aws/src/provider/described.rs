@@ -57,7 +57,6 @@ pub(super) fn described(instance: &Instance) -> Launched {
         capacity: Resources::new(),
         allocatable: Resources::new(),
         launched_at: instance.launched_at,
-        is_terminating: instance.is_terminating,
-        is_stopped: instance.is_stopped,
+        life: instance.life,
     }
 }

@@ -81,7 +81,7 @@ fn lapsed() -> ApiError {
     ApiError {
         code: CODE_TRANSPORT.to_owned(),
         message: "not sent, or not waited for: this replica does not hold the lease".to_owned(),
-        fault: ErrorFault::Transport,
+        fault: ErrorFault::Cloud,
     }
 }
 

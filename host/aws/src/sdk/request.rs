@@ -13,7 +13,7 @@ where
         return ApiError {
             code: CODE_TRANSPORT.to_owned(),
             message: aws_smithy_types::error::display::DisplayErrorContext(error).to_string(),
-            fault: ErrorFault::Transport,
+            fault: ErrorFault::Cloud,
         };
     };
     let is_server = error
@@ -23,7 +23,7 @@ where
         code: service.code().unwrap_or("Unknown").to_owned(),
         message: service.message().unwrap_or_default().to_owned(),
         fault: if is_server {
-            ErrorFault::Server
+            ErrorFault::Cloud
         } else {
             ErrorFault::Client
         },

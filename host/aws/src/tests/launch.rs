@@ -8,7 +8,9 @@ use apis::{
 };
 use aws_sdk_ec2::operation::create_fleet::CreateFleetInput;
 use base64::Engine as _;
-use cloudprovider::{CloudProvider, CloudProviderError, FleetingRecord, LaunchRequest, Launched};
+use cloudprovider::{
+    CloudProvider, CloudProviderError, FleetingRecord, InstanceLife, LaunchRequest, Launched,
+};
 use scheduling::ranking::RankedOffering;
 
 use super::catalogue::infos;
@@ -220,7 +222,7 @@ async fn what_ec2_refuses_is_marked_and_the_rest_is_launched() {
         !types[0]
             .offering("us-east-1a", CapacityType::OnDemand)
             .unwrap()
-            .available
+            .is_available()
     );
     let told = rig.metrics();
     let failures = "karpenter_cloudprovider_instance_launch_failures_total{zone=\"us-east-1a\"";
@@ -296,7 +298,7 @@ async fn a_launch_keeps_its_token_until_it_is_known_how_it_ended() {
     let lost = ApiError {
         code: CODE_TRANSPORT.to_owned(),
         message: "cut".to_owned(),
-        fault: ErrorFault::Transport,
+        fault: ErrorFault::Cloud,
     };
     let refused = ApiError::client("InvalidParameterValue", "no");
     rig.aws
@@ -361,7 +363,7 @@ async fn a_full_subnet_hides_its_zone() {
     launch(&rig, m5_on_demand()).await.unwrap_err();
     let class = rig.resolve(class()).await;
     let found = &rig.types(&class).await[0];
-    let available = |zone: &str, kind: CapacityType| found.offering(zone, kind).unwrap().available;
+    let available = |zone: &str, kind: CapacityType| found.offering(zone, kind).unwrap().is_available();
     assert!(
         !available("us-east-1a", CapacityType::Spot),
         "the subnet is full for all"
@@ -487,13 +489,8 @@ async fn an_instance_is_found_tagged_ended_and_gone() {
     assert_eq!(listed[0].node_claim_name.as_deref(), Some("one"));
     assert_eq!(listed[0].node_pool_name.as_deref(), Some("default"));
     rig.provider.delete(&launched.provider_id).await.unwrap();
-    assert!(
-        rig.provider
-            .get(&launched.provider_id)
-            .await
-            .unwrap()
-            .is_terminating
-    );
+    let ends = rig.provider.get(&launched.provider_id).await.unwrap();
+    assert_eq!(ends.life, InstanceLife::Ends);
     rig.provider.delete(&launched.provider_id).await.unwrap();
     assert_eq!(rig.aws.calls("TerminateInstances"), 1);
     rig.aws.edit(|state| state.instances.clear());

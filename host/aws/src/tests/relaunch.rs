@@ -19,7 +19,7 @@ fn lost() -> ApiError {
     ApiError {
         code: CODE_TRANSPORT.to_owned(),
         message: "cut".to_owned(),
-        fault: ErrorFault::Transport,
+        fault: ErrorFault::Cloud,
     }
 }
 

@@ -51,7 +51,7 @@ impl Rig {
         let types = self.types(class).await;
         let offerings = types.iter().flat_map(|it| &it.offerings);
         let zones = offerings
-            .filter(|it| it.available)
+            .filter(|it| it.is_available())
             .filter_map(|it| it.requirements.get(labels::TOPOLOGY_ZONE).any(0));
         let zones: BTreeSet<String> = zones.collect();
         zones.into_iter().collect()

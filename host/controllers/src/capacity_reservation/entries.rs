@@ -25,7 +25,7 @@ impl JournalEntry for ReservationEntry<'_> {
                 info!(NodeClaim = %name, reservation, "deleting: its capacity block ends soon");
             }
             Self::Ended => {
-                info!(NodeClaim = %name, pool = claim.pool_name(), "its capacity reservation ended: it is on-demand now");
+                info!(NodeClaim = %name, pool = claim.pool_name().unwrap_or_default(), "its capacity reservation ended: it is on-demand now");
             }
         }
     }

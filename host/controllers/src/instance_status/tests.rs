@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::node_claim::tests::claim_with;
 
-fn impairment(instance_id: &str, kind: InterruptionKind) -> Impairment {
+fn impairment(instance_id: &str, kind: ImpairmentKind) -> Impairment {
     Impairment {
         instance_id: instance_id.to_owned(),
         kind,
@@ -15,7 +15,7 @@ fn impairment(instance_id: &str, kind: InterruptionKind) -> Impairment {
 
 #[test]
 fn of_what_the_cloud_finds_ours_is_told_once() {
-    use InterruptionKind::{InstanceStatus, SystemStatus};
+    use ImpairmentKind::{InstanceStatus, SystemStatus};
     let found = [
         impairment("i-1", InstanceStatus),
         impairment("i-1", SystemStatus),
@@ -34,7 +34,7 @@ fn of_what_the_cloud_finds_ours_is_told_once() {
 
 #[test]
 fn a_sick_instance_does_not_wait_for_its_pods() {
-    use InterruptionKind::{EventStatus, InstanceStatus, SystemStatus};
+    use ImpairmentKind::{EventStatus, InstanceStatus, SystemStatus};
     let now: Timestamp = "2026-01-01T01:00:00Z".parse().unwrap();
     let (living, going) = (json!(null), json!("2026-01-01T00:30:00Z"));
     let (earlier, later) = (Some("2026-01-01T00:59:00Z"), Some("2026-01-01T02:00:00Z"));

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use apis::{CapacityType, NodeClaim, labels};
-use cloudprovider::{InterruptionKind, Launched};
+use cloudprovider::{InstanceLife, InterruptionKind};
 
 use super::Handled;
 use crate::node_claim::NodeClaimExt;
@@ -19,11 +19,19 @@ pub(super) enum Observed {
     /// Its claim.
     Claimed {
         claim: Arc<NodeClaim>,
-        /// The instance as the cloud has it, where it is the [`Witness`].
-        instance: Option<Box<Launched>>,
-        /// Whether the cloud has planned anything for the instance, where that is the [`Witness`] and can be told.
-        is_scheduled: Option<bool>,
+        evidence: Evidence,
     },
+}
+
+/// What the [`Witness`] says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Evidence {
+    /// What the claim does.
+    Claim,
+    /// How far the life of the instance has got, where the cloud knows it.
+    Instance(Option<InstanceLife>),
+    /// Whether the cloud has planned anything for the instance, where that can be told.
+    Schedule(Option<bool>),
 }
 
 /// What is done about the claim, in this order.
@@ -90,11 +98,7 @@ pub(super) fn decide(kind: InterruptionKind, observed: &Observed) -> Decided {
             let look = is_over.then_some(Step::LookAtEnding);
             (look.into_iter().collect(), Handled::Done)
         }
-        Observed::Claimed {
-            claim,
-            instance,
-            is_scheduled,
-        } if is_belied(kind, claim, instance.as_deref(), *is_scheduled) => {
+        Observed::Claimed { claim, evidence } if is_belied(kind, claim, *evidence) => {
             (vec![Step::Disbelieve], Handled::Later)
         }
         Observed::Claimed { .. } => {
@@ -107,125 +111,108 @@ pub(super) fn decide(kind: InterruptionKind, observed: &Observed) -> Decided {
 }
 
 /// Whether what the notice says is not so.
-fn is_belied(
-    kind: InterruptionKind,
-    claim: &NodeClaim,
-    instance: Option<&Launched>,
-    is_scheduled: Option<bool>,
-) -> bool {
-    // A claim from before its launch was told has none.
-    let word = claim.label(labels::CAPACITY_TYPE);
-    let is_other_than = |wanted: CapacityType| !word.is_empty() && word != wanted.as_str();
-    match kind {
-        InterruptionKind::InstanceTerminated => instance.is_some_and(|it| !it.is_terminating),
-        InterruptionKind::InstanceStopped => {
-            instance.is_some_and(|it| !(it.is_terminating || it.is_stopped))
+fn is_belied(kind: InterruptionKind, claim: &NodeClaim, evidence: Evidence) -> bool {
+    match evidence {
+        Evidence::Claim => is_of_another_market(kind, claim),
+        Evidence::Instance(None | Some(InstanceLife::Ends)) => false,
+        Evidence::Instance(Some(InstanceLife::Runs)) => true,
+        Evidence::Instance(Some(InstanceLife::Stopped)) => {
+            kind == InterruptionKind::InstanceTerminated
         }
-        InterruptionKind::ScheduledChange => is_scheduled == Some(false),
-        InterruptionKind::SpotInterrupted => is_other_than(CapacityType::Spot),
-        InterruptionKind::CapacityReservationInterrupted => is_other_than(CapacityType::Reserved),
+        Evidence::Schedule(is_scheduled) => is_scheduled == Some(false),
+    }
+}
+
+/// Whether the claim's instance was bought in another way than what is taken back.
+fn is_of_another_market(kind: InterruptionKind, claim: &NodeClaim) -> bool {
+    let wanted = match kind {
+        InterruptionKind::SpotInterrupted => CapacityType::Spot,
+        InterruptionKind::CapacityReservationInterrupted => CapacityType::Reserved,
         InterruptionKind::RebalanceRecommendation
+        | InterruptionKind::ScheduledChange
+        | InterruptionKind::InstanceStopped
+        | InterruptionKind::InstanceTerminated
         | InterruptionKind::InstanceStatus
         | InterruptionKind::SystemStatus
         | InterruptionKind::EventStatus
-        | InterruptionKind::NoOp => false,
-    }
+        | InterruptionKind::NoOp => return false,
+    };
+    // A claim from before its launch was told has none.
+    let word = claim.label(labels::CAPACITY_TYPE);
+    word.is_some_and(|it| !it.is_empty() && it != wanted.as_str())
 }
 
 #[cfg(test)]
 mod tests {
-    use apis::ProviderId;
-    use apis::resources::Resources;
     use serde_json::{Value, json};
 
     use super::*;
     use crate::node_claim::tests::claim_with;
 
-    fn claimed(deleted_at: &Value, instance: Option<(bool, bool)>) -> Observed {
+    fn claimed(deleted_at: &Value, evidence: Evidence) -> Observed {
         let claim = claim_with(&json!({"/metadata/deletionTimestamp": deleted_at}));
-        let instance = instance.map(|(is_terminating, is_stopped)| {
-            Box::new(Launched {
-                provider_id: ProviderId::of_instance("a", "i-1"),
-                image_id: String::new(),
-                node_claim_name: None,
-                launch_token: None,
-                node_pool_name: None,
-                labels: [].into(),
-                annotations: [].into(),
-                capacity: Resources::default(),
-                allocatable: Resources::default(),
-                launched_at: None,
-                is_terminating,
-                is_stopped,
-            })
-        });
         Observed::Claimed {
             claim: Arc::new(claim),
-            instance,
-            is_scheduled: None,
+            evidence,
         }
     }
 
-    /// One that lives, of a capacity type, with what the cloud has planned for it.
-    fn bought(capacity_type: &str, is_scheduled: Option<bool>) -> Observed {
+    /// One that lives, of a capacity type.
+    fn bought(capacity_type: &str, evidence: Evidence) -> Observed {
         let claim = claim_with(&json!({
             "/metadata/deletionTimestamp": null,
             "/metadata/labels": {labels::CAPACITY_TYPE: capacity_type},
         }));
         Observed::Claimed {
             claim: Arc::new(claim),
-            instance: None,
-            is_scheduled,
+            evidence,
         }
     }
 
     #[test]
     fn a_notice_starts_what_claim_and_cloud_bear_out() {
         use Handled::{Done, Later};
+        use InstanceLife::{Ends, Runs, Stopped};
         use InterruptionKind::{
             InstanceStopped, InstanceTerminated, RebalanceRecommendation, SpotInterrupted,
         };
-        let living = |instance| claimed(&json!(null), instance);
-        let going = || claimed(&json!("2026-01-01T00:00:00Z"), None);
+        let living = |evidence| claimed(&json!(null), evidence);
+        let going = || claimed(&json!("2026-01-01T00:00:00Z"), Evidence::Claim);
+        let seen = |life| living(Evidence::Instance(life));
         let unclaimed = |is_synced| Observed::Unclaimed { is_synced };
-        let (runs, ends, stops) = ((false, false), (true, false), (false, true));
+        let [runs, stops, ends] = [Runs, Stopped, Ends].map(Some);
         let all = || vec![Step::Notify, Step::DeleteClaim];
         let cases = [
             (SpotInterrupted, unclaimed(true), vec![], Done),
             (SpotInterrupted, unclaimed(false), vec![], Later),
             (SpotInterrupted, Observed::ClaimGone, vec![], Done),
-            (SpotInterrupted, living(None), all(), Done),
+            (SpotInterrupted, living(Evidence::Claim), all(), Done),
             (
                 RebalanceRecommendation,
-                living(None),
+                living(Evidence::Claim),
                 vec![Step::Notify],
                 Done,
             ),
             (SpotInterrupted, going(), vec![], Done),
             (InstanceTerminated, going(), vec![Step::LookAtEnding], Done),
             // One that the cloud does not know any more has ended.
-            (InstanceTerminated, living(None), all(), Done),
-            (InstanceTerminated, living(Some(ends)), all(), Done),
-            (InstanceStopped, living(Some(ends)), all(), Done),
-            (InstanceStopped, living(Some(stops)), all(), Done),
+            (InstanceTerminated, seen(None), all(), Done),
+            (InstanceTerminated, seen(ends), all(), Done),
+            (InstanceStopped, seen(ends), all(), Done),
+            (InstanceStopped, seen(stops), all(), Done),
             (
                 InstanceTerminated,
-                living(Some(stops)),
+                seen(stops),
                 vec![Step::Disbelieve],
                 Later,
             ),
             (
                 InstanceTerminated,
-                living(Some(runs)),
+                seen(runs),
                 vec![Step::Disbelieve],
                 Later,
             ),
-            (
-                InstanceStopped,
-                living(Some(runs)),
-                vec![Step::Disbelieve],
-                Later,
-            ),
+            (InstanceStopped, seen(runs), vec![Step::Disbelieve], Later),
         ];
         for (number, (kind, observed, steps, handled)) in cases.into_iter().enumerate() {
             let expected = Decided { steps, handled };
@@ -236,25 +223,19 @@ mod tests {
     #[test]
     fn what_is_taken_back_must_be_of_the_kind_that_is_and_what_is_planned_be_planned() {
         use InterruptionKind::{CapacityReservationInterrupted, ScheduledChange, SpotInterrupted};
+        let of = |capacity_type| bought(capacity_type, Evidence::Claim);
+        let planned = |is_scheduled| bought("on-demand", Evidence::Schedule(is_scheduled));
         let cases = [
-            (SpotInterrupted, bought("spot", None), true),
-            (SpotInterrupted, bought("on-demand", None), false),
-            (SpotInterrupted, bought("reserved", None), false),
-            (SpotInterrupted, bought("", None), true),
-            (
-                CapacityReservationInterrupted,
-                bought("reserved", None),
-                true,
-            ),
-            (
-                CapacityReservationInterrupted,
-                bought("on-demand", None),
-                false,
-            ),
-            (ScheduledChange, bought("on-demand", Some(true)), true),
-            (ScheduledChange, bought("on-demand", Some(false)), false),
+            (SpotInterrupted, of("spot"), true),
+            (SpotInterrupted, of("on-demand"), false),
+            (SpotInterrupted, of("reserved"), false),
+            (SpotInterrupted, of(""), true),
+            (CapacityReservationInterrupted, of("reserved"), true),
+            (CapacityReservationInterrupted, of("on-demand"), false),
+            (ScheduledChange, planned(Some(true)), true),
+            (ScheduledChange, planned(Some(false)), false),
             // The role may not ask what is planned.
-            (ScheduledChange, bought("on-demand", None), true),
+            (ScheduledChange, planned(None), true),
         ];
         for (number, (kind, observed, is_believed)) in cases.into_iter().enumerate() {
             let decided = decide(kind, &observed);

@@ -16,7 +16,7 @@ use tracing::{debug, info};
 use crate::node_claim::{NodeClaimExt, drain_reason};
 use crate::shell::journal::JournalEntry;
 use crate::shell::metrics::Metrics;
-use crate::shell::recorder::{EventType, Notice};
+use crate::shell::recorder::{EventType, KubernetesEvent};
 use crate::shell::references;
 
 /// VolumeAttachments that an event names.
@@ -68,20 +68,25 @@ impl<'a> JournalEntry for NodeEntry<'a> {
         }
     }
 
-    fn events(&self, LeavingNode { node, .. }: &LeavingNode<'a>) -> Vec<Notice> {
+    fn events(&self, LeavingNode { node, .. }: &LeavingNode<'a>) -> Vec<KubernetesEvent> {
         let regarding = references::node_seen(node);
         match self {
             Self::DeadlineSet { deadline } => {
                 let message = format!("All pods will be deleted by {deadline}");
                 let reason = "TerminationGracePeriodExpiring";
                 let kind = EventType::Warning;
-                vec![Notice::new(regarding, kind, reason, message)]
+                vec![KubernetesEvent::new(regarding, kind, reason, message)]
             }
             Self::DrainWaits { why } => vec![failed_draining(regarding, why)],
             Self::AwaitsVolumes { attachments } => {
                 let message = awaited_volumes(attachments);
                 let reason = reason::AWAITING_VOLUME_DETACHMENT;
-                vec![Notice::new(regarding, EventType::Normal, reason, message)]
+                vec![KubernetesEvent::new(
+                    regarding,
+                    EventType::Normal,
+                    reason,
+                    message,
+                )]
             }
             Self::Tainted { .. }
             | Self::Drained
@@ -123,8 +128,10 @@ impl<'a> JournalEntry for NodeEntry<'a> {
         }
     }
 
-    fn line(&self, LeavingNode { node, .. }: &LeavingNode<'a>) -> Option<String> {
-        matches!(self, Self::Gone { .. }).then(|| format!("node {} is gone", node.name))
+    fn lines(&self, LeavingNode { node, .. }: &LeavingNode<'a>) -> Vec<String> {
+        let is_gone = matches!(self, Self::Gone { .. });
+        let line = is_gone.then(|| format!("node {} is gone", node.name));
+        line.into_iter().collect()
     }
 
     fn record(&self, subject: &LeavingNode<'a>, at: Timestamp) -> Option<Record> {
@@ -197,11 +204,11 @@ impl<'a> JournalEntry for PodEntry<'a> {
         }
     }
 
-    fn events(&self, subject: &LeavingPod<'a>) -> Vec<Notice> {
+    fn events(&self, subject: &LeavingPod<'a>) -> Vec<KubernetesEvent> {
         let pod = subject.pod;
         let about_pod = |reason, message| {
             let regarding = references::pod(&pod.key, &pod.uid);
-            Notice::new(regarding, EventType::Normal, reason, message)
+            KubernetesEvent::new(regarding, EventType::Normal, reason, message)
         };
         vec![match self {
             Self::Evicted => {
@@ -238,7 +245,7 @@ impl<'a> JournalEntry for PodEntry<'a> {
             Self::EvictionRefused { .. } => return None,
         };
         let name = claim.and_then(|it| it.metadata.name.clone());
-        let pool = claim.map(|it| it.pool_name().to_owned());
+        let pool = claim.and_then(|it| it.pool_name()).map(str::to_owned);
         Some(Record::Termination(TerminationRecord {
             at,
             node: (*node).to_owned(),
@@ -267,9 +274,9 @@ fn force_deleted(subject: &LeavingPod<'_>, grace_seconds: u32) -> String {
     )
 }
 
-fn failed_draining(node: ObjectReference, why: &str) -> Notice {
+fn failed_draining(node: ObjectReference, why: &str) -> KubernetesEvent {
     let message = format!("Failed to drain node, {why}");
-    Notice::new(node, EventType::Warning, "FailedDraining", message)
+    KubernetesEvent::new(node, EventType::Warning, "FailedDraining", message)
 }
 
 fn awaited_volumes(attachments: &[String]) -> String {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use apis::NodeClaim;
 use apis::conditions::{self, Conditioned};
 use cloudprovider::sync::lock;
-use disruption::drain::{DrainInput, PodRef, drain_step};
+use disruption::drain::{Drain, DrainInput, PodRef, drain_step};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use kube::api::{Api, DeleteParams, EvictParams, Preconditions};
@@ -244,15 +244,19 @@ fn decide(observed: &Observed, node: &str, now: Timestamp) -> Step {
     }
     let deadline = claim.and_then(NodeClaimExt::termination_deadline);
     let pods = std::slice::from_ref(pod);
-    let step = drain_step(&DrainInput {
+    let drain = drain_step(&DrainInput {
         pods,
         deadline,
         draining_since: now,
         now,
     });
+    let step = match drain {
+        Drain::Draining(step) => step,
+        Drain::Done => return Step::Leave,
+    };
     match (step.delete.first(), step.evict.first()) {
         (Some(forced), _) => Step::Delete {
-            grace_seconds: u32::try_from(forced.grace_period_seconds).unwrap_or(u32::MAX),
+            grace_seconds: forced.grace_period_seconds,
         },
         (None, Some(_)) => Step::Evict,
         (None, None) => Step::Leave,

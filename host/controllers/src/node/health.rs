@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apis::GoDuration;
-use cloudprovider::CloudProvider;
 use disruption::repair::{RepairPolicies, trips_breaker};
 use jiff::{SignedDuration, Timestamp};
 use state::Snapshot;
@@ -20,8 +19,8 @@ use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::journal::JournalEntry;
 use crate::shell::periodic::{self, PastRound, Periodic};
-use crate::shell::recorder::Notice;
-use crate::voluntary_disruption::{compiled, repair_blocked};
+use crate::shell::recorder::KubernetesEvent;
+use crate::voluntary_disruption::repair_blocked;
 
 const PERIOD: Duration = Duration::from_secs(10);
 /// What was held back is not looked at again before this time is over.
@@ -30,7 +29,7 @@ const BLOCKED_PERIOD: SignedDuration = SignedDuration::from_mins(5);
 /// The controller.
 pub(crate) struct NodeHealth {
     pub(crate) shell: Arc<Shell>,
-    pub(crate) provider: Arc<dyn CloudProvider>,
+    pub(crate) policies: Arc<RepairPolicies>,
 }
 
 /// A sick node whose time is up.
@@ -104,7 +103,6 @@ impl Share {
 /// The rounds of it, which remember what was held back.
 struct HealthRounds<'a> {
     health: &'a NodeHealth,
-    policies: RepairPolicies,
     held_back: HeldBack,
 }
 
@@ -114,14 +112,14 @@ impl Periodic for HealthRounds<'_> {
     type Error = ReconcileError;
 
     fn is_due(&self) -> bool {
-        self.health.shell.model.note_sync()
+        self.health.shell.model.is_synced()
     }
 
     /// A node that cannot be repaired keeps nobody else waiting.
     async fn round(&mut self) -> Result<(), ReconcileError> {
         let (shell, now) = (&self.health.shell, self.health.shell.now());
         self.held_back.forget_past(now);
-        let mut nodes = decide(&shell.model.snapshot(), &self.policies, now);
+        let mut nodes = decide(&shell.model.snapshot(), &self.health.policies, now);
         nodes.retain(|it| !self.held_back.has(it));
         let mut outcome = Ok(());
         for sick in nodes {
@@ -147,16 +145,8 @@ impl NodeHealth {
     pub(crate) const NAME: &'static str = "node.health";
 
     pub(crate) async fn run(&self) {
-        let policies = match compiled(self.provider.repair_policies()) {
-            Ok(policies) => policies,
-            Err(faults) => {
-                error!(faults, "no node is repaired");
-                return std::future::pending().await;
-            }
-        };
         let rounds = HealthRounds {
             health: self,
-            policies,
             held_back: HeldBack::default(),
         };
         periodic::run(&self.shell.metrics, rounds).await;
@@ -193,7 +183,7 @@ struct RepairBlocked<'a> {
 impl JournalEntry for RepairBlocked<'_> {
     type Subject = Snapshot;
 
-    fn events(&self, snapshot: &Snapshot) -> Vec<Notice> {
+    fn events(&self, snapshot: &Snapshot) -> Vec<KubernetesEvent> {
         let Sick { node, claim, .. } = self.sick;
         let pool = snapshot.node(node).and_then(|it| it.node_pool());
         repair_blocked(snapshot, node, claim, pool, self.why)

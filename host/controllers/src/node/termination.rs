@@ -12,14 +12,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apis::ObjectKey;
-use apis::conditions::{self, Conditioned as _, Status, reason};
-use apis::labels;
+use apis::conditions::{self, Status, reason};
+use apis::{NodeClaim, ProviderId, labels};
 use cloudprovider::{CloudProvider, CloudProviderError};
 use disruption::drain::DrainStep;
 use k8s_openapi::api::core::v1::Node;
 use scheduling::pod::Pod;
 use state::facts::NodeFacts;
-use state::pod::PodLife;
 
 use self::decision::{Observed, Step, decide, is_ours, tainted};
 use crate::node::entries::{LeavingNode, NodeEntry};
@@ -88,22 +87,26 @@ impl Termination {
         }
     }
 
-    async fn apply(&self, observed: &Observed, step: Step) -> Result<Action, ReconcileError> {
-        let Observed {
-            claim, attachments, ..
-        } = observed;
+    async fn apply(&self, observed: &Observed, step: Step<'_>) -> Result<Action, ReconcileError> {
         self.warn_of_deadline(observed);
         match step {
-            Step::DeleteClaim => {
-                if let Some(claim) = claim {
-                    ignore_not_found(self.shell.writer.delete(claim.as_ref()).await)?;
-                }
+            Step::DeleteClaim(claim) => {
+                ignore_not_found(self.shell.writer.delete(claim).await)?;
                 Ok(Action::NOW)
             }
             Step::Taint => self.taint(observed).await,
             Step::Drain(drain) => self.drain(observed, drain).await,
-            Step::Drained { are_volumes_done } => self.drained(observed, are_volumes_done).await,
-            Step::AwaitVolumes => {
+            Step::Drained(claim) => {
+                let after = claim.with_true(conditions::DRAINED, self.shell.now());
+                self.drained(observed, claim, &after).await
+            }
+            Step::DrainedAndDetached(claim) => {
+                let now = self.shell.now();
+                let drained = claim.with_true(conditions::DRAINED, now);
+                let after = drained.with_true(conditions::VOLUMES_DETACHED, now);
+                self.drained(observed, claim, &after).await
+            }
+            Step::AwaitVolumes(attachments) => {
                 let entry = NodeEntry::AwaitsVolumes { attachments };
                 self.write_entry(observed, &entry);
                 let (condition_type, reason) = (
@@ -114,27 +117,23 @@ impl Termination {
                     .await?;
                 Ok(Action::RequeueAfter(DRAIN_POLL))
             }
-            Step::VolumesDone { in_time } => {
-                let entry = if in_time {
-                    NodeEntry::VolumesDetached
-                } else {
-                    NodeEntry::DeadlinePassed { attachments }
-                };
-                // Of volumes that were never there, nothing is to be told.
-                if !in_time || has_awaited_volumes(observed) {
-                    self.write_entry(observed, &entry);
-                }
-                let condition_type = conditions::VOLUMES_DETACHED;
-                let (status, reason) = if in_time {
-                    (Status::True, condition_type)
-                } else {
-                    (Status::False, reason::TERMINATION_GRACE_PERIOD_ELAPSED)
-                };
-                self.write_condition(observed, condition_type, status, reason)
+            Step::VolumesDetached => {
+                self.write_entry(observed, &NodeEntry::VolumesDetached);
+                self.volumes_detached(observed).await
+            }
+            Step::VolumesAbsent => self.volumes_detached(observed).await,
+            Step::VolumesLate(attachments) => {
+                let entry = NodeEntry::DeadlinePassed { attachments };
+                self.write_entry(observed, &entry);
+                let (condition_type, reason) = (
+                    conditions::VOLUMES_DETACHED,
+                    reason::TERMINATION_GRACE_PERIOD_ELAPSED,
+                );
+                self.write_condition(observed, condition_type, Status::False, reason)
                     .await?;
                 Ok(Action::NOW)
             }
-            Step::TerminateInstance => self.terminate_instance(observed).await,
+            Step::TerminateInstance(id) => self.terminate_instance(observed, id).await,
             Step::Release => self.release(observed).await,
         }
     }
@@ -156,7 +155,6 @@ impl Termination {
             evict,
             delete,
             waiting,
-            is_drained: _,
         } = drain;
         let (condition_type, reason) = (conditions::DRAINED, reason::DRAINING);
         self.write_condition(observed, condition_type, Status::Unknown, reason)
@@ -175,24 +173,26 @@ impl Termination {
     async fn drained(
         &self,
         observed: &Observed,
-        are_volumes_done: bool,
+        claim: &NodeClaim,
+        after: &NodeClaim,
     ) -> Result<Action, ReconcileError> {
         self.write_entry(observed, &NodeEntry::Drained);
-        if let Some(claim) = &observed.claim {
-            let now = self.shell.now();
-            let mut after = claim.with_true(conditions::DRAINED, now);
-            if are_volumes_done {
-                after = after.with_true(conditions::VOLUMES_DETACHED, now);
-            }
-            ignore_not_found(self.shell.writer.write_claim_status(claim, &after).await)?;
-        }
+        ignore_not_found(self.shell.writer.write_claim_status(claim, after).await)?;
         Ok(Action::NOW)
     }
 
-    async fn terminate_instance(&self, observed: &Observed) -> Result<Action, ReconcileError> {
-        let Some(provider_id) = &observed.node.provider_id else {
-            return self.release(observed).await;
-        };
+    async fn volumes_detached(&self, observed: &Observed) -> Result<Action, ReconcileError> {
+        let condition_type = conditions::VOLUMES_DETACHED;
+        self.write_condition(observed, condition_type, Status::True, condition_type)
+            .await?;
+        Ok(Action::NOW)
+    }
+
+    async fn terminate_instance(
+        &self,
+        observed: &Observed,
+        provider_id: &ProviderId,
+    ) -> Result<Action, ReconcileError> {
         match self.provider.delete(provider_id).await {
             Ok(()) => {
                 let condition_type = conditions::INSTANCE_TERMINATING;
@@ -287,11 +287,4 @@ impl Reconciler for Termination {
         let step = decide(&observed, self.shell.now());
         self.apply(&observed, step).await
     }
-}
-
-/// Whether the claim says that volumes are waited for.
-fn has_awaited_volumes(observed: &Observed) -> bool {
-    let claim = observed.claim.as_ref();
-    let condition = claim.and_then(|it| it.condition(conditions::VOLUMES_DETACHED));
-    condition.is_some_and(|it| it.reason == reason::AWAITING_VOLUME_DETACHMENT)
 }

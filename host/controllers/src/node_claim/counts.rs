@@ -16,11 +16,8 @@ pub(crate) fn count_disrupted(
 ) {
     let labels = vec![
         ("reason", reason.to_owned()),
-        ("nodepool", claim.pool_name().to_owned()),
-        (
-            "capacity_type",
-            claim.label(labels::CAPACITY_TYPE).to_owned(),
-        ),
+        nodepool(claim),
+        capacity_type(claim),
         (
             "consolidation_policy",
             policy.unwrap_or_default().to_owned(),
@@ -39,11 +36,10 @@ pub(crate) fn count_unhealthy_disrupted(
 ) {
     let status = claim.status.as_ref();
     let image = status.and_then(|it| it.image_id.clone());
-    let capacity_type = claim.label(labels::CAPACITY_TYPE);
     let labels = vec![
         ("condition", snake_case(condition)),
-        ("nodepool", claim.pool_name().to_owned()),
-        ("capacity_type", capacity_type.to_owned()),
+        nodepool(claim),
+        capacity_type(claim),
         ("image_id", image.unwrap_or_default()),
         ("termination_mode", mode_within(bound, claim).to_owned()),
     ];
@@ -51,6 +47,18 @@ pub(crate) fn count_unhealthy_disrupted(
         .node_claims_unhealthy_disrupted
         .get_or_create(&labels)
         .inc();
+}
+
+fn nodepool(claim: &NodeClaim) -> (&'static str, String) {
+    ("nodepool", claim.pool_name().unwrap_or_default().to_owned())
+}
+
+fn capacity_type(claim: &NodeClaim) -> (&'static str, String) {
+    let capacity_type = claim.label(labels::CAPACITY_TYPE);
+    (
+        "capacity_type",
+        capacity_type.unwrap_or_default().to_owned(),
+    )
 }
 
 fn mode_within(bound: Option<GoDuration>, claim: &NodeClaim) -> &'static str {

@@ -23,7 +23,7 @@ use crate::node_claim::liveness::TimeLimit;
 use crate::shell::journal::JournalEntry;
 use crate::shell::log_values::{AsJson, FirstFew};
 use crate::shell::metrics::Metrics;
-use crate::shell::recorder::{EventType, Notice, RateClass, shorten};
+use crate::shell::recorder::{EventType, KubernetesEvent, RateClass, shorten};
 
 const ERROR_BYTES_MAX: usize = 1024;
 
@@ -106,7 +106,7 @@ impl JournalEntry for ClaimEntry<'_> {
                 let types = asked.filter(|it| it.key == labels::INSTANCE_TYPE);
                 let types = FirstFew(types.flat_map(|it| &it.values));
                 info!(
-                    NodePool = %claim.pool_name(),
+                    NodePool = %claim.pool_name().unwrap_or_default(),
                     NodeClaim = %name,
                     reason,
                     requests = %AsJson(&claim.spec.resources.requests),
@@ -120,7 +120,7 @@ impl JournalEntry for ClaimEntry<'_> {
                     labels::TOPOLOGY_ZONE,
                     labels::CAPACITY_TYPE,
                 ]
-                .map(|key| claim.label(key));
+                .map(|key| claim.label(key).unwrap_or_default());
                 info!(
                     NodeClaim = %name,
                     provider_id,
@@ -168,10 +168,15 @@ impl JournalEntry for ClaimEntry<'_> {
         }
     }
 
-    fn events(&self, claim: &NodeClaim) -> Vec<Notice> {
+    fn events(&self, claim: &NodeClaim) -> Vec<KubernetesEvent> {
         use EventType::{Normal, Warning};
         let notice = |kind, reason, message: String| {
-            vec![Notice::new(claim.object_ref(&()), kind, reason, message)]
+            vec![KubernetesEvent::new(
+                claim.object_ref(&()),
+                kind,
+                reason,
+                message,
+            )]
         };
         match self {
             Self::Launched { ranked } if ranked.above_premium.is_some() => {
@@ -275,9 +280,9 @@ impl JournalEntry for ClaimEntry<'_> {
         }
     }
 
-    fn line(&self, claim: &NodeClaim) -> Option<String> {
+    fn lines(&self, claim: &NodeClaim) -> Vec<String> {
         let name = claim.name_any();
-        Some(match self {
+        let line = match self {
             Self::Launched { .. } => format!("launched {} for {name}", claim.instance_text()),
             Self::LaunchGivenUp { message, .. } => format!("could not launch {name}: {message}"),
             Self::Initialized { node } => {
@@ -301,8 +306,9 @@ impl JournalEntry for ClaimEntry<'_> {
             | Self::Repaired { .. }
             | Self::DeadlineSet { .. }
             | Self::InstanceTerminated { .. }
-            | Self::Released { .. } => return None,
-        })
+            | Self::Released { .. } => return Vec::new(),
+        };
+        vec![line]
     }
 
     fn record(&self, claim: &NodeClaim, at: Timestamp) -> Option<Record> {
@@ -424,11 +430,12 @@ impl ClaimEntry<'_> {
 }
 
 fn pool(claim: &NodeClaim) -> (&'static str, String) {
-    ("nodepool", claim.pool_name().to_owned())
+    ("nodepool", claim.pool_name().unwrap_or_default().to_owned())
 }
 
 fn zone(claim: &NodeClaim) -> (&'static str, String) {
-    ("zone", claim.label(labels::TOPOLOGY_ZONE).to_owned())
+    let zone = claim.label(labels::TOPOLOGY_ZONE);
+    ("zone", zone.unwrap_or_default().to_owned())
 }
 
 /// What the policy's order would have cost too much for, or nothing.
@@ -440,12 +447,16 @@ fn dropped_above_premium(ranked: &RankedLaunch) -> String {
 }
 
 /// For the claim, and for the pods that it was made for.
-fn insufficient_capacity(claim: &NodeClaim, error: &str, pods: &[ObjectReference]) -> Vec<Notice> {
+fn insufficient_capacity(
+    claim: &NodeClaim,
+    error: &str,
+    pods: &[ObjectReference],
+) -> Vec<KubernetesEvent> {
     let error = shorten(error, ERROR_BYTES_MAX);
     let message = format!("NodeClaim {} event: {error}", claim.name_any());
     let notice = |regarding| {
         let reason = "InsufficientCapacityError";
-        Notice::new(regarding, EventType::Warning, reason, message.clone())
+        KubernetesEvent::new(regarding, EventType::Warning, reason, message.clone())
     };
     let pods = pods.iter().cloned();
     let pods = pods.map(|it| notice(it).limited_by(RateClass::NoCapacity));
@@ -473,7 +484,8 @@ fn released(metrics: &Metrics, claim: &NodeClaim, took: Option<SignedDuration>) 
         let labels = vec![pool(claim)];
         seconds.get_or_create(&labels).observe(took.as_secs_f64());
     }
-    let capacity_type = claim.label(labels::CAPACITY_TYPE).to_owned();
-    let labels = vec![pool(claim), ("capacity_type", capacity_type), zone(claim)];
+    let capacity_type = claim.label(labels::CAPACITY_TYPE).unwrap_or_default();
+    let capacity_type = ("capacity_type", capacity_type.to_owned());
+    let labels = vec![pool(claim), capacity_type, zone(claim)];
     metrics.node_claims_terminated.get_or_create(&labels).inc();
 }

@@ -4,13 +4,16 @@
 //! Every two minutes, and more often after a start, against the cloud's own list. Answers to
 //! `pkg/controllers/nodeclaim/garbagecollection/controller.go` and the AWS provider's namesake.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use apis::conditions::{self, Conditioned, is_node_ready};
 use apis::{NodeClaim, ProviderId, labels};
-use cloudprovider::{CloudProvider, CloudProviderError, LaunchAttempt, Launched};
+use cloudprovider::{CloudProvider, CloudProviderError, InstanceLife, LaunchAttempt, Launched};
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
@@ -53,8 +56,28 @@ struct Observed {
 
 #[derive(Debug, Default)]
 struct Decided {
-    claims: Vec<NodeClaim>,
-    instances: Vec<Launched>,
+    /// Claims whose instances the list lacks: the cloud is asked for each of these alone.
+    suspects: Vec<Suspect>,
+    /// Instances that are ended.
+    leaked: Vec<Launched>,
+}
+
+/// A claim whose instance was not listed.
+#[derive(Debug)]
+struct Suspect {
+    claim: NodeClaim,
+    provider_id: ProviderId,
+}
+
+/// What becomes of such a claim.
+#[derive(Debug, PartialEq)]
+enum SecondLook {
+    /// Its instance is gone, and so it goes.
+    Lost,
+    /// Its instance is there, and was left out of the list for once.
+    Stays,
+    /// It stays for now.
+    Unknown(CloudProviderError),
 }
 
 impl Periodic for GarbageCollection {
@@ -66,7 +89,9 @@ impl Periodic for GarbageCollection {
         self.shell.model.forget_claims_at_rest();
         let observed = self.observe().await?;
         self.runs = self.runs.saturating_add(1);
-        self.apply(decide(observed, self.shell.now())).await;
+        let Decided { suspects, leaked } = decide(observed, self.shell.now());
+        several_at_once(suspects.iter().map(|it| self.look_again(it))).await;
+        several_at_once(leaked.iter().map(|it| self.terminate(it))).await;
         Ok(())
     }
 
@@ -118,37 +143,19 @@ impl GarbageCollection {
         })
     }
 
-    async fn apply(&self, decided: Decided) {
-        let Decided { claims, instances } = decided;
-        let deletes: Vec<_> = claims
-            .iter()
-            .map(|claim| self.delete_claim(claim))
-            .collect();
-        stream::iter(deletes)
-            .buffered(AT_ONCE)
-            .for_each(|()| async {})
-            .await;
-        let terminations: Vec<_> = instances.iter().map(|it| self.terminate(it)).collect();
-        stream::iter(terminations)
-            .buffered(AT_ONCE)
-            .for_each(|()| async {})
-            .await;
+    /// Asks for the instance of a claim by its id, and acts on the answer.
+    async fn look_again(&self, suspect: &Suspect) {
+        let Suspect { claim, provider_id } = suspect;
+        match second_look(self.provider.get(provider_id).await) {
+            SecondLook::Lost => self.delete_claim(claim).await,
+            SecondLook::Stays => {}
+            SecondLook::Unknown(error) => {
+                error!(NodeClaim = %claim.name_any(), %error, "an instance is not listed, and whether it is gone cannot be told");
+            }
+        }
     }
 
     async fn delete_claim(&self, claim: &NodeClaim) {
-        let Some(id) = claim.provider_id() else {
-            return;
-        };
-        match self.provider.get(&id).await {
-            Err(error) if error.is_not_found() => {}
-            Ok(instance) if instance.is_terminating => {}
-            // Left out of the list for once.
-            Ok(_) => return,
-            Err(error) => {
-                error!(NodeClaim = %claim.name_any(), %error, "an instance is not listed, and whether it is gone cannot be told");
-                return;
-            }
-        }
         if let Err(error) = ignore_not_found(self.shell.writer.delete(claim).await) {
             error!(NodeClaim = %claim.name_any(), %error, "garbage collecting nodeclaim");
             return;
@@ -180,6 +187,13 @@ impl GarbageCollection {
     }
 }
 
+async fn several_at_once(work: impl Iterator<Item = impl Future<Output = ()>>) {
+    // Collected, or the futures would borrow from what makes them.
+    let work: Vec<_> = work.collect();
+    let done = stream::iter(work).buffered(AT_ONCE);
+    done.for_each(|()| async {}).await;
+}
+
 /// An instance that belonged to no claim was terminated.
 struct LeakedInstance;
 
@@ -190,9 +204,9 @@ impl JournalEntry for LeakedInstance {
         warn!(provider_id = %instance.provider_id, "garbage collected cloudprovider instance");
     }
 
-    fn line(&self, instance: &Launched) -> Option<String> {
+    fn lines(&self, instance: &Launched) -> Vec<String> {
         let id = &instance.provider_id;
-        Some(format!("terminated {id}, which belongs to no claim"))
+        vec![format!("terminated {id}, which belongs to no claim")]
     }
 
     fn record(&self, instance: &Launched, at: Timestamp) -> Option<Record> {
@@ -219,7 +233,9 @@ fn decide(observed: Observed, now: Timestamp) -> Decided {
         instances,
         ready,
     } = observed;
-    let running = instances.iter().filter(|instance| !instance.is_terminating);
+    let running = instances
+        .iter()
+        .filter(|instance| instance.life != InstanceLife::Ends);
     let alive: BTreeSet<&ProviderId> = running.map(|instance| &instance.provider_id).collect();
     let owned: BTreeSet<ProviderId> = claims.iter().filter_map(NodeClaim::provider_id).collect();
     // A claim that is still launching has no provider id yet; its instance bears its name or the token of its launch.
@@ -243,174 +259,42 @@ fn decide(observed: Observed, now: Timestamp) -> Decided {
                 && instance.launch_token.is_none()
                 && is_in(&untried, instance.node_pool_name.as_ref()))
     };
-    let lost: Vec<NodeClaim> = claims
+    let suspects = claims
         .iter()
         .filter(|claim| claim.metadata.deletion_timestamp.is_none())
         .filter(|claim| claim.is_condition_true(conditions::REGISTERED))
         .filter(|claim| is_listed_by_now(claim, now))
-        .filter(|claim| {
-            claim
-                .provider_id()
-                .is_some_and(|id| !alive.contains(&id) && !ready.contains(&id))
-        })
-        .cloned()
-        .collect();
-    let leaked: Vec<Launched> = instances
+        .filter_map(|claim| {
+            let provider_id = claim.provider_id()?;
+            let is_there = alive.contains(&provider_id) || ready.contains(&provider_id);
+            (!is_there).then(|| Suspect {
+                claim: claim.clone(),
+                provider_id,
+            })
+        });
+    let leaked = instances
         .iter()
-        .filter(|instance| !instance.is_terminating && !owned.contains(&instance.provider_id))
+        .filter(|instance| {
+            instance.life != InstanceLife::Ends && !owned.contains(&instance.provider_id)
+        })
         .filter(|instance| !is_awaited(instance))
         .filter(|instance| {
             instance
                 .launched_at
                 .is_some_and(|at| remaining(at, YOUNG, now).is_zero())
-        })
-        .cloned()
-        .collect();
+        });
     Decided {
-        claims: lost,
-        instances: leaked,
+        suspects: suspects.collect(),
+        leaked: leaked.cloned().collect(),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use apis::resources::Resources;
-    use serde_json::{Value, json};
-
-    use super::*;
-    use crate::node_claim::tests::{claim_with, condition};
-
-    fn now() -> Timestamp {
-        "2026-01-01T01:00:00Z".parse().unwrap()
-    }
-
-    /// An instance that nobody is said to have, launched half an hour ago.
-    fn instance() -> Launched {
-        Launched {
-            provider_id: ProviderId::of_instance("a", "i-1"),
-            image_id: String::new(),
-            node_claim_name: None,
-            launch_token: None,
-            node_pool_name: None,
-            labels: BTreeMap::new(),
-            annotations: BTreeMap::new(),
-            capacity: Resources::new(),
-            allocatable: Resources::new(),
-            launched_at: Some("2026-01-01T00:30:00Z".parse().unwrap()),
-            is_terminating: false,
-            is_stopped: false,
-        }
-    }
-
-    /// A claim of that instance, with a node since long ago, and what else is said of it.
-    fn claim(extra: &Value) -> NodeClaim {
-        let mut said = json!({"/metadata/deletionTimestamp": null, "/status/conditions": [
-            condition("Launched", "True", "00:05"),
-            condition("Registered", "True", "00:10"),
-        ]});
-        for (path, value) in extra.as_object().unwrap() {
-            said[path] = value.clone();
-        }
-        claim_with(&said)
-    }
-
-    #[test]
-    fn a_claim_goes_once_its_instance_must_be_listed_and_is_not() {
-        let young = json!({"/status/conditions": [
-            condition("Launched", "True", "00:59"),
-            condition("Registered", "True", "00:59"),
-        ]});
-        let unregistered = json!({"/status/conditions": [condition("Launched", "True", "00:05")]});
-        let going = json!({"/metadata/deletionTimestamp": "2026-01-01T00:50:00Z"});
-        let ends = Launched {
-            is_terminating: true,
-            ..instance()
-        };
-        let cases = [
-            (json!({}), None, false, true),
-            (json!({}), Some(instance()), false, false),
-            (json!({}), Some(ends), false, true),
-            // The kubelet says that the machine is there, whatever the list says.
-            (json!({}), None, true, false),
-            (young, None, false, false),
-            (unregistered, None, false, false),
-            (going, None, false, false),
-        ];
-        for (extra, listed, is_ready, is_lost) in cases {
-            let case = format!("{extra} {listed:?} {is_ready}");
-            let ready = is_ready.then(|| instance().provider_id);
-            let decided = decide(
-                Observed {
-                    claims: vec![claim(&extra)],
-                    instances: listed.into_iter().collect(),
-                    ready: ready.into_iter().collect(),
-                },
-                now(),
-            );
-            assert_eq!(decided.claims.len(), usize::from(is_lost), "{case}");
-            assert!(decided.instances.is_empty(), "{case}");
-        }
-    }
-
-    #[test]
-    fn an_instance_goes_that_no_claim_has_or_waits_for() {
-        let waits = json!({
-            "/status/providerID": null, "/metadata/annotations": {labels::LAUNCH_ANNOTATION: "1/t"},
-        });
-        let other = json!({"/status/providerID": "aws:///a/i-2"});
-        let named = |name: &str| Launched {
-            node_claim_name: Some(name.to_owned()),
-            ..instance()
-        };
-        let begun = |token: &str| Launched {
-            launch_token: Some(token.to_owned()),
-            ..instance()
-        };
-        let at = |launched_at: Option<&str>| Launched {
-            launched_at: launched_at.map(|it| it.parse().unwrap()),
-            ..instance()
-        };
-        let ends = Launched {
-            is_terminating: true,
-            ..instance()
-        };
-        let untried = json!({
-            "/status/providerID": null, "/metadata/labels": {labels::NODEPOOL: "pool"},
-        });
-        let of_pool = |pool: &str| Launched {
-            node_pool_name: Some(pool.to_owned()),
-            ..instance()
-        };
-        let cases = [
-            (untried.clone(), of_pool("pool"), false),
-            (untried, of_pool("other"), true),
-            (waits.clone(), of_pool("pool"), true),
-            (json!({}), instance(), false),
-            (other.clone(), instance(), true),
-            (other.clone(), at(Some("2026-01-01T00:59:45Z")), false),
-            (other.clone(), at(None), false),
-            (other.clone(), ends, false),
-            // One that has its instance waits for no other.
-            (other, named("c"), true),
-            (waits.clone(), named("c"), false),
-            (waits.clone(), named("d"), true),
-            (waits.clone(), begun("t"), false),
-            (waits, begun("u"), true),
-        ];
-        for (extra, instance, is_leaked) in cases {
-            let case = format!("{extra} {instance:?}");
-            let decided = decide(
-                Observed {
-                    claims: vec![claim(&extra)],
-                    instances: vec![instance],
-                    ready: [ProviderId::of_instance("a", "i-2")].into(),
-                },
-                now(),
-            );
-            assert_eq!(decided.instances.len(), usize::from(is_leaked), "{case}");
-            assert!(decided.claims.is_empty(), "{case}");
-        }
+/// What the cloud's answer about the instance of a suspect means.
+fn second_look(answer: Result<Launched, CloudProviderError>) -> SecondLook {
+    match answer {
+        Ok(instance) if instance.life == InstanceLife::Ends => SecondLook::Lost,
+        Ok(_) => SecondLook::Stays,
+        Err(error) if error.is_not_found() => SecondLook::Lost,
+        Err(error) => SecondLook::Unknown(error),
     }
 }

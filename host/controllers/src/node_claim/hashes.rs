@@ -10,20 +10,38 @@ use apis::NodeClaim;
 use apis::conditions::{self, Conditioned};
 use kube::ResourceExt;
 
+use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
-use crate::shell::writer::Writer;
 
-/// Writes the stamps on claims of another version. Before they are written on what the claims are made from, whose
-/// version says that all is done.
+/// The annotations that say of which hash, and of which version of it, something is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HashKeys {
+    pub(crate) hash: &'static str,
+    pub(crate) version: &'static str,
+}
+
+/// Writes the stamps on the claims that bear the labels, are meant, and have another version. Before they are written on
+/// what the claims are made from, whose version says that all is done.
 pub(crate) async fn carry_over(
-    writer: &Writer,
-    claims: &[NodeClaim],
+    shell: &Shell,
+    labels: &str,
+    is_meant: impl Fn(&NodeClaim) -> bool,
     stamps: &BTreeMap<String, String>,
-    hash_key: &str,
+    keys: HashKeys,
 ) -> Result<(), ReconcileError> {
-    for claim in claims {
-        let after = carried_over(claim, stamps, hash_key);
-        writer.write_claim(claim, &after).await?;
+    let mut outdated = Vec::new();
+    let of_version =
+        |annotations: &BTreeMap<String, String>| annotations.get(keys.version).cloned();
+    let version = of_version(stamps);
+    let keep = |claim: NodeClaim| {
+        if is_meant(&claim) && of_version(claim.annotations()) != version {
+            outdated.push(claim);
+        }
+    };
+    shell.model.for_each_claim(labels, keep).await?;
+    for claim in &outdated {
+        let after = carried_over(claim, stamps, keys.hash);
+        shell.writer.write_claim(claim, &after).await?;
     }
     Ok(())
 }

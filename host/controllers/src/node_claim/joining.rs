@@ -1,13 +1,14 @@
 //! Takes the node of a launched claim in: with what its claim has, once the provider lets it and its pods were told of
 //! it.
 //!
-//! What a node must carry, `registration.rs` says; when it opens, `state::nomination` does. Answers to
+//! What a node must carry, `registration.rs` says; when it opens, `state::pod_nomination` does. Answers to
 //! `pkg/controllers/nodeclaim/lifecycle/registration.go`.
 
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apis::NodeClaim;
@@ -15,8 +16,9 @@ use apis::conditions::{self, Status, reason};
 use cloudprovider::{CloudProvider, CloudProviderError, Registrable};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
+use state::Snapshot;
 use state::facts::NodeFacts;
-use state::nomination::{HoldReason, NodeOpening};
+use state::pod_nomination::{ClosedNode, HoldReason, NodeOpening, OpeningTerms};
 
 use super::entries::ClaimEntry;
 use super::initialization::{self, Lack};
@@ -24,7 +26,7 @@ use super::liveness::TimeLimit;
 use super::milestones::Milestones;
 use super::{ConditionUpdate, NodeClaimExt as _, TOLD_AFTER, registration};
 use crate::node_capacity;
-use crate::nomination::until_next_look;
+use crate::pod_nomination::{PodNominations, until_next_look};
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::Action;
@@ -33,6 +35,7 @@ use crate::shell::runtime::Action;
 pub(crate) struct Joining {
     pub(super) shell: Arc<Shell>,
     pub(super) provider: Arc<dyn CloudProvider>,
+    pub(super) pod_nominations: Arc<PodNominations>,
     pub(super) milestones: Arc<Milestones>,
 }
 
@@ -40,8 +43,19 @@ struct Observed<'a> {
     claim: &'a NodeClaim,
     node: &'a NodeFacts,
     registrable: Result<Registrable, CloudProviderError>,
-    /// What becomes of the node; asked where the provider lets it join.
-    opening: Option<NodeOpening>,
+    snapshot: Snapshot,
+    terms: OpeningTerms,
+    /// When nodes open next, or opened last.
+    opens_at: Timestamp,
+}
+
+/// What is done about a node that the provider lets join, whether it opens yet or not.
+#[derive(Debug, PartialEq)]
+struct Preparation {
+    /// Of the claim, which the provider knows only now.
+    labels: BTreeMap<String, String>,
+    /// When it opens, and whether its pods are told of it.
+    opening: NodeOpening,
 }
 
 /// What becomes of a node that is to join.
@@ -54,11 +68,11 @@ enum Step {
     /// It stays closed, as the provider cannot say whether it may join.
     AskAgain(CloudProviderError),
     /// It stays closed, for so short a time that its claim need not say what for.
-    KeepClosed,
+    KeepClosed(Preparation),
     /// It stays closed, and its claim says what for.
-    Hold(HoldReason),
+    Hold(Preparation, HoldReason),
     /// It takes pods from now on.
-    Open,
+    Open(Preparation),
 }
 
 impl Joining {
@@ -69,35 +83,32 @@ impl Joining {
         node: &NodeFacts,
     ) -> Result<Action, ReconcileError> {
         let observed = self.observe(claim, node).await;
-        let step = decide(&observed, self.shell.now());
-        self.apply(observed, step).await
+        let step = decide(observed, self.shell.now());
+        self.apply(claim, node, step).await
     }
 
     async fn observe<'a>(&self, claim: &'a NodeClaim, node: &'a NodeFacts) -> Observed<'a> {
         let registrable = self.provider.registrable(claim).await;
-        let opening = match &registrable {
-            Ok(Registrable::Ready(_)) => Some(self.shell.nominations.opening(claim, node)),
-            Ok(Registrable::Pending(_)) | Err(_) => None,
-        };
         Observed {
             claim,
             node,
             registrable,
-            opening,
+            snapshot: self.shell.model.snapshot(),
+            terms: self.pod_nominations.opening_terms(),
+            opens_at: self.pod_nominations.opens_at(),
         }
     }
 
-    async fn apply(&self, observed: Observed<'_>, step: Step) -> Result<Action, ReconcileError> {
-        let Observed { claim, node, .. } = observed;
+    async fn apply(
+        &self,
+        claim: &NodeClaim,
+        node: &NodeFacts,
+        step: Step,
+    ) -> Result<Action, ReconcileError> {
         if registration::lacks_unregistered_taint(node) {
             let entry = ClaimEntry::UnregisteredTaintMissing { node: &node.name };
             self.shell.journal.write(claim, &entry);
         }
-        let claim = match step {
-            Step::GiveUp | Step::AwaitProvider(_) | Step::AskAgain(_) => Cow::Borrowed(claim),
-            Step::KeepClosed | Step::Hold(_) | Step::Open => self.prepare(observed).await?,
-        };
-        let claim = claim.as_ref();
         match step {
             Step::GiveUp => {
                 let what = TimeLimit::Registration;
@@ -108,30 +119,42 @@ impl Joining {
                 self.keep_closed(claim, node, &error.to_string()).await?;
                 Err(error.into())
             }
-            Step::KeepClosed => Ok(self.look_again()),
-            Step::Hold(hold) => self.keep_closed(claim, node, hold.message()).await,
-            Step::Open => self.open(claim, node).await,
+            Step::KeepClosed(due) => {
+                self.prepare(claim, node, due).await?;
+                Ok(self.look_again())
+            }
+            Step::Hold(due, hold) => {
+                let claim = self.prepare(claim, node, due).await?;
+                self.keep_closed(&claim, node, hold.message()).await
+            }
+            Step::Open(due) => {
+                let claim = self.prepare(claim, node, due).await?;
+                self.open(&claim, node).await
+            }
         }
     }
 
-    /// The claim with labels that the provider knows only now; and the node's pods are told of it.
+    /// The claim with labels that the provider knows only now; and the node's pods are told of it. The time at which
+    /// it opens is noted first, as others are decided on while this is written.
     async fn prepare<'a>(
         &self,
-        observed: Observed<'a>,
+        claim: &'a NodeClaim,
+        node: &NodeFacts,
+        due: Preparation,
     ) -> Result<Cow<'a, NodeClaim>, ReconcileError> {
-        let mut claim = Cow::Borrowed(observed.claim);
-        if let Ok(Registrable::Ready(labels)) = observed.registrable
-            && !labels.is_empty()
-        {
-            let mut labelled = observed.claim.clone();
+        let Preparation { labels, opening } = due;
+        let pod_nominations = &self.pod_nominations;
+        if let Some(at) = opening.appointment() {
+            pod_nominations.appoint(at);
+        }
+        let claim = if labels.is_empty() {
+            Cow::Borrowed(claim)
+        } else {
+            let mut labelled = claim.clone();
             labelled.labels_mut().extend(labels);
-            let written = self.shell.writer.write_claim(&claim, &labelled).await?;
-            claim = Cow::Owned(written);
-        }
-        if let Some(opening) = observed.opening {
-            let nominations = &self.shell.nominations;
-            nominations.tell_pods(&claim, observed.node, opening).await;
-        }
+            Cow::Owned(self.shell.writer.write_claim(claim, &labelled).await?)
+        };
+        pod_nominations.tell_pods(&claim, node, opening).await;
         Ok(claim)
     }
 
@@ -194,25 +217,43 @@ impl Joining {
     }
 }
 
-fn decide(observed: &Observed<'_>, now: Timestamp) -> Step {
+fn decide(observed: Observed<'_>, now: Timestamp) -> Step {
     let Observed {
         claim,
         node,
         registrable,
-        opening,
+        snapshot,
+        terms,
+        opens_at,
     } = observed;
-    let hold = opening.and_then(NodeOpening::hold);
-    let step = match (registrable, hold) {
-        (Err(error), _) => Step::AskAgain(error.clone()),
-        (Ok(Registrable::Pending(hook)), _) => Step::AwaitProvider(hook),
-        (Ok(Registrable::Ready(_)), None) => return Step::Open,
-        (Ok(Registrable::Ready(_)), Some(_)) if !is_held_long(node, now) => Step::KeepClosed,
-        (Ok(Registrable::Ready(_)), Some(hold)) => Step::Hold(hold),
+    let step = match registrable {
+        Err(error) => Step::AskAgain(error),
+        Ok(Registrable::Pending(hook)) => Step::AwaitProvider(hook),
+        Ok(Registrable::Ready(labels)) => {
+            let name = claim.name_any();
+            let closed = closed_node(&name, node);
+            let opening = terms.decide(&snapshot, closed, opens_at, now);
+            let due = Preparation { labels, opening };
+            match opening.hold() {
+                None => return Step::Open(due),
+                Some(hold) if is_held_long(node, now) => Step::Hold(due, hold),
+                Some(_) => Step::KeepClosed(due),
+            }
+        }
     };
     if TimeLimit::Registration.is_over(claim, now) {
         Step::GiveUp
     } else {
         step
+    }
+}
+
+fn closed_node<'a>(claim: &'a str, node: &NodeFacts) -> ClosedNode<'a> {
+    ClosedNode {
+        claim,
+        ready_at: node.ready_at(),
+        created_at: node.created_at,
+        is_up: initialization::is_up(node),
     }
 }
 

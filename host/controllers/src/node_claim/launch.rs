@@ -5,6 +5,7 @@
 mod claim_record;
 pub(crate) mod failure;
 mod instance;
+pub(crate) mod launching;
 #[cfg(test)]
 mod tests;
 
@@ -23,14 +24,17 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt;
 use scheduling::pod::Pod;
-use scheduling::ranking::{Exclusions, LaunchRanking, RankedLaunch, rank_for_launch};
+use scheduling::ranking::{Exclusions, LaunchRanking, RankHook, RankedLaunch, rank_for_launch};
 use state::provisioning::PoolTypes;
+use tracing::debug;
 
 use self::claim_record::ClaimRecord;
 use self::failure::LaunchFailure;
 use self::instance::{InstanceWriter, ranked_by};
+use self::launching::Launching;
 use crate::node_claim::entries::ClaimEntry;
 use crate::node_claim::liveness::{LAUNCH_TIMEOUT, TimeLimit};
+use crate::node_claim::pods_of_claims::PodsOfClaims;
 use crate::node_claim::{ConditionUpdate, NodeClaimExt, remaining, uid};
 use crate::shell::Shell;
 use crate::shell::error::{ErrorClass, ReconcileError, ignore_not_found};
@@ -47,6 +51,9 @@ const WRITES_MAX: usize = 3;
 pub(crate) struct Launcher {
     shell: Arc<Shell>,
     provider: Arc<dyn CloudProvider>,
+    rank: Arc<dyn RankHook>,
+    launching: Arc<Launching>,
+    pods_of_claims: Arc<PodsOfClaims>,
     writer: InstanceWriter,
     /// By UID of the claim.
     unwritten: Mutex<BTreeMap<String, UnwrittenLaunch>>,
@@ -89,10 +96,19 @@ enum LaunchVerdict {
         message: String,
         error: CloudProviderError,
     },
+    /// There is nothing to launch any more, and nobody is told. The claim is looked at again when something becomes of
+    /// it.
+    Drop(&'static str),
 }
 
 impl Launcher {
-    pub(crate) fn new(shell: Arc<Shell>, provider: Arc<dyn CloudProvider>) -> Self {
+    pub(crate) fn new(
+        shell: Arc<Shell>,
+        provider: Arc<dyn CloudProvider>,
+        rank: Arc<dyn RankHook>,
+        launching: Arc<Launching>,
+        pods_of_claims: Arc<PodsOfClaims>,
+    ) -> Self {
         Self {
             writer: InstanceWriter {
                 shell: Arc::clone(&shell),
@@ -100,6 +116,9 @@ impl Launcher {
             },
             shell,
             provider,
+            rank,
+            launching,
+            pods_of_claims,
             unwritten: Mutex::default(),
         }
     }
@@ -117,7 +136,7 @@ impl Launcher {
         let verdict = decide(answer);
         let applied = self.apply(&record.claim(), verdict, &ranked).await;
         // From here on the claim says itself what it is, or that it is not.
-        self.shell.launching.settle(&claim.name_any());
+        self.launching.settle(&claim.name_any());
         applied
     }
 
@@ -186,7 +205,8 @@ impl Launcher {
                 CloudProviderError::NodeClassNotReady(format!("{name} does not exist"))
             })?;
         check_ready(&node_class)?;
-        let pool = self.shell.model.node_pool(claim.pool_name());
+        let pool = claim.pool_name();
+        let pool = pool.and_then(|it| self.shell.model.node_pool(it));
         let pool = pool.unwrap_or_else(|| Arc::new(pool_of_standalone(claim)));
         let instance_types = self.provider.instance_types(&pool, &node_class).await?;
         let types = PoolTypes {
@@ -214,22 +234,22 @@ impl Launcher {
     ) -> Result<RankedLaunch, ReconcileError> {
         let name = claim.name_any();
         let snapshot = self.shell.model.snapshot();
-        let keys = self.shell.pod_ledger.pods_for(&name);
+        let keys = self.pods_of_claims.get(&name);
         let pods = keys.iter().filter_map(|it| snapshot.pod(it).cloned());
         let pods: Vec<Arc<Pod>> = pods.collect();
         let owners = snapshot.owners(pods.iter());
         let mut usage = snapshot.usage();
         drop(snapshot);
-        self.shell.launching.add_to(&mut usage, Some(&name));
+        self.launching.add_to(&mut usage, &name);
         let settings = &self.shell.settings;
         let (now, seed) = (self.shell.now(), self.shell.seed_for(&name));
         let (cluster, premium_max) = (
             settings.cluster_name.clone(),
             settings.solving.policy_max_premium,
         );
-        let rank = Arc::clone(&self.shell.rank);
+        let rank = Arc::clone(&self.rank);
         let (claim, pool) = (Arc::clone(claim), pool.clone());
-        let pool_name = claim.pool_name().to_owned();
+        let pool_name = claim.pool_name().unwrap_or_default().to_owned();
         let work = move || {
             let launch = LaunchRanking {
                 node_claim: &claim,
@@ -248,14 +268,14 @@ impl Launcher {
         };
         let ranked = self.shell.compute(work).await?;
         if let Some(best) = ranked.offerings.first() {
-            self.shell.launching.chose(&name, &pool_name, best);
+            self.launching.chose(&name, &pool_name, best);
         }
         Ok(ranked)
     }
 
     /// The pods that the failed claim was made for and that still wait for a node.
     fn pods_left_waiting(&self, claim: &NodeClaim) -> Vec<ObjectReference> {
-        let keys = self.shell.pod_ledger.settle_claim(&claim.name_any());
+        let keys = self.pods_of_claims.settle(&claim.name_any());
         let snapshot = self.shell.model.snapshot();
         let pods = keys.iter().filter_map(|key| snapshot.pod(key));
         let waiting = pods.filter(|it| it.node_name.is_none() && !it.is_terminating());
@@ -274,7 +294,8 @@ impl Launcher {
             LaunchVerdict::Launched(launched) => {
                 let launched = Box::new(ranked_by(*launched, ranked));
                 let after = match self.writer.persist(claim, &launched).await {
-                    Ok(after) => after,
+                    Ok(Some(after)) => after,
+                    Ok(None) => return Ok(Action::Await),
                     Err(error) => {
                         if matches!(error, ReconcileError::Kube(_)) {
                             self.remember(claim, *launched, ranked.clone());
@@ -323,6 +344,10 @@ impl Launcher {
                 self.shell.journal.write(claim, &entry);
                 Err(error.into())
             }
+            LaunchVerdict::Drop(why) => {
+                debug!(NodeClaim = %claim.name_any(), why, "the launch is dropped");
+                Ok(Action::Await)
+            }
         }
     }
 }
@@ -338,12 +363,14 @@ fn decide(answer: Result<Launched, CloudProviderError>) -> LaunchVerdict {
             cause: LaunchFailure::NodeClassNotReady,
             message,
         },
+        Err(CloudProviderError::Lost(why)) => LaunchVerdict::Drop(why),
         Err(error) => {
             let reason = match &error {
                 CloudProviderError::Create { reason, .. }
                 | CloudProviderError::NotYet { reason, .. } => reason.clone(),
                 CloudProviderError::InsufficientCapacity(_)
                 | CloudProviderError::NodeClassNotReady(_)
+                | CloudProviderError::Lost(_)
                 | CloudProviderError::NotFound(_)
                 | CloudProviderError::Other(_) => reason::LAUNCH_FAILED.to_owned(),
             };

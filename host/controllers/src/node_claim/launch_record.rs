@@ -20,22 +20,29 @@ pub(crate) fn launch_record(
     reason: &str,
     ranked: &RankedLaunch,
 ) -> Record {
+    let label = |key: &str| claim.label(key).unwrap_or_default();
+    let [instance_type, zone, capacity_type] = [
+        labels::INSTANCE_TYPE,
+        labels::TOPOLOGY_ZONE,
+        labels::CAPACITY_TYPE,
+    ]
+    .map(label);
     let bought = ranked.offerings.iter().find(|offering| {
-        *offering.instance_type == *claim.label(labels::INSTANCE_TYPE)
-            && *offering.zone == *claim.label(labels::TOPOLOGY_ZONE)
-            && offering.capacity_type.as_str() == claim.label(labels::CAPACITY_TYPE)
+        *offering.instance_type == *instance_type
+            && *offering.zone == *zone
+            && offering.capacity_type.as_str() == capacity_type
     });
     let status = claim.status.as_ref();
     let node = status.and_then(|status| status.node_name.clone());
     Record::Launch(LaunchStepRecord {
         at,
         claim: claim.name_any(),
-        pool: claim.pool_name().to_owned(),
+        pool: claim.pool_name().unwrap_or_default().to_owned(),
         node: node.unwrap_or_default(),
         outcome,
-        instance_type: claim.label(labels::INSTANCE_TYPE).to_owned(),
-        zone: claim.label(labels::TOPOLOGY_ZONE).to_owned(),
-        capacity_type: claim.label(labels::CAPACITY_TYPE).to_owned(),
+        instance_type: instance_type.to_owned(),
+        zone: zone.to_owned(),
+        capacity_type: capacity_type.to_owned(),
         price_per_hour: bought.map_or(0.0, |offering| offering.price_per_hour),
         reason: reason.to_owned(),
         policies: ranked.uses.clone(),

@@ -23,7 +23,7 @@ use crate::node_claim::launch::Launcher;
 use crate::node_claim::liveness::TimeLimit;
 use crate::node_claim::milestones::Milestones;
 use crate::node_claim::{ConditionUpdate, NodeClaimExt, TOLD_AFTER, registration};
-use crate::nomination::until_next_look;
+use crate::pod_nomination::until_next_look;
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::finalizers::{add_finalizer, has_finalizer};
@@ -76,15 +76,15 @@ impl Lifecycle {
     pub(crate) fn new(
         shell: Arc<Shell>,
         provider: Arc<dyn CloudProvider>,
+        milestones: Milestones,
         launcher: Launcher,
         finalizer: Finalizer,
     ) -> Self {
-        let milestones = Arc::new(Milestones {
-            shell: Arc::clone(&shell),
-        });
+        let milestones = Arc::new(milestones);
         let joining = Joining {
             shell: Arc::clone(&shell),
             provider,
+            pod_nominations: Arc::clone(&milestones.pod_nominations),
             milestones: Arc::clone(&milestones),
         };
         Self {
@@ -132,7 +132,7 @@ impl Lifecycle {
             Step::Initialize(node) => self.initialize(&claim, &node).await,
             Step::GiveUp(what) => self.milestones.give_up(&claim, what).await,
             Step::Rest => {
-                self.shell.nominations.wake();
+                self.milestones.wake_pod_nominations();
                 Ok(Action::Await)
             }
         }

@@ -8,14 +8,20 @@ use kube::ResourceExt as _;
 
 use super::entries::ClaimEntry;
 use super::liveness::TimeLimit;
+use super::pods_of_claims::PodsOfClaims;
 use super::{ConditionUpdate, NodeClaimExt as _, consistency};
-use crate::node_pool::registration_health::Registration;
+use crate::node_pool::registration_health::{Registration, RegistrationHealth};
+use crate::pod_nomination::PodNominations;
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::runtime::Action;
 
-pub(super) struct Milestones {
-    pub(super) shell: Arc<Shell>,
+/// What all parts of the lifecycle write and tell.
+pub(crate) struct Milestones {
+    pub(crate) shell: Arc<Shell>,
+    pub(crate) pod_nominations: Arc<PodNominations>,
+    pub(crate) registration_health: Arc<RegistrationHealth>,
+    pub(crate) pods_of_claims: Arc<PodsOfClaims>,
 }
 
 impl Milestones {
@@ -60,7 +66,7 @@ impl Milestones {
     ) -> Result<(), ReconcileError> {
         let entry = ClaimEntry::Registered { node };
         self.shell.journal.write(claim, &entry);
-        self.shell.pod_ledger.settle_claim(&claim.name_any());
+        self.pods_of_claims.settle(&claim.name_any());
         self.note_registration(claim, &Registration::Succeeded)
             .await
     }
@@ -71,7 +77,7 @@ impl Milestones {
         outcome: &Registration<'_>,
     ) -> Result<(), ReconcileError> {
         let Shell { model, writer, .. } = self.shell.as_ref();
-        let health = &self.shell.registration_health;
+        let health = &self.registration_health;
         health.note(model, writer, claim, outcome).await
     }
 
@@ -92,6 +98,11 @@ impl Milestones {
     pub(super) fn tell_initialized(&self, claim: &NodeClaim, node: &str) {
         let entry = ClaimEntry::Initialized { node };
         self.shell.journal.write(claim, &entry);
-        self.shell.nominations.wake();
+        self.wake_pod_nominations();
+    }
+
+    /// Something happened to the node of a claim that may still await pods.
+    pub(super) fn wake_pod_nominations(&self) {
+        self.pod_nominations.wake();
     }
 }

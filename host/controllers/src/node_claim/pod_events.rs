@@ -61,7 +61,8 @@ impl Reconciler for PodEvents {
         let Some(claim) = observed else {
             return Ok(Action::Await);
         };
-        let pool = self.shell.model.node_pool(claim.pool_name());
+        let pool = claim.pool_name();
+        let pool = pool.and_then(|it| self.shell.model.node_pool(it));
         if let Some(after) = decide(&claim, pool.as_deref(), self.shell.now()) {
             self.shell.writer.write_claim_status(&claim, &after).await?;
         }

@@ -1,4 +1,4 @@
-//! Sees a reboot in place through: fence, drain, remember the boot, ask the cloud, wait for the node to come back.
+//! Sees a reboot in place through: taint, drain, remember the boot, ask the cloud, wait for the node to come back.
 //!
 //! Repair asks for it by the claim's condition `Rebooting`; everything else is told by the objects, so a restart in
 //! the middle goes on where it was. What does not come back is replaced. Answers to Karpenter's
@@ -27,7 +27,7 @@ use tracing::warn;
 use crate::node::eviction::EvictionKey;
 use crate::node::taints::{with_taint, without_taint};
 use crate::node_claim::reboot::decision::{
-    Ending, ISSUED, Observed, Step, bound, decide, is_issued,
+    Ending, FailedReboot, ISSUED, Observed, Step, decide, is_issued,
 };
 use crate::node_claim::reboot::entries::RebootEntry;
 use crate::node_claim::{ConditionUpdate, NodeClaimExt, uid, with_deadline};
@@ -93,34 +93,36 @@ impl Reboot {
         }))
     }
 
-    async fn apply(&self, observed: &Observed, step: Step) -> Result<Action, ReconcileError> {
-        let Observed { claim, node, .. } = observed;
-        match (step, node) {
-            (Step::Fail(ending, why), _) => self.fail(claim, ending, why).await,
-            (Step::Wait, _) | (_, None) => Ok(Action::RequeueAfter(POLL)),
-            (Step::Fence, Some(node)) => {
+    async fn apply(&self, claim: &NodeClaim, step: Step<'_>) -> Result<Action, ReconcileError> {
+        match step {
+            Step::Taint(node) => {
                 let after = with_taint(node, labels::rebooting_taint());
                 self.shell.writer.write_node(node, &after).await?;
                 Ok(Action::NOW)
             }
-            (Step::Drain(drain), Some(node)) => Ok(self.drain(&node.name_any(), &drain)),
-            (Step::Remember(boot), Some(_)) => {
-                let mut after = NodeClaim::clone(claim);
+            Step::Drain(node, drain) => Ok(self.drain(&node.name_any(), &drain)),
+            Step::Remember(boot) => {
+                let mut after = claim.clone();
                 let key = labels::REBOOT_PRE_BOOT_ID_ANNOTATION.to_owned();
-                after.annotations_mut().insert(key, boot);
+                after.annotations_mut().insert(key, boot.to_owned());
                 self.shell.writer.write_claim(claim, &after).await?;
                 Ok(Action::NOW)
             }
-            (Step::Ask { operation_id }, Some(_)) => self.ask(observed, &operation_id).await,
-            (Step::Issued, Some(node)) => self.issued(claim, node).await,
-            (Step::Unfence, Some(node)) => {
+            Step::Ask {
+                operation_id,
+                bound,
+            } => self.ask(claim, &operation_id, bound).await,
+            Step::Issued(node) => self.issued(claim, node).await,
+            Step::Wait => Ok(Action::RequeueAfter(POLL)),
+            Step::Untaint(node) => {
                 let after = without_taint(node, labels::REBOOTING_TAINT_KEY);
                 self.shell.writer.write_node(node, &after).await?;
-                let entry = RebootEntry::Observed;
-                self.shell.journal.write(claim.as_ref(), &entry);
+                self.shell.journal.write(claim, &RebootEntry::Observed);
                 Ok(Action::NOW)
             }
-            (Step::Succeed, Some(_)) => self.succeed(claim).await,
+            Step::Succeed => self.succeed(claim).await,
+            Step::Reject(why) => self.reject(claim, why).await,
+            Step::Fail(failed) => self.fail(claim, failed).await,
         }
     }
 
@@ -131,8 +133,12 @@ impl Reboot {
         Action::RequeueAfter(DRAIN_POLL)
     }
 
-    async fn ask(&self, observed: &Observed, operation_id: &str) -> Result<Action, ReconcileError> {
-        let claim = &observed.claim;
+    async fn ask(
+        &self,
+        claim: &NodeClaim,
+        operation_id: &str,
+        bound: Option<GoDuration>,
+    ) -> Result<Action, ReconcileError> {
         let now = self.shell.now();
         self.asked(|it| *it.entry(uid(claim)).or_insert(now));
         let answer = match claim.provider_id() {
@@ -144,7 +150,7 @@ impl Reboot {
         match answer {
             Ok(()) => {
                 let entry = RebootEntry::Asked { operation_id };
-                self.shell.journal.write(claim.as_ref(), &entry);
+                self.shell.journal.write(claim, &entry);
                 self.shell
                     .writer
                     .write_claim_status(claim, &issued(claim, now))
@@ -153,7 +159,12 @@ impl Reboot {
             }
             Err(RebootError::Terminal(why)) => {
                 warn!(NodeClaim = %claim.name_any(), why, "the node cannot be rebooted");
-                self.fail(claim, Ending::Refused, "the cloud refused").await
+                let failed = FailedReboot {
+                    ending: Ending::Refused,
+                    why: "the cloud refused",
+                    bound,
+                };
+                self.fail(claim, failed).await
             }
             Err(error @ RebootError::Other(_)) => {
                 warn!(NodeClaim = %claim.name_any(), %error, "asking for a reboot, will be tried again");
@@ -192,57 +203,63 @@ impl Reboot {
         Ok(Action::Await)
     }
 
-    /// A node that did not come back is replaced; one that nobody knows how to drain stays.
-    async fn fail(
-        &self,
-        claim: &NodeClaim,
-        ending: Ending,
-        why: &str,
-    ) -> Result<Action, ReconcileError> {
-        let now = self.shell.now();
-        let result = match ending {
-            Ending::Invalid => "invalid_request",
-            Ending::Refused => "provider_error",
-            Ending::Lost => "recovery_timeout",
+    /// A node that nobody knows how to drain stays.
+    async fn reject(&self, claim: &NodeClaim, why: &str) -> Result<Action, ReconcileError> {
+        let forgotten = self.forget(claim).await?;
+        let condition = ConditionUpdate {
+            condition_type: conditions::REBOOTING,
+            status: Status::False,
+            reason: FAILED,
+            message: why,
         };
-        if ending == Ending::Invalid {
-            let claim = self.forget(claim).await?;
-            let condition = ConditionUpdate {
-                condition_type: conditions::REBOOTING,
-                status: Status::False,
-                reason: FAILED,
-                message: why,
-            };
-            let after = claim.with_condition(condition, now);
-            self.shell.writer.write_claim_status(&claim, &after).await?;
-        } else {
-            let bound = bound(claim)
-                .ok()
-                .flatten()
-                .map(GoDuration::to_signed_duration);
-            let at = bound.and_then(|it| now.checked_add(it).ok());
-            let earliest = at.into_iter().chain(claim.termination_deadline()).min();
-            let claim = match earliest {
-                Some(at) => {
-                    let after = with_deadline(claim, at);
-                    self.shell.writer.write_claim(claim, &after).await?
-                }
-                None => claim.clone(),
-            };
-            // Whoever changed it meanwhile may have called the reboot off.
-            ignore_not_found(self.shell.writer.delete_unchanged(&claim).await)?;
-        }
+        let after = forgotten.with_condition(condition, self.shell.now());
+        self.shell
+            .writer
+            .write_claim_status(&forgotten, &after)
+            .await?;
         let entry = RebootEntry::Failed {
-            result,
+            result: "invalid_request",
             why,
             took: self.is_over(claim),
-            is_deleted: ending != Ending::Invalid,
+            is_deleted: false,
         };
         self.shell.journal.write(claim, &entry);
         Ok(Action::Await)
     }
 
-    /// Takes the notes of this reboot off the claim and the fence off its node.
+    /// A node that did not come back is replaced.
+    async fn fail(
+        &self,
+        claim: &NodeClaim,
+        failed: FailedReboot,
+    ) -> Result<Action, ReconcileError> {
+        let FailedReboot { ending, why, bound } = failed;
+        let bound = bound.map(GoDuration::to_signed_duration);
+        let at = bound.and_then(|it| self.shell.now().checked_add(it).ok());
+        let earliest = at.into_iter().chain(claim.termination_deadline()).min();
+        let bounded = match earliest {
+            Some(at) => {
+                let after = with_deadline(claim, at);
+                self.shell.writer.write_claim(claim, &after).await?
+            }
+            None => claim.clone(),
+        };
+        // Whoever changed it meanwhile may have called the reboot off.
+        ignore_not_found(self.shell.writer.delete_unchanged(&bounded).await)?;
+        let entry = RebootEntry::Failed {
+            result: match ending {
+                Ending::Refused => "provider_error",
+                Ending::Lost => "recovery_timeout",
+            },
+            why,
+            took: self.is_over(claim),
+            is_deleted: true,
+        };
+        self.shell.journal.write(claim, &entry);
+        Ok(Action::Await)
+    }
+
+    /// Takes the notes of this reboot off the claim and the taint off its node.
     async fn forget(&self, claim: &NodeClaim) -> Result<NodeClaim, ReconcileError> {
         let name = claim.status.as_ref().and_then(|it| it.node_name.as_deref());
         if let Some(name) = name
@@ -282,7 +299,7 @@ impl Reconciler for Reboot {
             return Ok(Action::Await);
         };
         let step = decide(&observed, self.shell.now());
-        self.apply(&observed, step).await
+        self.apply(&observed.claim, step).await
     }
 }
 

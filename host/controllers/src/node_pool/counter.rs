@@ -34,7 +34,7 @@ impl Reconciler for Counter {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
-        if !self.shell.model.note_sync() {
+        if !self.shell.model.is_synced() {
             return Ok(UNSYNCED);
         }
         let snapshot = self.shell.model.snapshot();
@@ -62,7 +62,7 @@ fn decide(pool: &NodePool, usage: &Resources) -> NodePool {
     let base: Resources = BASE.iter().map(|name| (*name, 0)).collect();
     let status = after.status.get_or_insert_default();
     status.resources = base.add(usage).to_list();
-    status.nodes = usage.get(labels::RESOURCE_NODES) / 1000;
+    status.nodes = usage.count(labels::RESOURCE_NODES);
     after
 }
 

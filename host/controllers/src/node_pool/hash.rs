@@ -6,13 +6,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apis::ObjectKey;
-use apis::{NodeClaim, NodePool, hash, labels};
+use apis::{NodePool, hash, labels};
 use kube::ResourceExt;
 
-use crate::node_claim::hashes::carry_over;
+use crate::node_claim::hashes::{HashKeys, carry_over};
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::{Action, Reconciler};
+
+const KEYS: HashKeys = HashKeys {
+    hash: labels::NODEPOOL_HASH_ANNOTATION,
+    version: labels::NODEPOOL_HASH_VERSION_ANNOTATION,
+};
 
 /// The controller.
 pub(crate) struct Hash {
@@ -29,7 +34,8 @@ impl Reconciler for Hash {
         };
         let stamps = stamps(&pool);
         if is_outdated(&pool) {
-            self.migrate(&key.name, &stamps).await?;
+            let of_pool = format!("{}={}", labels::NODEPOOL, key.name);
+            carry_over(&self.shell, &of_pool, |_| true, &stamps, KEYS).await?;
         }
         let mut after = pool.clone();
         after.annotations_mut().extend(stamps);
@@ -38,46 +44,16 @@ impl Reconciler for Hash {
     }
 }
 
-impl Hash {
-    /// Claims of the pool of other versions get this one.
-    async fn migrate(
-        &self,
-        pool: &str,
-        stamps: &BTreeMap<String, String>,
-    ) -> Result<(), ReconcileError> {
-        let mut outdated: Vec<NodeClaim> = Vec::new();
-        let of_pool = format!("{}={pool}", labels::NODEPOOL);
-        self.shell
-            .model
-            .for_each_claim(&of_pool, |claim| {
-                if version_of(claim.annotations()) != Some(hash::NODE_POOL_HASH_VERSION) {
-                    outdated.push(claim);
-                }
-            })
-            .await?;
-        let hash_key = labels::NODEPOOL_HASH_ANNOTATION;
-        carry_over(&self.shell.writer, &outdated, stamps, hash_key).await
-    }
-}
-
-fn version_of(annotations: &BTreeMap<String, String>) -> Option<&str> {
-    annotations
-        .get(labels::NODEPOOL_HASH_VERSION_ANNOTATION)
-        .map(String::as_str)
-}
-
 fn is_outdated(pool: &NodePool) -> bool {
-    version_of(pool.annotations()).is_some_and(|version| version != hash::NODE_POOL_HASH_VERSION)
+    let version = pool.annotations().get(KEYS.version);
+    version.is_some_and(|version| version != hash::NODE_POOL_HASH_VERSION)
 }
 
 /// What says of which hash the pool is.
 fn stamps(pool: &NodePool) -> BTreeMap<String, String> {
     let version = hash::NODE_POOL_HASH_VERSION.to_owned();
     BTreeMap::from([
-        (
-            labels::NODEPOOL_HASH_ANNOTATION.to_owned(),
-            hash::node_pool(pool),
-        ),
-        (labels::NODEPOOL_HASH_VERSION_ANNOTATION.to_owned(), version),
+        (KEYS.hash.to_owned(), hash::node_pool(pool)),
+        (KEYS.version.to_owned(), version),
     ])
 }

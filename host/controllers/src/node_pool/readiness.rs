@@ -10,6 +10,7 @@ use apis::{Ec2NodeClass, NodePool};
 use jiff::Timestamp;
 use kube::ResourceExt;
 
+use crate::node_pool::registration_health::RegistrationHealth;
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::{Action, Reconciler};
@@ -17,6 +18,7 @@ use crate::shell::runtime::{Action, Reconciler};
 /// The controller.
 pub(crate) struct Readiness {
     pub(crate) shell: Arc<Shell>,
+    pub(crate) registration_health: Arc<RegistrationHealth>,
 }
 
 #[async_trait::async_trait]
@@ -34,7 +36,7 @@ impl Reconciler for Readiness {
         let after = decide(&pool, class.as_deref(), self.shell.now());
         let is_past_outdated = is_past_outdated(&pool, class.as_deref());
         if let Some(uid) = pool.uid().filter(|_| is_past_outdated) {
-            self.shell.registration_health.forget(&uid);
+            self.registration_health.forget(&uid);
         }
         self.shell.writer.write_pool_status(&pool, &after).await?;
         Ok(Action::Await)
@@ -56,12 +58,12 @@ fn decide(pool: &NodePool, class: Option<&Ec2NodeClass>, now: Timestamp) -> Node
             "NodeClass is terminating".to_owned(),
         ),
         Some(class) => match class.condition(conditions::READY) {
-            Some(ready) if ready.status == "True" => (
+            Some(ready) if Status::of(ready) == Some(Status::True) => (
                 Status::True,
                 conditions::NODE_CLASS_READY.to_owned(),
                 String::new(),
             ),
-            Some(ready) if ready.status == "False" => {
+            Some(ready) if Status::of(ready) == Some(Status::False) => {
                 (Status::False, ready.reason.clone(), ready.message.clone())
             }
             Some(_) | None => (

@@ -62,10 +62,10 @@ impl PoolHealth {
     /// As the condition of the pool has it, where it says either.
     fn of_pool(pool: &NodePool) -> Option<Self> {
         let condition = pool.condition(conditions::NODE_REGISTRATION_HEALTHY)?;
-        match condition.status.as_str() {
-            "True" => Some(Self::Healthy),
-            "False" => Some(Self::Unhealthy),
-            _ => None,
+        match Status::of(condition)? {
+            Status::True => Some(Self::Healthy),
+            Status::False => Some(Self::Unhealthy),
+            Status::Unknown => None,
         }
     }
 
@@ -110,7 +110,7 @@ impl RegistrationHealth {
         claim: &NodeClaim,
         outcome: &Registration<'_>,
     ) -> Result<(), ReconcileError> {
-        let pool = model.node_pool(claim.pool_name());
+        let pool = claim.pool_name().and_then(|it| model.node_pool(it));
         let Some((pool, uid)) = pool.and_then(|it| Some((Arc::clone(&it), it.uid()?))) else {
             return Ok(());
         };

@@ -91,7 +91,7 @@ impl ConditionGauge<'_> {
             }
         };
         for kind in self.kinds {
-            observation.shell.status_conditions.each(*kind, |seen| {
+            observation.known.status_conditions.each(*kind, |seen| {
                 self.emit(seen, observation, &mut emit);
             });
         }

@@ -32,7 +32,7 @@ fn resources(pool: &str, resources: &Resources, emit: &mut Tell<'_>) {
 }
 
 pub(super) fn cost(observation: &Observation<'_>, emit: &mut Tell<'_>) {
-    let costs = observation.shell.sold_types.costs(observation.snapshot);
+    let costs = observation.known.sold_types.costs(observation.snapshot);
     for pool in observation.snapshot.node_pools() {
         let name = pool.name_any();
         let cost = costs.get(&name).copied().unwrap_or_default();

@@ -34,7 +34,7 @@ fn number(of: &InstanceType, label: &str) -> Option<f64> {
 
 /// Every type once, whichever NodePools see it.
 fn each_type(observation: &Observation<'_>, each: impl FnMut(&InstanceType)) {
-    let types = observation.shell.sold_types.get();
+    let types = observation.known.sold_types.get();
     let all = types.values().flat_map(|it| it.iter());
     let by_name: BTreeMap<&str, &InstanceType> =
         all.map(|it| (it.name.as_str(), it.as_ref())).collect();
@@ -66,8 +66,13 @@ fn each_offering(
     observation: &Observation<'_>,
     mut each: impl FnMut(&[(&'static str, &str)], &OfferingSeen),
 ) {
-    let types = observation.shell.sold_types.get();
-    let shows_reserved = observation.shell.settings.feature_gates.reserved_capacity;
+    let types = observation.known.sold_types.get();
+    let shows_reserved = observation
+        .known
+        .shell
+        .settings
+        .feature_gates
+        .reserved_capacity;
     // A map for each type, as there are tens of thousands of offerings and names of types begin alike.
     let mut by_name: BTreeMap<&str, Vec<&InstanceType>> = BTreeMap::new();
     for instance_type in types.values().flat_map(|it| it.iter()) {
@@ -98,7 +103,7 @@ fn offerings<'a>(
         let zone = offering.zone();
         let capacity_type = CapacityType::word(offering.capacity_type());
         let offered = offerings.entry((capacity_type, zone)).or_default();
-        offered.is_available |= offering.available;
+        offered.is_available |= offering.is_available();
         offered.price_per_hour = offering.price_per_hour;
         if shows_reserved {
             let reserved = (CapacityType::Reserved.as_str(), zone);

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use scheduling::pod::{Pod, PodKey, PodPhase};
 
 use super::{Observation, Tell, seconds};
-use crate::shell::notes::pod_starts::Start;
+use crate::watches::pod_starts::Start;
 
 pub(super) fn state(observation: &Observation<'_>, emit: &mut Tell<'_>) {
     for pod in observation.snapshot.pods() {
@@ -85,7 +85,7 @@ fn starts(
     emit: &mut Tell<'_>,
     since: impl Fn(&Start) -> Option<Timestamp>,
 ) {
-    observation.shell.pod_starts.each(|key, start| {
+    observation.known.pod_starts.each(|key, start| {
         if let Some(since) = since(start) {
             emit(&names(key), seconds(since, observation.now));
         }
@@ -97,7 +97,7 @@ fn unbound_since(
     emit: &mut Tell<'_>,
     since: impl Fn(&Start) -> Option<Timestamp>,
 ) {
-    observation.shell.pod_starts.each(|key, start| {
+    observation.known.pod_starts.each(|key, start| {
         if let Some(since) = since(start).filter(|_| !start.is_bound) {
             let [name, namespace] = names(key);
             let devices = ("dynamic_resources", truth(start.uses_devices));
@@ -107,7 +107,7 @@ fn unbound_since(
 }
 
 pub(super) fn undecided(observation: &Observation<'_>, emit: &mut Tell<'_>) {
-    observation.shell.pod_ledger.each_undecided(|key, since| {
+    observation.known.undecided_pods.each(|key, since| {
         emit(&names(key), seconds(since, observation.now));
     });
 }

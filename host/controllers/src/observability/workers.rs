@@ -5,7 +5,7 @@ use super::{Observation, Tell, count};
 use crate::shell::work_queue::Load;
 
 pub(super) fn depth(observation: &Observation<'_>, emit: &mut Tell<'_>) {
-    observation.shell.queue_loads.each(|name, load| {
+    observation.known.queue_loads.each(|name, load| {
         let labels = [("name", name), ("controller", name), ("priority", "0")];
         emit(&labels, count(load.waiting));
     });
@@ -20,20 +20,20 @@ pub(super) fn longest_work(observation: &Observation<'_>, emit: &mut Tell<'_>) {
 }
 
 fn each(observation: &Observation<'_>, emit: &mut Tell<'_>, value: impl Fn(&Load) -> f64) {
-    observation.shell.queue_loads.each(|name, load| {
+    observation.known.queue_loads.each(|name, load| {
         emit(&[("name", name), ("controller", name)], value(load));
     });
 }
 
 pub(super) fn queue_depth(observation: &Observation<'_>, emit: &mut Tell<'_>) {
-    observation.shell.passes.each(|controller, pass| {
+    observation.known.passes.each(|controller, pass| {
         let labels = [("controller", controller), ("scheduling_id", &pass.id)];
         emit(&labels, count(pass.pods));
     });
 }
 
 pub(super) fn unfinished_passes(observation: &Observation<'_>, emit: &mut Tell<'_>) {
-    observation.shell.passes.each(|controller, pass| {
+    observation.known.passes.each(|controller, pass| {
         if let Some(began) = pass.began {
             let labels = [("controller", controller), ("scheduling_id", &*pass.id)];
             emit(&labels, began.elapsed().as_secs_f64());

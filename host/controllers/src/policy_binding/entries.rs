@@ -6,7 +6,7 @@ use tracing::{info, warn};
 
 use crate::policy_binding::status::StatusAnnotation;
 use crate::shell::journal::JournalEntry;
-use crate::shell::recorder::{EventType, Notice};
+use crate::shell::recorder::{EventType, KubernetesEvent};
 
 /// Something in the life of a binding.
 pub(super) enum BindingEntry<'a> {
@@ -46,9 +46,9 @@ impl JournalEntry for BindingEntry<'_> {
         }
     }
 
-    fn events(&self, config_map: &ConfigMap) -> Vec<Notice> {
+    fn events(&self, config_map: &ConfigMap) -> Vec<KubernetesEvent> {
         let notice = |event_type, reason: &'static str, message: &str| {
-            Notice::new(config_map.object_ref(&()), event_type, reason, message)
+            KubernetesEvent::new(config_map.object_ref(&()), event_type, reason, message)
         };
         let warning = EventType::Warning;
         vec![match self {
@@ -67,21 +67,21 @@ impl JournalEntry for BindingEntry<'_> {
         }]
     }
 
-    fn line(&self, config_map: &ConfigMap) -> Option<String> {
+    fn lines(&self, config_map: &ConfigMap) -> Vec<String> {
         let Self::Decided {
             event_type,
             annotation,
             ..
         } = self
         else {
-            return None;
+            return Vec::new();
         };
         let verb = match event_type {
             EventType::Normal => "activated",
             EventType::Warning => "rejected",
         };
         let name = config_map.name_any();
-        Some(format!("policy {name} {verb}: {}", annotation.message))
+        vec![format!("policy {name} {verb}: {}", annotation.message)]
     }
 }
 
@@ -92,9 +92,8 @@ impl JournalEntry for Removed {
     /// The name.
     type Subject = str;
 
-    fn line(&self, name: &str) -> Option<String> {
-        Some(format!(
-            "policy {name} removed: what it replaced decides again"
-        ))
+    fn lines(&self, name: &str) -> Vec<String> {
+        let line = format!("policy {name} removed: what it replaced decides again");
+        vec![line]
     }
 }

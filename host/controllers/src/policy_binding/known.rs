@@ -59,13 +59,16 @@ struct KnownBinding {
 }
 
 impl KnownBindings {
-    /// A ConfigMap is there; whether this version of it was looked at.
-    pub(super) fn note_there(&mut self, key: &ObjectKey, version: &str) -> bool {
-        let Some(known) = self.0.get_mut(key) else {
-            return false;
-        };
-        known.gone_since = None;
-        known.version == version
+    /// Whether this version of a ConfigMap was looked at.
+    pub(super) fn is_seen(&self, key: &ObjectKey, version: &str) -> bool {
+        self.0.get(key).is_some_and(|it| it.version == version)
+    }
+
+    /// A ConfigMap is there: its policy goes on, or begins.
+    pub(super) fn note_there(&mut self, key: &ObjectKey) {
+        if let Some(known) = self.0.get_mut(key) {
+            known.gone_since = None;
+        }
     }
 
     /// A ConfigMap was read. A swap that follows counts as made.
@@ -110,7 +113,7 @@ impl KnownBinding {
             fingerprint,
         } = reading;
         let is_other = self.fingerprint != fingerprint;
-        if is_other && let Err(wait) = self.pace.swap(now, &fingerprint.to_string()) {
+        if is_other && let Err(wait) = self.pace.swap(now, fingerprint) {
             return AfterReading::Rest(wait);
         }
         version.clone_into(&mut self.version);
@@ -152,11 +155,11 @@ mod tests {
     #[test]
     fn what_says_the_same_is_not_loaded_again() {
         let mut known = KnownBindings::default();
-        assert!(!known.note_there(&key(), "1"));
+        assert!(!known.is_seen(&key(), "1"));
         assert_eq!(known.read(0, "1", 7), AfterReading::Swap);
-        assert!(known.note_there(&key(), "1"));
+        assert!(known.is_seen(&key(), "1"));
         assert_eq!(known.read(2, "2", 7), AfterReading::Keep);
-        assert!(known.note_there(&key(), "2"));
+        assert!(known.is_seen(&key(), "2"));
     }
 
     #[test]
@@ -165,7 +168,7 @@ mod tests {
         known.read(0, "1", 7);
         let rest = AfterReading::Rest(Duration::from_secs(6));
         assert_eq!(known.read(4, "2", 8), rest);
-        assert!(!known.note_there(&key(), "2"));
+        assert!(!known.is_seen(&key(), "2"));
         assert_eq!(known.read(10, "2", 8), AfterReading::Swap);
     }
 
@@ -185,7 +188,7 @@ mod tests {
         let mut known = KnownBindings::default();
         known.read(0, "1", 7);
         known.gone(5);
-        assert!(!known.note_there(&key(), "2"));
+        known.note_there(&key());
         assert_eq!(known.read(40, "2", 7), AfterReading::Keep);
         let linger = AfterDeletion::Linger(Duration::from_mins(1));
         assert_eq!(known.gone(66), linger);

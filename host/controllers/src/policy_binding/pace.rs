@@ -15,8 +15,8 @@ const PAUSE_MAX: SignedDuration = SignedDuration::from_mins(5);
 pub(super) struct SwapPace {
     swapped: Timestamp,
     pause: SignedDuration,
-    /// Version of the binding that waits for the pause to end.
-    waiting: Option<String>,
+    /// What the binding says that waits for the pause to end, as its fingerprint.
+    waiting: Option<u64>,
     was_overtaken: bool,
 }
 
@@ -31,13 +31,13 @@ impl SwapPace {
         }
     }
 
-    /// Notes a swap to a version now, or says how long it has to wait.
-    pub(super) fn swap(&mut self, now: Timestamp, version: &str) -> Result<(), Duration> {
-        let other = self.waiting.as_deref().is_some_and(|it| it != version);
+    /// Notes a swap now to what has this fingerprint, or says how long it has to wait.
+    pub(super) fn swap(&mut self, now: Timestamp, fingerprint: u64) -> Result<(), Duration> {
+        let other = self.waiting.is_some_and(|it| it != fingerprint);
         self.was_overtaken |= other;
         let left = self.pause - now.duration_since(self.swapped);
         if left.is_positive() {
-            self.waiting = Some(version.to_owned());
+            self.waiting = Some(fingerprint);
             return Err(left.unsigned_abs());
         }
         self.pause = if self.was_overtaken {
@@ -57,16 +57,16 @@ mod tests {
     use super::*;
 
     /// Swaps of a binding that changes every so many seconds for ten minutes.
-    fn swaps(every_seconds: i64) -> Vec<i64> {
+    fn swaps(every_seconds: u32) -> Vec<u32> {
         let start = Timestamp::UNIX_EPOCH;
         let mut pace = SwapPace::first(start);
         let mut swaps = vec![0];
-        for second in 1..600 {
-            let now = start + SignedDuration::from_secs(second);
-            let version = (second / every_seconds).to_string();
+        for second in 1..600_u32 {
+            let now = start + SignedDuration::from_secs(second.into());
+            let said = second / every_seconds;
             // Asked again when the pause is over, as the queue does it.
             let is_due = second % every_seconds == 0 || pace.waiting.is_some();
-            if is_due && pace.swap(now, &version).is_ok() {
+            if is_due && pace.swap(now, said.into()).is_ok() {
                 swaps.push(second);
             }
         }
@@ -83,12 +83,11 @@ mod tests {
     fn one_change_that_waits_does_no_harm() {
         let start = Timestamp::UNIX_EPOCH;
         let mut pace = SwapPace::first(start);
-        for swap in 1..30 {
-            let end = start + SignedDuration::from_secs(10 * swap);
-            let version = swap.to_string();
-            let early = pace.swap(end - SignedDuration::from_millis(3), &version);
+        for swap in 1..30_u32 {
+            let end = start + SignedDuration::from_secs(i64::from(10 * swap));
+            let early = pace.swap(end - SignedDuration::from_millis(3), swap.into());
             assert_eq!(early, Err(Duration::from_millis(3)));
-            assert_eq!(pace.swap(end, &version), Ok(()));
+            assert_eq!(pace.swap(end, swap.into()), Ok(()));
         }
     }
 
@@ -101,10 +100,10 @@ mod tests {
     fn a_hundred_changes_in_ten_seconds_are_two_swaps() {
         let start = Timestamp::UNIX_EPOCH;
         let mut pace = SwapPace::first(start);
-        let swapped = (1..=100)
+        let swapped = (1..=100_u32)
             .filter(|tenth| {
-                let now = start + SignedDuration::from_millis(tenth * 100);
-                pace.swap(now, &tenth.to_string()).is_ok()
+                let now = start + SignedDuration::from_millis(i64::from(tenth * 100));
+                pace.swap(now, u64::from(*tenth)).is_ok()
             })
             .count();
         assert_eq!(1 + swapped, 2);

@@ -64,8 +64,8 @@ mod tests {
         let print = |it: &ConfigMap| fingerprint(it, &binding_of(it));
         let mut config_map = ConfigMap::default();
         let before = print(&config_map);
-        let annotation = decide(refused(), None, Timestamp::UNIX_EPOCH).annotation;
-        let text = serde_json::to_string(&annotation.unwrap()).unwrap();
+        let write = decide(refused(), None, Timestamp::UNIX_EPOCH).unwrap();
+        let text = serde_json::to_string(&write.annotation).unwrap();
         config_map.metadata.annotations = Some([(STATUS_ANNOTATION.to_owned(), text)].into());
         config_map.metadata.resource_version = Some("2".to_owned());
         assert_eq!(print(&config_map), before);

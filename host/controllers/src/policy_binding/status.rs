@@ -29,7 +29,7 @@ pub(super) struct StatusAnnotation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) digest: Option<String>,
     pub(super) message: String,
-    pub(super) since: String,
+    pub(super) since: Timestamp,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     applies_to: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,15 +38,14 @@ pub(super) struct StatusAnnotation {
     calls: u64,
     #[serde(default)]
     failures: u64,
-    #[serde(default)]
-    counted: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    counted: Option<Timestamp>,
 }
 
 impl StatusAnnotation {
     /// How long its counters stay as they are.
     fn counts_left(&self, now: Timestamp) -> Option<SignedDuration> {
-        let counted: Timestamp = self.counted.parse().ok()?;
-        let left = COUNTED_EVERY - now.duration_since(counted);
+        let left = COUNTED_EVERY - now.duration_since(self.counted?);
         left.is_positive().then_some(left)
     }
 }
@@ -57,10 +56,10 @@ pub(super) fn until_counted(shown: Option<&StatusAnnotation>, now: Timestamp) ->
     left.unwrap_or(COUNTED_EVERY).unsigned_abs()
 }
 
-/// What there is to write and to tell.
-#[derive(Debug, PartialEq, Eq, Default)]
-pub(super) struct Decided {
-    pub(super) annotation: Option<StatusAnnotation>,
+/// What there is to write, and to tell once it is written.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct StatusWrite {
+    pub(super) annotation: StatusAnnotation,
     pub(super) event: Option<(EventType, &'static str)>,
     /// What keeps it from doing what was meant.
     pub(super) warning: Option<String>,
@@ -71,7 +70,7 @@ pub(super) fn decide(
     status: BindingStatus,
     shown: Option<&StatusAnnotation>,
     now: Timestamp,
-) -> Decided {
+) -> Option<StatusWrite> {
     let event = match status.state {
         BindingState::Ready => (EventType::Normal, "PolicyActivated"),
         BindingState::Degraded => (EventType::Warning, "PolicyRejected"),
@@ -79,31 +78,31 @@ pub(super) fn decide(
     };
     let mut annotation = annotation(status, now);
     let Some(shown) = shown else {
-        return Decided {
+        return Some(StatusWrite {
             warning: warning(&annotation),
-            annotation: Some(annotation),
+            annotation,
             event: Some(event),
-        };
+        });
     };
     let is_told = shown.state == annotation.state
         && shown.reason == annotation.reason
         && shown.digest == annotation.digest
         && shown.message == annotation.message;
     if is_told {
-        annotation.since.clone_from(&shown.since);
+        annotation.since = shown.since;
     }
     let is_placed = shown.in_charge == annotation.in_charge;
     let is_counted = (shown.calls, shown.failures) == (annotation.calls, annotation.failures)
         || shown.counts_left(now).is_some();
     if is_told && is_placed && is_counted {
-        return Decided::default();
+        return None;
     }
     let told_warning = warning(shown);
-    Decided {
+    Some(StatusWrite {
         warning: warning(&annotation).filter(|it| Some(it) != told_warning.as_ref()),
-        annotation: Some(annotation),
+        annotation,
         event: (!is_told).then_some(event),
-    }
+    })
 }
 
 fn annotation(status: BindingStatus, now: Timestamp) -> StatusAnnotation {
@@ -117,7 +116,8 @@ fn annotation(status: BindingStatus, now: Timestamp) -> StatusAnnotation {
         calls,
         failures,
     } = status;
-    let now = now.strftime("%FT%TZ").to_string();
+    // Shown to the second.
+    let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
     let applies_to = in_charge
         .as_ref()
         .map_or_else(String::new, |it| applies_to(&it.applies_to));
@@ -129,12 +129,12 @@ fn annotation(status: BindingStatus, now: Timestamp) -> StatusAnnotation {
         reason,
         digest,
         message,
-        since: now.clone(),
+        since: now,
         applies_to,
         in_charge,
         calls,
         failures,
-        counted: now,
+        counted: Some(now),
     }
 }
 
@@ -226,31 +226,29 @@ pub(super) mod tests {
         ];
         for (state, event_type, reason) in cases {
             let now = Timestamp::UNIX_EPOCH;
-            let first = decide(status(state), None, now);
+            let first = decide(status(state), None, now).unwrap();
             assert_eq!(first.event, Some((event_type, reason)));
-            let again = decide(status(state), first.annotation.as_ref(), now);
-            assert_eq!(again, Decided::default());
+            let again = decide(status(state), Some(&first.annotation), now);
+            assert_eq!(again, None);
         }
     }
 
     #[test]
     fn counters_alone_are_written_now_and_then() {
         let start = Timestamp::UNIX_EPOCH;
-        let shown = decide(status(BindingState::Ready), None, start).annotation;
+        let shown = decide(status(BindingState::Ready), None, start).unwrap();
+        let shown = shown.annotation;
         let after = |minutes: i64| {
             let mut status = status(BindingState::Ready);
             status.calls = 9;
             let now = start + SignedDuration::from_mins(minutes);
-            decide(status, shown.as_ref(), now)
+            decide(status, Some(&shown), now)
         };
-        assert_eq!(after(4), Decided::default());
-        let written = after(5);
+        assert_eq!(after(4), None);
+        let written = after(5).unwrap();
         assert_eq!((written.event, written.warning), (None, None));
-        let written = written.annotation.unwrap();
-        assert_eq!(
-            (written.calls, written.since.as_str()),
-            (9, "1970-01-01T00:00:00Z")
-        );
+        let written = written.annotation;
+        assert_eq!((written.calls, written.since), (9, start));
     }
 
     #[test]
@@ -272,26 +270,35 @@ pub(super) mod tests {
                 ..status(BindingState::Ready)
             };
             let now = Timestamp::UNIX_EPOCH;
-            let before = decide(status(BindingState::Ready), None, now);
-            let decided = decide(placed(), before.annotation.as_ref(), now);
+            let before = decide(status(BindingState::Ready), None, now).unwrap();
+            let decided = decide(placed(), Some(&before.annotation), now).unwrap();
             assert_eq!(decided.event, None);
             assert_eq!(decided.warning.is_some(), warns, "{decided:?}");
-            let shown = decided.annotation.unwrap();
+            let shown = decided.annotation;
             assert_eq!(shown.applies_to, sentence);
-            assert_eq!(decide(placed(), Some(&shown), now), Decided::default());
+            assert_eq!(decide(placed(), Some(&shown), now), None);
         }
     }
 
     #[test]
     fn counters_are_looked_at_when_they_may_be_written() {
         let start = Timestamp::UNIX_EPOCH;
-        let shown = decide(status(BindingState::Ready), None, start).annotation;
+        let shown = decide(status(BindingState::Ready), None, start).unwrap();
         for (seconds, left) in [(0, 300), (1, 299), (299, 1), (300, 300), (900, 300)] {
             let now = start + SignedDuration::from_secs(seconds);
-            let wait = until_counted(shown.as_ref(), now);
+            let wait = until_counted(Some(&shown.annotation), now);
             assert_eq!(wait, Duration::from_secs(left), "after {seconds} s");
         }
         assert_eq!(until_counted(None, start), Duration::from_mins(5));
+    }
+
+    #[test]
+    fn times_are_shown_to_the_second() {
+        let now = Timestamp::UNIX_EPOCH + SignedDuration::from_millis(1_999);
+        let shown = decide(status(BindingState::Ready), None, now).unwrap();
+        let shown = serde_json::to_value(shown.annotation).unwrap();
+        let times = [&shown["since"], &shown["counted"]];
+        assert_eq!(times, ["1970-01-01T00:00:01Z"; 2]);
     }
 
     #[test]

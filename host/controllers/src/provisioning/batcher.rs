@@ -14,8 +14,8 @@ use tokio::time::Instant;
 /// Why the wait for a batch is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Batch {
-    /// It is complete; so many elements, which are counted and not kept.
-    Complete(usize),
+    /// It is complete; what it held is not kept.
+    Complete,
     /// It goes on, and more will come.
     GoesOn,
 }
@@ -74,8 +74,8 @@ impl Batcher {
             };
             let now = Instant::now();
             if ends_at <= now {
-                let window = std::mem::take(&mut *self.lock());
-                return Batch::Complete(window.elements.len());
+                *self.lock() = OpenBatch::default();
+                return Batch::Complete;
             }
             if look_at <= now {
                 self.lock().looked_at = Some(now);
@@ -120,15 +120,14 @@ mod tests {
         ))
     }
 
-    /// Triggers `uids` 900 ms apart and says after how many milliseconds the batch ended, and its size.
-    async fn batch(uids: &[&'static str]) -> (u128, usize) {
-        let (millis, size, _) = watched_batch(uids).await;
-        (millis, size)
+    /// Triggers `uids` 900 ms apart and says after how many milliseconds the batch ended.
+    async fn batch(uids: &[&'static str]) -> u128 {
+        watched_batch(uids).await.0
     }
 
-    /// Triggers `uids` 900 ms apart and says after how many milliseconds the batch ended, its size, and after how many
-    /// milliseconds it was looked into.
-    async fn watched_batch(uids: &[&'static str]) -> (u128, usize, Vec<u128>) {
+    /// Triggers `uids` 900 ms apart and says after how many milliseconds the batch ended, and after how many it was
+    /// looked into.
+    async fn watched_batch(uids: &[&'static str]) -> (u128, Vec<u128>) {
         let (batcher, start) = (batcher(), Instant::now());
         let triggers = async {
             for uid in uids {
@@ -141,34 +140,34 @@ mod tests {
         let complete = async {
             loop {
                 match batcher.wait().await {
-                    Batch::Complete(size) => break size,
+                    Batch::Complete => break,
                     Batch::GoesOn => looks.push(start.elapsed().as_millis()),
                 }
             }
         };
-        let size = tokio::select! { biased;
-            size = complete => size,
-            () = triggers => 0,
-        };
-        (start.elapsed().as_millis(), size, looks)
+        tokio::select! { biased;
+            () = complete => {}
+            () = triggers => {}
+        }
+        (start.elapsed().as_millis(), looks)
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_batch_that_goes_on_is_looked_into() {
-        assert_eq!(watched_batch(&["a"]).await, (1000, 1, vec![]));
-        let (millis, size, looks) = watched_batch(&["a", "b", "c", "d"]).await;
-        assert_eq!((millis, size, looks), (3700, 4, vec![1000, 2000, 3000]));
+        assert_eq!(watched_batch(&["a"]).await, (1000, vec![]));
+        let (millis, looks) = watched_batch(&["a", "b", "c", "d"]).await;
+        assert_eq!((millis, looks), (3700, vec![1000, 2000, 3000]));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_batch_ends_one_second_after_the_last_new_element() {
-        assert_eq!(batch(&["a"]).await, (1000, 1));
-        assert_eq!(batch(&["a", "b", "c"]).await, (2800, 3));
+        assert_eq!(batch(&["a"]).await, 1000);
+        assert_eq!(batch(&["a", "b", "c"]).await, 2800);
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_element_seen_before_does_not_extend_the_batch() {
-        assert_eq!(batch(&["a", "a", "a"]).await, (1000, 1));
+        assert_eq!(batch(&["a", "a", "a"]).await, 1000);
     }
 
     #[tokio::test(start_paused = true)]
@@ -176,6 +175,6 @@ mod tests {
         let uids: Vec<&'static str> = vec![
             "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o",
         ];
-        assert_eq!(batch(&uids).await, (10_000, 12));
+        assert_eq!(batch(&uids).await, 10_000);
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use apis::resources::Resources;
-use apis::{NodeClaim, NodePool, NodeRef};
+use apis::{NodeClaim, NodePool};
 use futures::stream::{self, StreamExt};
 use kube::ResourceExt;
 use scheduling::Solution;
@@ -13,8 +13,9 @@ use state::Event;
 use state::coming::is_coming;
 
 use crate::capacity_buffer;
+use crate::node_claim::creation::{CreationCause, PROVISIONED};
 use crate::node_claim::entries::ClaimEntry;
-use crate::nomination::is_off_plan;
+use crate::pod_nomination::is_off_plan;
 
 use super::creation::{Creation, CreationRefusal};
 use super::entries::PassEntry;
@@ -26,6 +27,8 @@ const CREATES_AT_ONCE: usize = 50;
 
 impl Provisioner {
     pub(super) async fn apply(&self, observed: &Observed, decided: Decided, took: Duration) {
+        let notes = &self.parts.notes;
+        notes.launching.keep_prices(observed.prices.clone());
         let Decided { solution, .. } = &decided;
         let entry = PassEntry::Decided {
             decided: &decided,
@@ -35,7 +38,7 @@ impl Provisioner {
         capacity_buffer::write_rooms(&self.shell, &observed.snapshot, solution).await;
         self.nominate(observed, solution);
         let moved = solution.claims.iter().flat_map(|claim| &claim.pods);
-        self.shell.nominations.withdraw(moved).await;
+        notes.pod_nominations.withdraw(moved).await;
         let creates: Vec<_> = solution
             .claims
             .iter()
@@ -45,8 +48,9 @@ impl Provisioner {
             .buffered(CREATES_AT_ONCE)
             .collect()
             .await;
-        let pass = Pass::new(observed, &decided, &creations, took, &self.shell.pod_ledger);
-        pass.note_places(&self.shell.pod_starts);
+        let mut pass = Pass::new(observed, &decided, &creations, took);
+        pass.note_first_decisions(&notes.undecided_pods);
+        pass.note_places(&notes.pod_starts);
         self.shell.journal.write(&(), &pass);
     }
 
@@ -88,27 +92,20 @@ impl Provisioner {
             .node_pool(&new.pool)
             .ok_or_else(|| CreationRefusal::PoolGone(new.pool.clone()))?;
         self.check_limits(&node_pool)?;
-        let seed = self.shell.seed_for(&observed.decision_id);
-        let mut object = new.to_node_claim(&node_pool, seed);
-        self.shell.overlays.mark(&mut object, &new.pool);
-        let created = self.shell.writer.create_claim(&object).await?;
-        let entry = ClaimEntry::Created {
-            reason: "provisioned",
+        let claims = &self.parts.claims;
+        let cause = CreationCause {
+            decision_id: &observed.decision_id,
+            reason: PROVISIONED,
             record: None,
         };
-        self.shell.journal.write(&created, &entry);
+        let created = claims.create(&node_pool, new, cause).await?;
         if is_off_plan(&observed.snapshot, new) {
             let price_per_hour = new.best.price_per_hour;
             let entry = ClaimEntry::OffPlan { price_per_hour };
             self.shell.journal.write(&created, &entry);
         }
-        self.shell.model.note(Event::Placed {
-            node: NodeRef::claim(created.name_any()),
-            pods: awaited(observed, &new.pods),
-        });
-        self.shell
-            .pod_ledger
-            .claim_for(&created.name_any(), real(observed, &new.pods));
+        let (awaited, there) = (awaited(observed, &new.pods), real(observed, &new.pods));
+        claims.note_pods(&created, awaited, there);
         Ok(created)
     }
 

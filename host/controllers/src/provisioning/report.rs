@@ -19,13 +19,13 @@ use state::ledger::{
 use state::provisioning::IgnoredReason;
 
 use super::creation::Creation;
+use super::undecided_pods::UndecidedPods;
 use super::{Decided, Observed};
 use crate::shell::journal::JournalEntry;
 use crate::shell::metrics::{Metrics, replace};
-use crate::shell::notes::pod_ledger::PodLedger;
-use crate::shell::notes::pod_starts::PodStarts;
-use crate::shell::recorder::{EventType, Notice, RateClass};
+use crate::shell::recorder::{EventType, KubernetesEvent, RateClass};
 use crate::shell::references;
+use crate::watches::pod_starts::PodStarts;
 
 /// Instance types that a record names.
 const TYPES_NAMED_MAX: usize = 10;
@@ -72,24 +72,29 @@ impl<'a> Pass<'a> {
         decided: &'a Decided,
         creations: &'a [Creation<'a>],
         took: Duration,
-        pods: &PodLedger,
     ) -> Self {
         let outcomes: Vec<_> = placed(observed, decided)
             .chain(creations.iter().map(opened))
             .chain(failed(decided))
             .chain(ignored(decided))
             .collect();
-        let keys = outcomes.iter().flat_map(|it| &it.pods);
-        let since = keys.filter_map(|key| pods.decided(key));
-        let waits = since.map(|it| observed.now.duration_since(it).as_secs_f64().max(0.0));
         Self {
-            waits: waits.collect(),
             observed,
             decided,
             creations,
             took,
             outcomes,
+            waits: Vec::new(),
         }
+    }
+
+    /// The pods have their first decision, and wait for it no more; keeps how long they waited.
+    pub(super) fn note_first_decisions(&mut self, undecided: &UndecidedPods) {
+        let keys = self.outcomes.iter().flat_map(|it| &it.pods);
+        let since = keys.filter_map(|key| undecided.decided(key));
+        let now = self.observed.now;
+        let waits = since.map(|it| now.duration_since(it).as_secs_f64().max(0.0));
+        self.waits = waits.collect();
     }
 
     /// Keeps in mind since when pods have a place, or that they have none.
@@ -204,20 +209,20 @@ impl<'a> Pass<'a> {
     }
 
     /// Says of each pool that asks for what nobody sells that it can buy nothing.
-    fn no_types_notices(&self) -> impl Iterator<Item = Notice> {
+    fn no_types_notices(&self) -> impl Iterator<Item = KubernetesEvent> {
         let pools = self.decided.solution.pool_errors.keys();
         pools.map(|pool| {
             let regarding = references::node_pool(&self.observed.snapshot, pool);
             let message =
                 "NodePool requirements filtered out all compatible available instance types";
             let reason = "NoCompatibleInstanceTypes";
-            let notice = Notice::new(regarding, EventType::Warning, reason, message);
+            let notice = KubernetesEvent::new(regarding, EventType::Warning, reason, message);
             notice.at_most_every(Duration::from_mins(1))
         })
     }
 
     /// Says of each pool that buys that its ranking policy was not followed.
-    fn premium_notices(&self) -> Vec<Notice> {
+    fn premium_notices(&self) -> Vec<KubernetesEvent> {
         let Some(premium) = self.refused_premium() else {
             return Vec::new();
         };
@@ -227,7 +232,8 @@ impl<'a> Pass<'a> {
             let regarding = references::node_pool(&self.observed.snapshot, pool);
             let message = format!("Ranking policy not followed, {premium}");
             let reason = "PolicyPremiumExceeded";
-            Notice::new(regarding, EventType::Warning, reason, message).at_most_every(REPEAT)
+            KubernetesEvent::new(regarding, EventType::Warning, reason, message)
+                .at_most_every(REPEAT)
         });
         notices.collect()
     }
@@ -236,7 +242,7 @@ impl<'a> Pass<'a> {
 impl JournalEntry for Pass<'_> {
     type Subject = ();
 
-    fn events(&self, (): &()) -> Vec<Notice> {
+    fn events(&self, (): &()) -> Vec<KubernetesEvent> {
         let mut notices = self.premium_notices();
         notices.extend(self.no_types_notices());
         for group in &self.outcomes {
@@ -402,20 +408,21 @@ fn present(pods: &[PodKey]) -> Vec<&PodKey> {
     pods.iter().filter(|it| !is_coming(it)).collect()
 }
 
-fn nominated(pod: &Pod, claim: Option<&str>, node: Option<&str>) -> Notice {
+fn nominated(pod: &Pod, claim: Option<&str>, node: Option<&str>) -> KubernetesEvent {
     let claim = claim.map(|name| format!("nodeclaim/{name}"));
     let node = node.map(|name| format!("node/{name}"));
     let target: Vec<String> = [claim, node].into_iter().flatten().collect();
     let message = format!("Pod should schedule on: {}", target.join(", "));
     let regarding = references::pod(&pod.key, &pod.uid);
-    Notice::new(regarding, EventType::Normal, "Nominated", message)
+    KubernetesEvent::new(regarding, EventType::Normal, "Nominated", message)
         .limited_by(RateClass::Nomination)
 }
 
-fn failed_scheduling(pod: &Pod, why: &str) -> Notice {
+fn failed_scheduling(pod: &Pod, why: &str) -> KubernetesEvent {
     let message = format!("Failed to schedule pod, {why}");
     let regarding = references::pod(&pod.key, &pod.uid);
-    Notice::new(regarding, EventType::Warning, "FailedScheduling", message).at_most_every(REPEAT)
+    KubernetesEvent::new(regarding, EventType::Warning, "FailedScheduling", message)
+        .at_most_every(REPEAT)
 }
 
 fn count(number: usize) -> f64 {

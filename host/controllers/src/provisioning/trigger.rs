@@ -9,6 +9,7 @@ use apis::ObjectKey;
 use apis::labels;
 
 use crate::provisioning::batcher::Batcher;
+use crate::provisioning::undecided_pods::UndecidedPods;
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::{Action, Reconciler};
@@ -24,6 +25,7 @@ const AGAIN_SOON: Action = Action::RequeueAfter(Duration::from_secs(2));
 pub(crate) struct PodTrigger {
     pub(crate) shell: Arc<Shell>,
     pub(crate) batcher: Arc<Batcher>,
+    pub(crate) undecided_pods: Arc<UndecidedPods>,
 }
 
 /// `provisioner.trigger.node`.
@@ -45,7 +47,7 @@ impl Reconciler for PodTrigger {
         else {
             return Ok(Action::Await);
         };
-        self.shell.pod_ledger.saw(key, self.shell.now());
+        self.undecided_pods.saw(key, self.shell.now());
         self.batcher.trigger(&pod.uid);
         let snapshot = self.shell.model.snapshot();
         let is_there = snapshot.place(key).is_some_and(|it| it.is_ready());

@@ -2,6 +2,8 @@
 //!
 //! Decisions never make these; only the observing and applying halves do.
 
+use std::convert::Infallible;
+
 use cloudprovider::CloudProviderError;
 
 /// Why a reconcile did not finish.
@@ -10,6 +12,9 @@ pub(crate) enum ReconcileError {
     /// The API server refused or did not answer.
     #[error("kubernetes: {0}")]
     Kube(#[from] kube::Error),
+    /// An object that was to be written is gone.
+    #[error("kubernetes: {0}")]
+    Gone(#[source] kube::Error),
     /// The cloud refused or did not answer.
     #[error("cloud provider: {0}")]
     Provider(#[from] CloudProviderError),
@@ -27,6 +32,12 @@ pub(crate) enum ReconcileError {
     Panicked,
 }
 
+impl From<Infallible> for ReconcileError {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
 /// The reactions of the runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ErrorClass {
@@ -41,11 +52,21 @@ pub(crate) enum ErrorClass {
 }
 
 impl ReconcileError {
+    /// What the API server answered to who writes on an object that was there.
+    pub(crate) fn of_write(error: kube::Error) -> Self {
+        if is_not_found(&error) {
+            Self::Gone(error)
+        } else {
+            Self::Kube(error)
+        }
+    }
+
     /// The one table from errors to reactions.
     pub(crate) fn class(&self) -> ErrorClass {
         match self {
+            Self::Gone(_) => ErrorClass::Gone,
+            // Where nothing was to be written, "not found" is a kind or a namespace that is missing.
             Self::Kube(error) => match api_code(error) {
-                Some(404) => ErrorClass::Gone,
                 Some(409 | 429) => ErrorClass::Retry,
                 Some(_) | None => ErrorClass::Fault,
             },
@@ -77,7 +98,43 @@ pub(crate) fn ignore_not_found<T, E: Into<ReconcileError>>(
 ) -> Result<Option<T>, ReconcileError> {
     match result.map_err(Into::into) {
         Ok(value) => Ok(Some(value)),
-        Err(error) if error.class() == ErrorClass::Gone => Ok(None),
+        Err(ReconcileError::Gone(_)) => Ok(None),
+        Err(ReconcileError::Kube(error)) if is_not_found(&error) => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    fn answer(code: u16) -> kube::Error {
+        kube::Error::Api(Status::failure("m", "r").with_code(code).boxed())
+    }
+
+    #[test]
+    fn only_what_was_to_be_written_can_be_gone() {
+        let cases = [
+            (ReconcileError::of_write(answer(404)), ErrorClass::Gone),
+            (ReconcileError::of_write(answer(409)), ErrorClass::Retry),
+            (answer(404).into(), ErrorClass::Fault),
+            (answer(409).into(), ErrorClass::Retry),
+            (answer(500).into(), ErrorClass::Fault),
+        ];
+        for (error, expected) in cases {
+            assert_eq!(error.class(), expected, "{error:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_gone_needs_no_deletion() {
+        let written = ignore_not_found(Err::<(), _>(ReconcileError::of_write(answer(404))));
+        let deleted = ignore_not_found(Err::<(), _>(answer(404)));
+        for done in [written, deleted] {
+            assert!(matches!(done, Ok(None)), "{done:?}");
+        }
+        assert!(ignore_not_found(Err::<(), _>(answer(500))).is_err());
     }
 }

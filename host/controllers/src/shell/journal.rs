@@ -13,7 +13,7 @@ use state::ledger::{Ledger, Record};
 
 use crate::shell::feed::DecisionFeed;
 use crate::shell::metrics::Metrics;
-use crate::shell::recorder::{EventRecorder, Notice};
+use crate::shell::recorder::{EventRecorder, KubernetesEvent};
 
 /// The ledger, shared with whoever wants to read it.
 pub type SharedLedger = Arc<Mutex<Ledger>>;
@@ -27,21 +27,16 @@ pub(crate) trait JournalEntry {
     fn log(&self, _subject: &Self::Subject) {}
 
     /// Kubernetes Events.
-    fn events(&self, _subject: &Self::Subject) -> Vec<Notice> {
+    fn events(&self, _subject: &Self::Subject) -> Vec<KubernetesEvent> {
         Vec::new()
     }
 
     /// Counts and observes.
     fn measure(&self, _subject: &Self::Subject, _metrics: &Metrics) {}
 
-    /// The line of the decision feed, where there is one at most.
-    fn line(&self, _subject: &Self::Subject) -> Option<String> {
-        None
-    }
-
     /// Lines of the decision feed.
-    fn lines(&self, subject: &Self::Subject) -> Vec<String> {
-        self.line(subject).into_iter().collect()
+    fn lines(&self, _subject: &Self::Subject) -> Vec<String> {
+        Vec::new()
     }
 
     /// A record of the ledger.
@@ -64,8 +59,8 @@ impl Journal {
     pub(crate) fn write<E: JournalEntry>(&self, subject: &E::Subject, entry: &E) {
         let at = self.clock.now();
         entry.log(subject);
-        for notice in entry.events(subject) {
-            self.events.publish(notice);
+        for event in entry.events(subject) {
+            self.events.publish(event);
         }
         entry.measure(subject, &self.metrics);
         if let Some(record) = entry.record(subject, at) {

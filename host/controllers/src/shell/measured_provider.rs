@@ -14,8 +14,8 @@ use kube::ResourceExt as _;
 use scheduling::instance_type::InstanceType;
 use tokio::time::Instant;
 
+use crate::node_overlay::overlays::Overlays;
 use crate::shell::metrics::Metrics;
-use crate::shell::notes::overlays::Overlays;
 
 /// The provider as one controller calls it.
 pub(crate) struct MeasuredProvider {
@@ -119,6 +119,7 @@ fn kind_of(error: &CloudProviderError) -> &'static str {
         CloudProviderError::NotFound(_) => "NodeClaimNotFoundError",
         CloudProviderError::Create { .. }
         | CloudProviderError::NotYet { .. }
+        | CloudProviderError::Lost(_)
         | CloudProviderError::Other(_) => "unknown",
     }
 }

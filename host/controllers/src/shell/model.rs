@@ -21,9 +21,12 @@ use tracing::warn;
 
 use crate::settings::Settings;
 use crate::shell::error::ReconcileError;
+use crate::shell::first_lists::FirstLists;
 use crate::shell::managed::Managed as _;
 use crate::shell::paging::for_each_listed;
-use crate::watches::progress::FirstLists;
+
+/// The nomination of a pending pod holds its node for two batches, and for so long at least.
+const NOMINATION_WINDOW_MIN: Duration = Duration::from_secs(10);
 
 /// Shared by all that read, by the watches and by the writer.
 pub(crate) struct Model {
@@ -33,7 +36,7 @@ pub(crate) struct Model {
     nomination_window: Duration,
     cluster: RwLock<Cluster>,
     progress: watch::Sender<FirstLists>,
-    /// Since when the model cannot be relied on, as far as somebody asked.
+    /// Since when the model cannot be relied on, as far as a loop looked.
     unsynced_since: Mutex<Option<Timestamp>>,
 }
 
@@ -47,7 +50,7 @@ impl Model {
         Self {
             client,
             clock,
-            nomination_window: settings.nomination_window(),
+            nomination_window: (settings.batch_max_duration * 2).max(NOMINATION_WINDOW_MIN),
             cluster: RwLock::new(cluster),
             progress: watch::Sender::new(FirstLists::default()),
             unsynced_since: Mutex::default(),
@@ -94,7 +97,7 @@ impl Model {
     }
 
     /// Whether the model may be relied on: everything was listed once, and every claim has its instance.
-    fn is_synced(&self) -> bool {
+    pub(crate) fn is_synced(&self) -> bool {
         let is_launched = read(&self.cluster).is_every_claim_launched();
         self.progress().is_complete() && is_launched
     }
@@ -105,9 +108,9 @@ impl Model {
         cluster.unlaunched_claims().map(str::to_owned).collect()
     }
 
-    /// Answers whether the model may be relied on, and notes since when it may not: nothing tells of the moment at
-    /// which that changes, so whoever asks is who finds out.
-    pub(crate) fn note_sync(&self) -> bool {
+    /// Notes since when the model may not be relied on: nothing tells of the moment at which that changes, so the loops
+    /// that wait for it find out when they look.
+    pub(crate) fn note_sync(&self) {
         let is_synced = self.is_synced();
         let mut since = self.lock_unsynced_since();
         if is_synced {
@@ -115,15 +118,11 @@ impl Model {
         } else {
             since.get_or_insert_with(|| self.clock.now());
         }
-        is_synced
     }
 
-    /// Since when the model cannot be relied on.
+    /// Since when the model cannot be relied on, as far as it was noted.
     pub(crate) fn unsynced_since(&self) -> Option<Timestamp> {
-        if self.note_sync() {
-            return None;
-        }
-        *self.lock_unsynced_since()
+        self.lock_unsynced_since().filter(|_| !self.is_synced())
     }
 
     fn lock_unsynced_since(&self) -> MutexGuard<'_, Option<Timestamp>> {
@@ -132,9 +131,14 @@ impl Model {
 
     /// Keeps a node from being taken for empty while pods are on their way to it.
     pub(crate) fn nominate(&self, node: NodeRef) {
-        let until = self.now().saturating_add(self.nomination_window);
-        let until = until.unwrap_or(Timestamp::MAX);
+        let until = self.nominated_until(self.now());
         self.note(Event::Nominated { node, until });
+    }
+
+    /// Until when a node that is nominated at this moment is.
+    pub(crate) fn nominated_until(&self, at: Timestamp) -> Timestamp {
+        let until = at.saturating_add(self.nomination_window);
+        until.unwrap_or(Timestamp::MAX)
     }
 
     pub(crate) fn node_class(&self, name: &str) -> Option<Arc<Ec2NodeClass>> {

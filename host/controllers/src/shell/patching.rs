@@ -108,10 +108,10 @@ where
     let params = patch_params();
     let change = Patch::Merge(Value::Object(difference));
     let written = match part {
-        PatchTarget::Main => api.patch(&name, &params, &change).await?,
-        PatchTarget::Status => api.patch_status(&name, &params, &change).await?,
+        PatchTarget::Main => api.patch(&name, &params, &change).await,
+        PatchTarget::Status => api.patch_status(&name, &params, &change).await,
     };
-    Ok(Some(written))
+    written.map(Some).map_err(ReconcileError::of_write)
 }
 
 /// How all our patches are sent.

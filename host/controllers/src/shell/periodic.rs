@@ -41,6 +41,7 @@ pub(crate) enum PastRound {
 
 /// Goes round for ever.
 pub(crate) async fn run<P: Periodic>(metrics: &Metrics, mut controller: P) {
+    metrics.begin_controller(P::NAME, 1);
     if !P::BEGINS_AT_ONCE {
         tokio::time::sleep(controller.pause(PastRound::NotDue)).await;
     }

@@ -56,7 +56,7 @@ pub(crate) enum RateClass {
 
 /// An event to publish.
 #[derive(Debug, Clone)]
-pub(crate) struct Notice {
+pub(crate) struct KubernetesEvent {
     /// The object the event is about.
     pub(crate) regarding: ObjectReference,
     /// Normal or Warning.
@@ -73,7 +73,7 @@ pub(crate) struct Notice {
     pub(crate) rate: Option<RateClass>,
 }
 
-impl Notice {
+impl KubernetesEvent {
     /// An event that is the same as another about the same object with the same reason.
     pub(crate) fn new(
         regarding: ObjectReference,
@@ -123,25 +123,25 @@ struct EventGate {
 }
 
 impl EventGate {
-    fn admits(&mut self, notice: &Notice, now: Instant) -> bool {
+    fn admits(&mut self, event: &KubernetesEvent, now: Instant) -> bool {
         if self.seen.len() >= REMEMBERED_MAX {
             self.seen.retain(|_, until| *until > now);
             if self.seen.len() >= REMEMBERED_MAX {
                 self.seen.pop_first();
             }
         }
-        let key = (notice.reason.clone(), notice.dedupe.clone());
+        let key = (event.reason.clone(), event.dedupe.clone());
         if self.seen.get(&key).is_some_and(|until| *until > now) {
             return false;
         }
-        if notice
+        if event
             .rate
             .is_some_and(|class| !self.takes_token(class, now))
         {
             return false;
         }
-        if !notice.dedupe_for.is_zero() {
-            self.seen.insert(key, now + notice.dedupe_for);
+        if !event.dedupe_for.is_zero() {
+            self.seen.insert(key, now + event.dedupe_for);
         }
         true
     }
@@ -166,7 +166,7 @@ impl EventGate {
 #[derive(Debug)]
 pub(crate) struct EventRecorder {
     gate: Mutex<EventGate>,
-    sender: mpsc::Sender<Notice>,
+    sender: mpsc::Sender<KubernetesEvent>,
 }
 
 impl EventRecorder {
@@ -190,12 +190,12 @@ impl EventRecorder {
     }
 
     /// Publishes unless the same was published lately.
-    pub(crate) fn publish(&self, notice: Notice) {
+    pub(crate) fn publish(&self, event: KubernetesEvent) {
         let admitted = {
             let mut gate = lock(&self.gate);
-            gate.admits(&notice, Instant::now())
+            gate.admits(&event, Instant::now())
         };
-        if admitted && self.sender.try_send(notice).is_err() {
+        if admitted && self.sender.try_send(event).is_err() {
             debug!("event dropped, the queue is full");
         }
     }
@@ -212,7 +212,7 @@ struct WrittenEvent {
 pub(crate) struct Publisher {
     client: kube::Client,
     clock: Arc<dyn Clock>,
-    receiver: mpsc::Receiver<Notice>,
+    receiver: mpsc::Receiver<KubernetesEvent>,
     written: VecDeque<WrittenEvent>,
     sequence: u64,
 }
@@ -222,32 +222,32 @@ impl Publisher {
     pub(crate) async fn run(mut self, turn: Turn) {
         let mut concludes = pin!(turn.wait_for(TurnStage::Concludes));
         loop {
-            let notice = tokio::select! { biased;
+            let event = tokio::select! { biased;
                 () = &mut concludes, if !self.receiver.is_closed() => {
                     self.receiver.close();
                     continue;
                 }
-                notice = self.receiver.recv() => notice,
+                event = self.receiver.recv() => event,
             };
-            let Some(notice) = notice else { return };
-            if let Err(error) = self.write(notice).await {
+            let Some(event) = event else { return };
+            if let Err(error) = self.write(event).await {
                 debug!(%error, "event not written");
             }
         }
     }
 
-    async fn write(&mut self, notice: Notice) -> Result<(), kube::Error> {
+    async fn write(&mut self, event: KubernetesEvent) -> Result<(), kube::Error> {
         let key = (
-            identity(&notice.regarding),
-            notice.reason.clone(),
-            notice.message.clone(),
+            identity(&event.regarding),
+            event.reason.clone(),
+            event.message.clone(),
         );
         if let Some(position) = self.written.iter().position(|known| known.key == key)
             && self.count_again(position).await?
         {
             return Ok(());
         }
-        let event = self.event(&notice);
+        let event = self.event(&event);
         let namespace = event.metadata.namespace.clone().unwrap_or_default();
         let name = event.metadata.name.clone().unwrap_or_default();
         Api::<Event>::namespaced(self.client.clone(), &namespace)
@@ -287,10 +287,10 @@ impl Publisher {
         }
     }
 
-    fn event(&mut self, notice: &Notice) -> Event {
+    fn event(&mut self, event: &KubernetesEvent) -> Event {
         let now = self.clock.now();
         self.sequence += 1;
-        let regarding = notice.regarding.clone();
+        let regarding = event.regarding.clone();
         let namespace = regarding.namespace.clone().filter(|name| !name.is_empty());
         let nanoseconds = now.as_nanosecond() + i128::from(self.sequence);
         let name = format!(
@@ -304,9 +304,9 @@ impl Publisher {
                 ..ObjectMeta::default()
             },
             involved_object: regarding,
-            type_: Some(notice.event_type.as_str().to_owned()),
-            reason: Some(notice.reason.clone().into_owned()),
-            message: Some(shorten(&notice.message, MESSAGE_BYTES_MAX)),
+            type_: Some(event.event_type.as_str().to_owned()),
+            reason: Some(event.reason.clone().into_owned()),
+            message: Some(shorten(&event.message, MESSAGE_BYTES_MAX)),
             source: Some(EventSource {
                 component: Some("karpenter".to_owned()),
                 host: None,

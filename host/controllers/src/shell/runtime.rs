@@ -24,7 +24,7 @@ pub(crate) use crate::shell::action::Action;
 
 /// How a controller is run.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Profile {
+pub(crate) struct ControllerRun {
     pub(crate) controller: ControllerName,
     /// Reconciles at work at one time, at most.
     pub(crate) concurrency: usize,
@@ -42,16 +42,16 @@ pub(crate) trait Reconciler: Send + Sync + 'static {
 
 /// Serves the queue until the future is dropped, or until the process stops and what is at work is done.
 pub(crate) async fn run<R: Reconciler>(
-    profile: Profile,
+    how: ControllerRun,
     queue: Arc<WorkQueue<R::Key>>,
     reconciler: Arc<R>,
     metrics: Arc<Metrics>,
     turn: Turn,
 ) {
-    let Profile {
+    let ControllerRun {
         controller,
         concurrency,
-    } = profile;
+    } = how;
     let name = controller.name;
     metrics.begin_controller(name, concurrency);
     let active = metrics.active_workers(name);

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::seen::{ConditionSeen, StatusSeen};
 use crate::shell::journal::JournalEntry;
 use crate::shell::metrics::{Labels, Metrics};
-use crate::shell::recorder::{EventType, Notice};
+use crate::shell::recorder::{EventType, KubernetesEvent};
 
 /// What happened to an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +69,7 @@ fn about(seen: &StatusSeen, entries: Vec<StatusEntry>) -> Vec<(StatusSeen, Statu
 impl JournalEntry for StatusEntry {
     type Subject = StatusSeen;
 
-    fn events(&self, seen: &StatusSeen) -> Vec<Notice> {
+    fn events(&self, seen: &StatusSeen) -> Vec<KubernetesEvent> {
         let (reason, message) = match self {
             Self::Transition {
                 kind,
@@ -82,7 +82,7 @@ impl JournalEntry for StatusEntry {
             Self::Transition { was: None, .. } | Self::Gone { .. } => return Vec::new(),
         };
         let regarding = seen.regarding.clone();
-        let notice = Notice::new(regarding, EventType::Normal, reason, message);
+        let notice = KubernetesEvent::new(regarding, EventType::Normal, reason, message);
         vec![notice.at_most_every(std::time::Duration::ZERO)]
     }
 

@@ -20,7 +20,7 @@ use crate::node_claim::counts::count_unhealthy_disrupted;
 use crate::shell::journal::JournalEntry;
 use crate::shell::log_values::{AsJson, FirstFew};
 use crate::shell::metrics::Metrics;
-use crate::shell::recorder::Notice;
+use crate::shell::recorder::KubernetesEvent;
 use crate::shell::references;
 use crate::voluntary_disruption::{events, method_labels};
 
@@ -108,7 +108,7 @@ impl<'a> JournalEntry for CommandEntry<'a> {
         }
     }
 
-    fn events(&self, subject: &InFlightCommand<'a>) -> Vec<Notice> {
+    fn events(&self, subject: &InFlightCommand<'a>) -> Vec<KubernetesEvent> {
         let command = subject.command;
         match self {
             Self::Announced => {
@@ -189,23 +189,23 @@ impl<'a> JournalEntry for CommandEntry<'a> {
         }
     }
 
-    fn line(&self, InFlightCommand { command, .. }: &InFlightCommand<'a>) -> Option<String> {
-        match self {
-            Self::Announced if command.policy_reason.is_empty() => Some(text(command)),
-            Self::Announced => Some(format!("{} ({})", text(command), command.policy_reason)),
-            Self::LeftOut { candidate, why } => Some(format!(
-                "left {} out of {}: {why}",
-                candidate.node, command.id
-            )),
-            Self::GivenUp { why, .. } => Some(format!("gave up {}: {why}", command.id)),
-            Self::Rejected(rejection) => Some(format!("dropped {}: {rejection}", command.id)),
+    fn lines(&self, InFlightCommand { command, .. }: &InFlightCommand<'a>) -> Vec<String> {
+        let line = match self {
+            Self::Announced if command.policy_reason.is_empty() => text(command),
+            Self::Announced => format!("{} ({})", text(command), command.policy_reason),
+            Self::LeftOut { candidate, why } => {
+                format!("left {} out of {}: {why}", candidate.node, command.id)
+            }
+            Self::GivenUp { why, .. } => format!("gave up {}: {why}", command.id),
+            Self::Rejected(rejection) => format!("dropped {}: {rejection}", command.id),
             Self::Started { .. }
             | Self::Waiting { .. }
             | Self::NotBegun { .. }
             | Self::Deleted { .. }
             | Self::Finished { .. }
-            | Self::Dropped(_) => None,
-        }
+            | Self::Dropped(_) => return Vec::new(),
+        };
+        vec![line]
     }
 
     fn record(

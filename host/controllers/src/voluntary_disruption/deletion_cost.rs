@@ -5,6 +5,7 @@
 pub(crate) mod written;
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::time::Duration;
 
 use apis::labels;
@@ -22,7 +23,7 @@ use state::ConsolidationState;
 use tracing::warn;
 
 use super::VoluntaryDisruption;
-use crate::shell::error::{ReconcileError, api_code};
+use crate::shell::error::api_code;
 use crate::shell::metrics::replace;
 use crate::shell::periodic::{self, PastRound, Periodic};
 
@@ -41,13 +42,13 @@ pub(crate) struct PodRanking<'a> {
 impl Periodic for PodRanking<'_> {
     const NAME: &'static str = "pod.deletioncost";
     const BEGINS_AT_ONCE: bool = true;
-    type Error = ReconcileError;
+    type Error = Infallible;
 
     fn is_due(&self) -> bool {
-        self.disruption.shell.model.note_sync()
+        self.disruption.shell.model.is_synced()
     }
 
-    async fn round(&mut self) -> Result<(), ReconcileError> {
+    async fn round(&mut self) -> Result<(), Infallible> {
         let shell = &self.disruption.shell;
         let state = shell.model.snapshot().consolidation_state(shell.now());
         if self.seen != Some(state) && self.disruption.rank_pods().await {
@@ -95,7 +96,7 @@ impl VoluntaryDisruption {
         let budgets = Budgets::ask(&world, context, &DeclaredBudgets);
         let costs = rank(&observed.snapshot, &found, &budgets);
         drop(observed);
-        let decided = decide(&costs, &self.shell.written_costs.lock());
+        let decided = decide(&costs, &self.parts.written_costs.lock());
         self.measure_pending(&decided.pending);
         let mut is_done = decided.is_all;
         for (cost, pods) in decided.pending {

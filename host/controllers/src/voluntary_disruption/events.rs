@@ -13,14 +13,14 @@ use state::Snapshot;
 use state::ledger::NodeOutcome;
 
 use crate::node_claim::deadline_text;
-use crate::shell::recorder::{EventType, Notice};
+use crate::shell::recorder::{EventType, KubernetesEvent};
 use crate::shell::references;
 
 /// What stays as it is for long is told again after this long.
 const REPEAT: Duration = Duration::from_mins(15);
 
 /// On the node, the claim, or both. Another cause is news however lately the last one was told.
-pub(super) fn blocked(snapshot: &Snapshot, blocked: &Blocked, why: &str) -> Vec<Notice> {
+pub(super) fn blocked(snapshot: &Snapshot, blocked: &Blocked, why: &str) -> Vec<KubernetesEvent> {
     let node = blocked.node.as_deref();
     let node = node.map(|it| references::node(snapshot, it));
     let claim = blocked.claim.as_deref();
@@ -28,9 +28,9 @@ pub(super) fn blocked(snapshot: &Snapshot, blocked: &Blocked, why: &str) -> Vec<
     let regarding = node.into_iter().chain(claim);
     regarding
         .map(|regarding| {
-            Notice::new(regarding, EventType::Normal, "DisruptionBlocked", why)
-                .distinct_by(blocked.outcome.name())
-                .distinct_by(&blocked.about)
+            KubernetesEvent::new(regarding, EventType::Normal, "DisruptionBlocked", why)
+                .distinct_by(blocked.obstacle.outcome.name())
+                .distinct_by(&blocked.obstacle.about)
         })
         .collect()
 }
@@ -42,23 +42,23 @@ pub(crate) fn repair_blocked(
     claim: &str,
     pool: Option<&str>,
     why: &str,
-) -> Vec<Notice> {
+) -> Vec<KubernetesEvent> {
     let pool = pool.map(|it| references::node_pool(snapshot, it));
     let regarding = references::node_and_claim(snapshot, node, claim);
     let regarding = regarding.into_iter().chain(pool);
     regarding
         .map(|regarding| {
-            Notice::new(regarding, EventType::Warning, "NodeRepairBlocked", why)
+            KubernetesEvent::new(regarding, EventType::Warning, "NodeRepairBlocked", why)
                 .at_most_every(REPEAT)
         })
         .collect()
 }
 
-pub(super) fn pool_blocked(snapshot: &Snapshot, pool: &str, reason: &str) -> Notice {
+pub(super) fn pool_blocked(snapshot: &Snapshot, pool: &str, reason: &str) -> KubernetesEvent {
     let message =
         format!("No allowed disruptions for disruption reason {reason} due to blocking budget");
     let regarding = references::node_pool(snapshot, pool);
-    Notice::new(regarding, EventType::Normal, "DisruptionBlocked", message)
+    KubernetesEvent::new(regarding, EventType::Normal, "DisruptionBlocked", message)
         .distinct_by(reason)
         .at_most_every(Duration::from_mins(1))
 }
@@ -67,21 +67,24 @@ pub(super) fn pool_blocked(snapshot: &Snapshot, pool: &str, reason: &str) -> Not
 pub(super) fn unconsolidatable(
     regarding: [ObjectReference; 2],
     outcome: &NodeOutcome,
-) -> [Notice; 2] {
+) -> [KubernetesEvent; 2] {
     let why = match outcome.reason.as_str() {
         "" => outcome.outcome.meaning().to_owned(),
         reason => format!("{} ({reason})", outcome.outcome.meaning()),
     };
     regarding.map(|regarding| {
         let why = why.clone();
-        Notice::new(regarding, EventType::Normal, "Unconsolidatable", why)
+        KubernetesEvent::new(regarding, EventType::Normal, "Unconsolidatable", why)
             .distinct_by(outcome.outcome.name())
             .at_most_every(REPEAT)
     })
 }
 
 /// A move that pays for a Balanced pool.
-pub(super) fn approved(regarding: Vec<ObjectReference>, found: &BalancedScore) -> Vec<Notice> {
+pub(super) fn approved(
+    regarding: Vec<ObjectReference>,
+    found: &BalancedScore,
+) -> Vec<KubernetesEvent> {
     let message = format!(
         "score {:.2} >= threshold {:.2} (k={}, savings {:.1}%, disruption {:.1}%)",
         found.score,
@@ -92,18 +95,18 @@ pub(super) fn approved(regarding: Vec<ObjectReference>, found: &BalancedScore) -
     );
     let notice = |regarding| {
         let reason = "ConsolidationApproved";
-        Notice::new(regarding, EventType::Normal, reason, message.clone())
+        KubernetesEvent::new(regarding, EventType::Normal, reason, message.clone())
     };
     regarding.into_iter().map(notice).collect()
 }
 
 /// What do-not-disrupt comes to for a pod that carries it with a time, or with something that cannot be read. That it
 /// is over is told for a quarter of an hour: a pod may live on for weeks.
-pub(super) fn protection(pod: &Pod, now: Timestamp) -> Option<Notice> {
+pub(super) fn protection(pod: &Pod, now: Timestamp) -> Option<KubernetesEvent> {
     let annotation = labels::DO_NOT_DISRUPT_ANNOTATION;
     let tell = |event_type, reason, message: String| {
         let regarding = references::pod(&pod.key, &pod.uid);
-        let notice = Notice::new(regarding, event_type, reason, message.clone());
+        let notice = KubernetesEvent::new(regarding, event_type, reason, message.clone());
         Some(notice.distinct_by(&message).at_most_every(REPEAT))
     };
     match pod.do_not_disrupt() {
@@ -138,9 +141,9 @@ pub(super) fn protection(pod: &Pod, now: Timestamp) -> Option<Notice> {
     }
 }
 
-pub(super) fn candidate(regarding: [ObjectReference; 2], command: &str) -> [Notice; 2] {
+pub(super) fn candidate(regarding: [ObjectReference; 2], command: &str) -> [KubernetesEvent; 2] {
     regarding.map(|regarding| {
-        Notice::new(
+        KubernetesEvent::new(
             regarding,
             EventType::Normal,
             "ConsolidationCandidate",
@@ -150,10 +153,14 @@ pub(super) fn candidate(regarding: [ObjectReference; 2], command: &str) -> [Noti
     })
 }
 
-pub(super) fn rejected(regarding: [ObjectReference; 2], command: &str, class: &str) -> [Notice; 2] {
+pub(super) fn rejected(
+    regarding: [ObjectReference; 2],
+    command: &str,
+    class: &str,
+) -> [KubernetesEvent; 2] {
     let message = format!("{command} was rejected: {class}");
     regarding.map(|regarding| {
-        Notice::new(
+        KubernetesEvent::new(
             regarding,
             EventType::Normal,
             "ConsolidationRejected",
@@ -163,11 +170,11 @@ pub(super) fn rejected(regarding: [ObjectReference; 2], command: &str, class: &s
     })
 }
 
-pub(super) fn terminating(regarding: [ObjectReference; 2], reason: &str) -> [Notice; 2] {
+pub(super) fn terminating(regarding: [ObjectReference; 2], reason: &str) -> [KubernetesEvent; 2] {
     regarding.map(|regarding| {
         let kind = regarding.kind.as_deref().unwrap_or_default();
         let message = format!("Disrupting {kind}: {reason}");
-        Notice::new(
+        KubernetesEvent::new(
             regarding,
             EventType::Normal,
             "DisruptionTerminating",
@@ -177,9 +184,9 @@ pub(super) fn terminating(regarding: [ObjectReference; 2], reason: &str) -> [Not
     })
 }
 
-pub(super) fn launching(claim: &NodeClaim, reason: &str) -> Notice {
+pub(super) fn launching(claim: &NodeClaim, reason: &str) -> KubernetesEvent {
     let message = format!("Launching NodeClaim: {reason}");
-    Notice::new(
+    KubernetesEvent::new(
         claim.object_ref(&()),
         EventType::Normal,
         "DisruptionLaunching",

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use disruption::DisruptionInput;
 use disruption::candidate::TypesByPool;
 use disruption::consolidation::Gates;
 use kube::ResourceExt;
@@ -13,7 +14,7 @@ use state::Snapshot;
 use state::provisioning::{PoolTypes, provisionable_pools};
 use tracing::debug;
 
-use super::{Observed, VoluntaryDisruption};
+use super::VoluntaryDisruption;
 use crate::settings::SolverRun;
 
 impl VoluntaryDisruption {
@@ -23,7 +24,7 @@ impl VoluntaryDisruption {
     }
 
     /// What the look of that number looks at; a second look and the ranking of pods ask for the same as a scan.
-    pub(super) async fn observe(&self, number: u64) -> Observed {
+    pub(super) async fn observe(&self, number: u64) -> DisruptionInput {
         let (settings, now) = (&self.shell.settings, self.shell.now());
         let snapshot = self.shell.model.snapshot();
         let types = self.types(&snapshot).await;
@@ -34,7 +35,7 @@ impl VoluntaryDisruption {
             let class = self.shell.model.node_class(class);
             if let (Some(class), Some(types)) = (class, types.get(&node_pool.name_any())) {
                 pools.push(PoolTypes {
-                    free_addresses: self.provider.free_addresses(&class).await,
+                    free_addresses: self.parts.provider.free_addresses(&class).await,
                     instance_types: Arc::clone(types),
                     node_pool,
                 });
@@ -47,7 +48,7 @@ impl VoluntaryDisruption {
             now,
             reserved: ReservedMode::Fallback,
         });
-        Observed {
+        DisruptionInput {
             snapshot,
             types,
             pools,
@@ -59,10 +60,10 @@ impl VoluntaryDisruption {
                 spot_to_spot: settings.feature_gates.spot_to_spot_consolidation,
                 terminate_first_drift: settings.feature_gates.terminate_first_drift,
                 terminate_first_repair: settings.feature_gates.terminate_first_repair,
-                puts_moves_off: settings.puts_moves_off(),
+                puts_moves_off: settings.follows_plans(),
             },
-            repair: self.repair.clone(),
-            tables: Arc::clone(&self.tables),
+            repair: self.parts.repair.clone(),
+            tables: Arc::clone(&self.parts.tables),
         }
     }
 
@@ -75,7 +76,7 @@ impl VoluntaryDisruption {
                 .model
                 .node_class(&pool.spec.template.spec.node_class_ref.name);
             let Some(class) = class else { continue };
-            match self.provider.instance_types(pool, &class).await {
+            match self.parts.provider.instance_types(pool, &class).await {
                 Ok(found) => {
                     types.insert(pool.name_any(), found);
                 }

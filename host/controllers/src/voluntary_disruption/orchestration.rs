@@ -9,6 +9,7 @@ mod reboot;
 mod replacements;
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -21,17 +22,21 @@ use kube::ResourceExt;
 use state::Event;
 use tracing::error;
 
+use crate::node_claim::creation::ClaimCreator;
 use crate::node_claim::entries::ClaimEntry;
 use crate::shell::Shell;
-use crate::shell::error::ReconcileError;
 use crate::shell::periodic::{self, PastRound, Periodic};
+use crate::static_capacity::pending::StaticPending;
 use crate::voluntary_disruption::command_entry::{CommandEntry, InFlightCommand};
+use crate::voluntary_disruption::orchestration::marks::Marked;
 
 const POLL: Duration = Duration::from_secs(1);
 
 /// The commands under way.
 pub(super) struct Orchestration {
     shell: Arc<Shell>,
+    claims: ClaimCreator,
+    static_pending: Arc<StaticPending>,
     running: Mutex<Vec<RunningCommand>>,
     history: Mutex<History>,
 }
@@ -74,13 +79,13 @@ pub(crate) struct CommandRounds<'a>(&'a Orchestration);
 impl Periodic for CommandRounds<'_> {
     const NAME: &'static str = "disruption.queue";
     const BEGINS_AT_ONCE: bool = false;
-    type Error = ReconcileError;
+    type Error = Infallible;
 
     fn is_due(&self) -> bool {
         self.0.len() > 0
     }
 
-    async fn round(&mut self) -> Result<(), ReconcileError> {
+    async fn round(&mut self) -> Result<(), Infallible> {
         let Orchestration { shell, .. } = self.0;
         let commands: Vec<RunningCommand> = self.0.running().clone();
         let queued = commands.iter().map(|it| it.command.candidates.len()).sum();
@@ -97,10 +102,16 @@ impl Periodic for CommandRounds<'_> {
 }
 
 impl Orchestration {
-    pub(super) fn new(shell: Arc<Shell>) -> Self {
+    pub(super) fn new(
+        shell: Arc<Shell>,
+        claims: ClaimCreator,
+        static_pending: Arc<StaticPending>,
+    ) -> Self {
         let (running, history) = (Mutex::new(Vec::new()), Mutex::new(History::default()));
         Self {
             shell,
+            claims,
+            static_pending,
             running,
             history,
         }
@@ -146,8 +157,10 @@ impl Orchestration {
     async fn begin_move(&self, command: Command) -> CommandStart {
         self.write_entry(&command, &CommandEntry::Announced);
         let command = match self.mark(command).await {
-            Ok(command) => command,
-            Err(command) => return self.not_begun(&command, "its nodes could not be marked"),
+            Marked::GoesOn(command) => command,
+            Marked::GivenUp(command) => {
+                return self.not_begun(&command, "its nodes could not be marked");
+            }
         };
         match self.create_replacements(&command).await {
             Ok(replacements) => {

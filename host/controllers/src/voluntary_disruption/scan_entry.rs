@@ -6,16 +6,15 @@ use std::time::Duration;
 use apis::labels;
 use disruption::budgets::BudgetDetail;
 use disruption::hooks::{BalancedScore, BudgetReason};
-use disruption::scored::ScoredMove;
+use disruption::scored::{MoveResult, ScoredMove};
 use disruption::{Decision, Method};
 use jiff::Timestamp;
 use state::Snapshot;
 use state::ledger::{OutcomeId, Record};
-use state::pod::PodLife;
 
 use crate::shell::journal::JournalEntry;
 use crate::shell::metrics::{Labels, Metrics, replace};
-use crate::shell::recorder::Notice;
+use crate::shell::recorder::KubernetesEvent;
 use crate::shell::references;
 use crate::voluntary_disruption::{VoluntaryDisruption, events, method_labels};
 
@@ -33,7 +32,7 @@ pub(super) struct ScanEntry<'a> {
 impl JournalEntry for ScanEntry<'_> {
     type Subject = Snapshot;
 
-    fn events(&self, snapshot: &Snapshot) -> Vec<Notice> {
+    fn events(&self, snapshot: &Snapshot) -> Vec<KubernetesEvent> {
         let mut notices = blocked(self.decision, snapshot);
         notices.extend(self.blocked_pools(snapshot));
         notices.extend(unconsolidatable(self.decision, snapshot));
@@ -90,7 +89,7 @@ impl JournalEntry for ScanEntry<'_> {
 }
 
 impl ScanEntry<'_> {
-    fn blocked_pools(&self, snapshot: &Snapshot) -> impl Iterator<Item = Notice> {
+    fn blocked_pools(&self, snapshot: &Snapshot) -> impl Iterator<Item = KubernetesEvent> {
         // A budget for what nobody does is no news.
         let is_asked =
             |it: &&BudgetDetail| it.reason != BudgetReason::Unhealthy || self.repairs_nodes;
@@ -100,7 +99,7 @@ impl ScanEntry<'_> {
     }
 
     /// Until when do-not-disrupt protects the pods of our nodes, or that it does not any more, or never did.
-    fn protection(&self, snapshot: &Snapshot) -> Vec<Notice> {
+    fn protection(&self, snapshot: &Snapshot) -> Vec<KubernetesEvent> {
         let nodes = snapshot.nodes();
         let staying = nodes.filter(|it| it.is_managed() && !it.is_marked_for_deletion());
         let pods = staying.flat_map(|node| snapshot.bound(node).pods());
@@ -111,13 +110,13 @@ impl ScanEntry<'_> {
 }
 
 /// What kept nodes from being looked at.
-fn blocked(decision: &Decision, snapshot: &Snapshot) -> Vec<Notice> {
+fn blocked(decision: &Decision, snapshot: &Snapshot) -> Vec<KubernetesEvent> {
     let mut notices = Vec::new();
     for blocked in &decision.blocked {
-        let Some(message) = &blocked.message else {
+        let Some(message) = blocked.event_message() else {
             continue;
         };
-        if blocked.outcome == OutcomeId::NodeRepairBreaker
+        if blocked.obstacle.outcome == OutcomeId::NodeRepairBreaker
             && let (Some(node), Some(claim)) = (&blocked.node, &blocked.claim)
         {
             let pool = Some(blocked.pool.as_str());
@@ -130,7 +129,7 @@ fn blocked(decision: &Decision, snapshot: &Snapshot) -> Vec<Notice> {
 }
 
 /// What is no matter for consolidation. A node that something blocks altogether is told of that.
-fn unconsolidatable(decision: &Decision, snapshot: &Snapshot) -> Vec<Notice> {
+fn unconsolidatable(decision: &Decision, snapshot: &Snapshot) -> Vec<KubernetesEvent> {
     let blocked: BTreeSet<&str> = decision.blocked.iter().map(|it| it.name.as_str()).collect();
     let outcomes = decision.outcomes.iter();
     let outcomes = outcomes
@@ -144,9 +143,13 @@ fn unconsolidatable(decision: &Decision, snapshot: &Snapshot) -> Vec<Notice> {
 }
 
 /// The score of a single node is told on the node, that of several on their pools.
-fn approved(decision: &Decision, snapshot: &Snapshot) -> Vec<Notice> {
+fn approved(decision: &Decision, snapshot: &Snapshot) -> Vec<KubernetesEvent> {
     let mut notices = Vec::new();
-    for scored in decision.scored.iter().filter(|it| it.is_chosen) {
+    for scored in decision
+        .scored
+        .iter()
+        .filter(|it| it.result == MoveResult::Chosen)
+    {
         for pool in &scored.pools {
             // Another policy may approve what this score does not.
             let Some(balanced) = pool.balanced.filter(BalancedScore::passes) else {
@@ -230,10 +233,9 @@ fn measure_eligible(metrics: &Metrics, decision: &Decision) {
 }
 
 fn measure_move(metrics: &Metrics, scored: &ScoredMove) {
-    let decision = if scored.is_approved {
-        "approved"
-    } else {
-        "rejected"
+    let decision = match scored.result {
+        MoveResult::Approved | MoveResult::Chosen => "approved",
+        MoveResult::Refused => "rejected",
     };
     for pool in &scored.pools {
         let labels = vec![

@@ -3,19 +3,22 @@
 //! Whether a command still holds is not decided here. Answers to `pkg/controllers/disruption/validation.go`.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, MutexGuard};
+use std::sync::MutexGuard;
 use std::time::Duration;
 
 use cloudprovider::sync::lock;
-use disruption::Command;
 use disruption::validation::{
     ValidatedCommand, WAITING_MAX, may_be_supposed_begun, supposing_begun, validate,
 };
+use disruption::{Command, DisruptionInput};
 use scheduling::Interrupt;
 use tokio::time::Instant;
 
 use super::command_entry::{CommandEntry, InFlightCommand};
-use super::{Observed, VoluntaryDisruption};
+use super::{SCAN_TIMEOUT, VoluntaryDisruption};
+
+/// How long a consolidation command waits before it is looked at a second time and carried out.
+pub(super) const VALIDATED_AFTER: Duration = Duration::from_secs(15);
 
 /// A command that is looked at a second time before it begins.
 #[derive(Clone)]
@@ -40,7 +43,7 @@ impl VoluntaryDisruption {
     /// Looks a second time at the commands that waited long enough, oldest first, each in the world that those before
     /// it left: it must still agree, or the command is dropped.
     pub(super) async fn begin_what_still_holds(&self) {
-        while self.shell.model.note_sync() && self.until_due().is_some_and(|it| it.is_zero()) {
+        while self.shell.model.is_synced() && self.until_due().is_some_and(|it| it.is_zero()) {
             let Some(WaitingCommand { command, .. }) = self.waiting().front().cloned() else {
                 return;
             };
@@ -54,18 +57,14 @@ impl VoluntaryDisruption {
 
     /// What is left of the command at its second look.
     async fn still_holds(&self, command: Command) -> Option<Command> {
-        let observed = Arc::new(self.observe(self.next_number()).await);
-        let (hooks, rank) = (self.hooks.clone(), Arc::clone(&self.shell.rank));
+        let observed = self.observe(self.next_number()).await;
+        let hooks = self.hooks.clone();
         let checked = command.clone();
-        let work = move || {
-            let hooks = hooks.beside(rank.as_ref());
-            let never = Interrupt::never();
-            validate(observed.as_input(), hooks, &never, checked)
-        };
+        let work = move |stop: &Interrupt| validate(&observed, hooks.lent(), stop, checked);
         let ValidatedCommand {
             survivor: validated,
             dropped,
-        } = self.shell.compute(work).await.ok()?;
+        } = self.shell.compute_within(SCAN_TIMEOUT, work).await.ok()?;
         let subject = InFlightCommand {
             command: &command,
             snapshot: &self.shell.model.snapshot(),
@@ -81,20 +80,19 @@ impl VoluntaryDisruption {
     }
 
     /// The world as if what waits had begun.
-    pub(super) fn supposing_begun(&self, observed: Observed) -> Observed {
+    pub(super) fn supposing_begun(&self, observed: DisruptionInput) -> DisruptionInput {
         let waiting = self.waiting();
         let waiting: Vec<Command> = waiting.iter().map(|it| it.command.clone()).collect();
         if waiting.is_empty() {
             return observed;
         }
         let now = observed.options.now;
-        let window = self.shell.settings.nomination_window();
-        let until = now.saturating_add(window).unwrap_or(now);
+        let until = self.shell.model.nominated_until(now);
         let (snapshot, history) =
             supposing_begun(&observed.snapshot, &observed.history, &waiting, until, now);
         let claims = waiting.iter().flat_map(|it| &it.candidates);
         let claims = claims.map(|it| it.claim.clone());
-        Observed {
+        DisruptionInput {
             queued: observed.queued.iter().cloned().chain(claims).collect(),
             snapshot,
             history,

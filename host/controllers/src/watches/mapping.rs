@@ -16,8 +16,8 @@ use tracing::warn;
 
 use super::fact::{WatchFact, key_of};
 use crate::policy_binding::PolicyFact;
-use crate::shell::Shell;
 use crate::shell::managed::Managed;
+use crate::voluntary_disruption::deletion_cost::written::WrittenCosts;
 
 /// What fact becomes of an object that a watch hands over.
 pub(super) trait ObjectMapper<K>: Send + 'static {
@@ -81,27 +81,31 @@ impl<K: Watched<Kind = ()> + Managed + ResourceExt> ObjectMapper<K> for Ours<K> 
     }
 }
 
-/// Pods without what we write on them ourselves: that must not decide anything, nor make equal pods differ.
-pub(super) struct Pods(pub(super) Arc<Shell>);
+/// Pods without what we write on them ourselves, where we do: that must not decide anything, nor make equal pods
+/// differ.
+pub(super) struct Pods(pub(super) Option<Arc<WrittenCosts>>);
 
 impl ObjectMapper<Pod> for Pods {
     fn applied(&self, mut object: Pod) -> WatchFact {
-        let gates = &self.0.settings.feature_gates;
-        if gates.pod_deletion_cost_management {
+        if let Some(written_costs) = &self.0 {
             let annotations = object.metadata.annotations.as_mut();
             let cost = annotations.and_then(|it| it.remove(labels::POD_DELETION_COST_ANNOTATION));
-            self.0.written_costs.set(&key_of(&object), cost);
+            written_costs.set(&key_of(&object), cost);
         }
         WatchFact::Model(Event::applied(Arc::new(object)))
     }
 
     fn deleted(&self, key: ObjectKey) -> WatchFact {
-        self.0.written_costs.set(&key, None);
+        if let Some(written_costs) = &self.0 {
+            written_costs.set(&key, None);
+        }
         WatchFact::Model(Event::deleted::<Pod>(key))
     }
 
     fn listed(&self, keys: BTreeSet<ObjectKey>) -> WatchFact {
-        self.0.written_costs.retain(&keys);
+        if let Some(written_costs) = &self.0 {
+            written_costs.retain(&keys);
+        }
         WatchFact::Model(Event::listed::<Pod>((), keys))
     }
 }

@@ -26,7 +26,7 @@ enum QueuePace {
 
 /// How a controller works on its queue.
 #[derive(Debug, Clone)]
-pub(crate) struct QueueProfile {
+pub(crate) struct QueueRow {
     /// Karpenter's name of the controller, as metrics and logs show it.
     pub(crate) name: &'static str,
     /// Group and kind of the objects that its keys name, as log lines show them.
@@ -58,9 +58,9 @@ macro_rules! queues {
         impl QueueName {
             const ALL: &[Self] = &[$(Self::$queue,)*];
 
-            pub(crate) fn profile(self) -> QueueProfile {
+            pub(crate) fn row(self) -> QueueRow {
                 match self {
-                    $(Self::$queue => QueueProfile {
+                    $(Self::$queue => QueueRow {
                         name: $name,
                         kind: $kind,
                         at_work: $at_work,
@@ -110,7 +110,7 @@ pub(crate) struct Queues([Keys; QueueName::ALL.len()]);
 impl Queues {
     pub(crate) fn new() -> Self {
         Self(std::array::from_fn(|at| {
-            Arc::new(WorkQueue::new(QueueName::ALL[at].profile().back_off))
+            Arc::new(WorkQueue::new(QueueName::ALL[at].row().back_off))
         }))
     }
 
@@ -122,7 +122,7 @@ impl Queues {
     pub(crate) fn states(&self, horizon: Duration) -> impl Iterator<Item = QueueState> {
         QueueName::ALL.iter().map(move |queue| {
             let state = self.of(*queue).state(horizon);
-            match queue.profile().pace {
+            match queue.row().pace {
                 QueuePace::Work => state,
                 QueuePace::Chore => QueueState {
                     due_soon: 0,
@@ -163,7 +163,7 @@ mod tests {
             assert_eq!(told(&queues).1, 1, "{queue:?} failed");
             let again = keys.next().await;
             keys.done(again, Some(Duration::from_secs(5)));
-            let due = usize::from(queue.profile().pace == QueuePace::Work);
+            let due = usize::from(queue.row().pace == QueuePace::Work);
             assert_eq!(told(&queues), (0, 0, due), "{queue:?} comes back");
         }
     }

@@ -3,31 +3,37 @@
 use std::sync::Arc;
 
 use state::cluster::Change;
+use tokio::sync::Notify;
 use tracing::warn;
 
 use super::fact::WatchFact;
+use super::pod_starts::PodStarts;
 use super::queues::{QueueName, Queues};
 use super::routing::{Reaction, reactions};
+use crate::node_pool::registration_health::RegistrationHealth;
+use crate::pod_nomination::PodNominations;
 use crate::policy_binding::PolicyObjects;
+use crate::provisioning::undecided_pods::UndecidedPods;
 use crate::shell::Shell;
-use crate::shell::turn::TurnStage;
+use crate::shell::turn::{Turn, TurnStage};
+use crate::status_conditions::StatusConditions;
 
-/// Feeds model and queues.
+/// Feeds model and queues, and what remembers pods, pools and conditions.
 pub(crate) struct Router {
-    shell: Arc<Shell>,
-    queues: Queues,
-    policies: Arc<PolicyObjects>,
+    pub(crate) shell: Arc<Shell>,
+    pub(crate) turn: Turn,
+    pub(crate) queues: Queues,
+    pub(crate) policies: Arc<PolicyObjects>,
+    pub(crate) pod_nominations: Arc<PodNominations>,
+    pub(crate) undecided_pods: Arc<UndecidedPods>,
+    pub(crate) pod_starts: Arc<PodStarts>,
+    pub(crate) status_conditions: Arc<StatusConditions>,
+    pub(crate) registration_health: Arc<RegistrationHealth>,
+    /// Notified when a pod left a node that stays.
+    pub(crate) pod_left: Arc<Notify>,
 }
 
 impl Router {
-    pub(crate) fn new(shell: Arc<Shell>, queues: Queues, policies: Arc<PolicyObjects>) -> Self {
-        Self {
-            shell,
-            queues,
-            policies,
-        }
-    }
-
     pub(super) fn take(&self, fact: WatchFact) {
         let event = match fact {
             WatchFact::Model(event) => event,
@@ -55,19 +61,19 @@ impl Router {
         if shell.settings.disable_cluster_state_observability {
             return;
         }
-        let leads = shell.turn.stage() >= TurnStage::Leads;
+        let leads = self.turn.stage() >= TurnStage::Leads;
         if let Change::Pod {
             after: Some(pod), ..
         } = change
         {
-            for (start, entry) in shell.pod_starts.observe(pod, now) {
+            for (start, entry) in self.pod_starts.observe(pod, now) {
                 if leads {
                     shell.journal.write(&start, &entry);
                 }
             }
         }
         let snapshot = shell.model.snapshot();
-        for (seen, entry) in shell.status_conditions.observe(change, &snapshot, now) {
+        for (seen, entry) in self.status_conditions.observe(change, &snapshot, now) {
             if leads {
                 shell.journal.write(&seen, &entry);
             }
@@ -87,15 +93,15 @@ impl Router {
             }
             Reaction::Policies => self.policies.node_pools_changed(),
             Reaction::PodBound { pod, node, planned } => {
-                self.shell.nominations.check_place(&pod, &node, &planned);
+                self.pod_nominations.check_place(&pod, &node, &planned);
             }
             Reaction::PodEnded(pod) => {
-                self.shell.pod_ledger.decided(&pod);
-                self.shell.pod_starts.note_end(&pod);
+                self.undecided_pods.decided(&pod);
+                self.pod_starts.note_end(&pod);
                 self.queues.of(QueueName::PodTrigger).forget(&pod);
             }
-            Reaction::PodLeft => self.shell.pod_left.notify_one(),
-            Reaction::PoolGone(uid) => self.shell.registration_health.forget(&uid),
+            Reaction::PodLeft => self.pod_left.notify_one(),
+            Reaction::PoolGone(uid) => self.registration_health.forget(&uid),
         }
     }
 }

@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 use std::fmt::Debug;
-use std::sync::Arc;
 
 use kube::core::{ApiResource, DynamicObject};
 use kube::runtime::watcher;
@@ -14,18 +13,18 @@ use state::cluster::Watched;
 use state::devices::DeviceKind;
 use state::workloads::{Workload, WorkloadKind};
 
+use super::WatchSource;
 use super::mapping::{ObjectMapper, Ours, Plain, WatchedDevices, WatchedWorkloads};
-use super::progress::WatchedKind;
 use super::stream::{KindWatch, watch_some};
 use crate::rbac::rule::{LOOKED_AT, RbacRule, Role, WATCHED, When};
-use crate::shell::Shell;
+use crate::shell::first_lists::WatchedKind;
 use crate::shell::managed::Managed;
 
 pub(super) const DEVICE_GROUP: &str = "resource.k8s.io";
 
 /// Makes a kind of its name, with how much hangs on it.
 pub(super) type Criticality = fn(&'static str) -> WatchedKind;
-type BeginWatch = Box<dyn FnOnce(&Arc<Shell>, WatchedKind) -> KindWatch + Send>;
+type BeginWatch = Box<dyn FnOnce(&WatchSource, WatchedKind) -> KindWatch + Send>;
 
 /// How the watch of a kind begins.
 enum WatchStart {
@@ -52,7 +51,7 @@ impl WatchRow {
     pub(super) fn new<K: Resource<DynamicType = ()>>(
         criticality: Criticality,
         why: &'static str,
-        start: impl FnOnce(&Arc<Shell>, WatchedKind) -> KindWatch + Send + 'static,
+        start: impl FnOnce(&WatchSource, WatchedKind) -> KindWatch + Send + 'static,
     ) -> Self {
         Self {
             kind: criticality(lasting(K::kind(&()))),
@@ -102,9 +101,9 @@ impl WatchRow {
     }
 
     /// The watch; the version is that of devices.
-    pub(super) fn begin(self, shell: &Arc<Shell>, version: &str) -> KindWatch {
+    pub(super) fn begin(self, source: &WatchSource, version: &str) -> KindWatch {
         match self.start {
-            WatchStart::Typed(start) => start(shell, self.kind),
+            WatchStart::Typed(start) => start(source, self.kind),
             WatchStart::Device(kind) => {
                 let resource = ApiResource {
                     group: DEVICE_GROUP.to_owned(),
@@ -113,7 +112,8 @@ impl WatchRow {
                     kind: self.kind.name().to_owned(),
                     plural: self.plural.into_owned(),
                 };
-                let api = Api::<DynamicObject>::all_with(shell.client.clone(), &resource);
+                let client = source.shell.client.clone();
+                let api = Api::<DynamicObject>::all_with(client, &resource);
                 let all = watcher::Config::default();
                 watch_some(api, all, self.kind, WatchedDevices(kind))
             }
@@ -137,14 +137,15 @@ pub(super) fn all<K: Resource<DynamicType = ()>>(client: &Client) -> Api<K> {
 pub(super) fn mapped<K, T: ObjectMapper<K>>(
     criticality: Criticality,
     why: &'static str,
-    mapper: impl FnOnce(&Arc<Shell>) -> T + Send + 'static,
+    mapper: impl FnOnce(&WatchSource) -> T + Send + 'static,
 ) -> WatchRow
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    WatchRow::new::<K>(criticality, why, move |shell, kind| {
+    WatchRow::new::<K>(criticality, why, move |source, kind| {
         let every = watcher::Config::default();
-        watch_some(all::<K>(&shell.client), every, kind, mapper(shell))
+        let api = all::<K>(&source.shell.client);
+        watch_some(api, every, kind, mapper(source))
     })
 }
 

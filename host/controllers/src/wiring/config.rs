@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use cloudprovider::{Clock, CloudProvider, InterruptionQueue};
+use disruption::PolicyHooks;
 use disruption::hooks::{BudgetsHook, ConsolidationHook};
 use hooks::binding::PolicyRegistry;
 use kube::Client;
@@ -13,7 +14,6 @@ use scheduling::ranking::RankHook;
 use crate::settings::Settings;
 use crate::shell::journal::SharedLedger;
 use crate::shell::metrics::Metrics;
-use crate::voluntary_disruption::repair_policies;
 
 /// The policies that judge.
 #[derive(Clone)]
@@ -24,6 +24,22 @@ pub struct ControllersHooks {
     pub consolidation: Arc<dyn ConsolidationHook>,
     /// How many nodes may be disrupted now.
     pub budgets: Arc<dyn BudgetsHook>,
+}
+
+impl ControllersHooks {
+    /// For one decision.
+    pub(crate) fn lent(&self) -> PolicyHooks<'_> {
+        let Self {
+            rank,
+            consolidation,
+            budgets,
+        } = self;
+        PolicyHooks {
+            rank: rank.as_ref(),
+            consolidation: consolidation.as_ref(),
+            budgets: budgets.as_ref(),
+        }
+    }
 }
 
 /// Everything the controllers need from outside.
@@ -46,11 +62,4 @@ pub struct ControllersConfig {
     pub policies: Arc<dyn PolicyRegistry>,
     /// Where the cloud says that it takes instances back, if it is to be listened to.
     pub interruptions: Option<Arc<dyn InterruptionQueue>>,
-}
-
-impl ControllersConfig {
-    /// What would keep the controllers from doing what the settings say; they must not start then.
-    pub fn check(&self) -> Result<(), String> {
-        repair_policies(&self.settings, self.provider.as_ref()).map(drop)
-    }
 }

@@ -1,4 +1,4 @@
-//! What the controllers are made of, put together; and what runs without a queue of its own.
+//! What the controllers are made of, put together; and what runs.
 //!
 //! A list, no decisions. Who works on a queue stands in `workers.rs`.
 
@@ -8,13 +8,16 @@ use std::time::Duration;
 
 use cloudprovider::sync::lock;
 use cloudprovider::{CloudProvider, InterruptionQueue};
+use disruption::repair::{InvalidRepairPolicies, RepairPolicies};
 use futures::future::FutureExt;
 use hooks::binding::PolicyRegistry;
 use scheduling::TableCache;
+use scheduling::ranking::RankHook;
 use tracing::Instrument as _;
 
 use super::activity::ControllerActivity;
 use super::config::ControllersConfig;
+use super::shared::SharedNotes;
 use crate::capacity_reservation::CapacityReservations;
 use crate::instance_status::InstanceStatusController;
 use crate::interruption::InterruptionController;
@@ -23,20 +26,21 @@ use crate::node::health::NodeHealth;
 use crate::node_capacity::NodeCapacities;
 use crate::node_claim::garbage_collection::GarbageCollection;
 use crate::node_class::profiles::Profiles;
+use crate::node_overlay::overlays::Overlays;
+use crate::observability::StateMetrics;
 use crate::policy_binding::PolicyObjects;
-use crate::provisioning::Provisioner;
 use crate::provisioning::batcher::Batcher;
-use crate::settings::FeatureGates;
+use crate::provisioning::{Provisioner, ProvisionerParts};
+use crate::settings::{FeatureGates, Settings};
 use crate::shell::Shell;
-use crate::shell::feed::DecisionFeed;
 use crate::shell::journal::Journal;
 use crate::shell::log_values::loop_span;
 use crate::shell::measured_provider::MeasuredProvider;
-use crate::shell::notes::overlays::Overlays;
 use crate::shell::periodic::{self, Periodic};
 use crate::shell::recorder::{EventRecorder, Publisher};
+use crate::shell::turn::Turn;
 use crate::shell::work_queue::{QueueState, WorkQueue};
-use crate::voluntary_disruption::{CommandRounds, PodRanking, VoluntaryDisruption};
+use crate::voluntary_disruption::{DisruptionParts, VoluntaryDisruption};
 use crate::watches::{QueueName, Queues, Router};
 use crate::zonal_shift::ZonalShifts;
 
@@ -46,47 +50,49 @@ pub(super) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// A delayed key counts as activity when it comes due within this time.
 const SOON: Duration = Duration::from_secs(6);
 
-const INTERRUPTION: &str = "interruption";
-
-/// A controller without a queue.
-struct LoopRow {
-    /// As metrics show it.
-    name: &'static str,
-    /// Whether the settings ask for it.
-    is_on: fn(&Wiring) -> bool,
-    /// None of what runs as part of another.
-    task: fn(&Wiring) -> Option<Task>,
+/// When a task ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TaskEnd {
+    /// As soon as the process is to stop: what it does is looked at anew by whoever comes next, from what was written.
+    AtStop,
+    /// Once what it had begun by then is done.
+    AfterWork,
+    /// Once all that the others have to tell is told.
+    AfterTelling,
 }
 
-/// One row a controller without a queue: its name, whether the settings ask for it, and how it is put together.
-macro_rules! loops {
-    ($($name:expr, $is_on:expr, $task:expr;)*) => {
-        const LOOPS: &[LoopRow] = &[$(LoopRow {
-            name: $name,
-            is_on: $is_on,
-            task: $task,
-        },)*];
-    };
-}
+/// What runs beside the watches: when it ends, and how it is put together; none of what the settings do not ask for.
+type TaskRow = (TaskEnd, fn(&Wiring) -> Option<Task>);
 
-loops! {
-    Provisioner::NAME, |_| true, |_| None;
-    VoluntaryDisruption::NAME, |_| true, |it| Some(it.disruption());
-    CommandRounds::NAME, |_| true, |_| None;
-    GarbageCollection::NAME, |_| true, |it| Some(it.periodic(GarbageCollection::new));
-    InstanceStatusController::NAME, |_| true, |it| Some(it.periodic(InstanceStatusController::new));
-    Profiles::NAME, |_| true, |it| Some(it.periodic(Profiles::new));
-    NodeCapacities::NAME, |_| true, |it| Some(it.periodic(NodeCapacities::new));
-    ZonalShifts::NAME, |_| true, |it| Some(it.periodic(ZonalShifts::new));
-    CapacityReservations::NAME, |it| it.gates().reserved_capacity, |it| Some(it.periodic(CapacityReservations::new));
-    INTERRUPTION, |it| it.interruptions.is_some(), Wiring::interruption;
-    NodeHealth::NAME, |it| it.gates().node_repair && it.shell.settings.legacy_node_repair, |it| Some(it.health());
-    PodRanking::NAME, |it| it.gates().pod_deletion_cost_management, |_| None;
-}
+/// What runs, in the order in which it begins; what else has a queue comes after it (`workers.rs`). Whoever runs shows
+/// itself in metrics before it does anything.
+const TASKS: &[TaskRow] = &[
+    (TaskEnd::AfterWork, |it| Some(it.provisioning())),
+    // Makes and ends claims of its own accord, as the provisioner does.
+    (TaskEnd::AfterWork, |it| Some(it.static_pools())),
+    (TaskEnd::AtStop, |it| Some(it.disruption())),
+    (TaskEnd::AtStop, |it| {
+        Some(it.periodic(GarbageCollection::new))
+    }),
+    (TaskEnd::AtStop, |it| {
+        Some(it.periodic(InstanceStatusController::new))
+    }),
+    (TaskEnd::AtStop, |it| Some(it.periodic(Profiles::new))),
+    (TaskEnd::AtStop, |it| Some(it.periodic(NodeCapacities::new))),
+    (TaskEnd::AtStop, |it| Some(it.periodic(ZonalShifts::new))),
+    (TaskEnd::AtStop, Wiring::capacity_reservations),
+    (TaskEnd::AtStop, Wiring::interruption),
+    (TaskEnd::AtStop, Wiring::health),
+    (TaskEnd::AtStop, |it| Some(it.pod_nominations())),
+    (TaskEnd::AfterTelling, Wiring::publisher),
+];
 
 /// The parts, shared by all that runs.
 pub(super) struct Wiring {
     pub(super) shell: Arc<Shell>,
+    pub(super) turn: Turn,
+    pub(super) notes: SharedNotes,
+    pub(super) rank: Arc<dyn RankHook>,
     pub(super) queues: Queues,
     pub(super) evictions: Arc<WorkQueue<EvictionKey>>,
     provisioner: Arc<Provisioner>,
@@ -97,11 +103,13 @@ pub(super) struct Wiring {
     pub(super) policy_objects: Arc<PolicyObjects>,
     interruptions: Option<Arc<dyn InterruptionQueue>>,
     publisher: Mutex<Option<Publisher>>,
+    /// What counts as sick, where nodes are repaired the legacy way.
+    health_policies: Option<Arc<RepairPolicies>>,
 }
 
 impl Wiring {
     /// Puts them together; nothing runs yet.
-    pub(super) fn new(config: ControllersConfig) -> Self {
+    pub(super) fn new(config: ControllersConfig) -> Result<Self, InvalidRepairPolicies> {
         let ControllersConfig {
             client,
             provider,
@@ -113,38 +121,51 @@ impl Wiring {
             policies,
             interruptions,
         } = config;
+        let repair = repair_policies(&settings, provider.as_ref())?;
         let (events, publisher) = EventRecorder::new(client.clone(), Arc::clone(&clock));
-        let journal = Arc::new(Journal {
+        let journal = Journal {
             clock: Arc::clone(&clock),
             events,
             metrics,
-            feed: Arc::new(DecisionFeed::default()),
+            feed: Arc::default(),
             ledger,
-        });
-        let shell = Arc::new(Shell::new(client, clock, settings, hooks.rank, journal));
+        };
+        let shell = Arc::new(Shell::new(client, clock, settings, Arc::new(journal)));
+        let (turn, notes) = (Turn::default(), SharedNotes::new(&shell));
         let settings = &shell.settings;
-        let batcher = Arc::new(Batcher::new(
-            settings.batch_idle_duration,
-            settings.batch_max_duration,
-        ));
-        let measured = |controller| overlaid(&provider, &shell, controller);
+        let batcher = batcher(settings);
+        let measured = |controller| overlaid(&provider, &shell, &notes.overlays, controller);
         // Both look at the same pools, so that what was worked out for one serves the other.
         let tables = Arc::<TableCache>::default();
-        let provisioner = Provisioner::new(
-            Arc::clone(&shell),
-            measured(Provisioner::NAME),
-            Arc::clone(&batcher),
-            Arc::clone(&tables),
-        );
-        let disruption = VoluntaryDisruption::new(
-            Arc::clone(&shell),
-            measured(VoluntaryDisruption::NAME),
-            hooks.consolidation,
-            hooks.budgets,
+        let rank = Arc::clone(&hooks.rank);
+        let provisioner = ProvisionerParts {
+            provider: measured(Provisioner::NAME),
+            batcher: Arc::clone(&batcher),
+            tables: Arc::clone(&tables),
+            rank: Arc::clone(&rank),
+            turn: turn.clone(),
+            claims: notes.claims(&shell),
+            notes: notes.of_passes(),
+        };
+        let disruption = DisruptionParts {
+            provider: measured(VoluntaryDisruption::NAME),
             tables,
-        );
-        Self {
+            claims: notes.claims(&shell),
+            static_pending: Arc::clone(&notes.static_pending),
+            passes: Arc::clone(&notes.passes),
+            sold_types: Arc::clone(&notes.sold_types),
+            written_costs: Arc::clone(&notes.written_costs),
+            pod_left: Arc::clone(&notes.pod_left),
+            repair: repair.clone().filter(|_| !settings.legacy_node_repair),
+        };
+        let health_policies = repair.filter(|_| settings.legacy_node_repair);
+        let provisioner = Provisioner::new(Arc::clone(&shell), provisioner);
+        let disruption = VoluntaryDisruption::new(Arc::clone(&shell), hooks, disruption);
+        Ok(Self {
             shell,
+            turn,
+            notes,
+            rank,
             policy_objects: Arc::new(PolicyObjects::new()),
             queues: Queues::new(),
             evictions: Arc::new(WorkQueue::new(EvictionQueue::BACK_OFF)),
@@ -155,7 +176,8 @@ impl Wiring {
             policies,
             interruptions,
             publisher: Mutex::new(Some(publisher)),
-        }
+            health_policies,
+        })
     }
 
     fn gates(&self) -> &FeatureGates {
@@ -166,7 +188,7 @@ impl Wiring {
         let mut activity = ControllerActivity {
             is_provisioning: self.provisioner.is_busy(),
             commands: self.disruption.commands(),
-            is_synced: self.shell.model.note_sync(),
+            is_synced: self.shell.model.is_synced(),
             ..ControllerActivity::default()
         };
         let policies = QueueState {
@@ -184,7 +206,12 @@ impl Wiring {
     }
 
     pub(super) fn measured(&self, controller: &'static str) -> Arc<dyn CloudProvider> {
-        overlaid(&self.provider, &self.shell, controller)
+        overlaid(
+            &self.provider,
+            &self.shell,
+            &self.notes.overlays,
+            controller,
+        )
     }
 
     /// The provider that knows nothing of overlays.
@@ -193,23 +220,41 @@ impl Wiring {
     }
 
     pub(super) fn router(&self) -> Router {
-        Router::new(
-            Arc::clone(&self.shell),
-            self.queues.clone(),
-            Arc::clone(&self.policy_objects),
-        )
+        let notes = self.notes.clone();
+        Router {
+            shell: Arc::clone(&self.shell),
+            turn: self.turn.clone(),
+            queues: self.queues.clone(),
+            policies: Arc::clone(&self.policy_objects),
+            pod_nominations: notes.pod_nominations,
+            undecided_pods: notes.undecided_pods,
+            pod_starts: notes.pod_starts,
+            status_conditions: notes.status_conditions,
+            registration_health: notes.registration_health,
+            pod_left: notes.pod_left,
+        }
     }
 
-    /// What runs without a queue, in the order in which it begins.
-    pub(super) fn loops(&self) -> Vec<Task> {
-        let rows = LOOPS.iter().filter(|it| (it.is_on)(self));
-        let rows: Vec<&LoopRow> = rows.collect();
-        // Metrics show them before they did anything.
-        for row in &rows {
-            self.shell.metrics.begin_controller(row.name, 1);
+    pub(super) fn state_metrics(&self) -> StateMetrics {
+        let notes = self.notes.clone();
+        StateMetrics {
+            shell: Arc::clone(&self.shell),
+            turn: self.turn.clone(),
+            undecided_pods: notes.undecided_pods,
+            pod_starts: notes.pod_starts,
+            status_conditions: notes.status_conditions,
+            sold_types: notes.sold_types,
+            passes: notes.passes,
+            queue_loads: notes.queue_loads,
         }
-        let tasks = rows.iter().filter_map(|it| (it.task)(self));
-        tasks.chain([self.nominations()]).collect()
+    }
+
+    /// All that runs beside the watches, in the order in which it begins.
+    pub(super) fn tasks(&self) -> impl Iterator<Item = (TaskEnd, Task)> {
+        let rows = TASKS.iter();
+        let tasks = rows.filter_map(|(end, task)| Some((*end, task(self)?)));
+        let workers = self.workers().into_iter();
+        tasks.chain(workers.map(|it| (TaskEnd::AfterWork, it)))
     }
 
     fn periodic<P>(&self, new: impl FnOnce(Arc<Shell>, Arc<dyn CloudProvider>) -> P) -> Task
@@ -231,39 +276,60 @@ impl Wiring {
     fn interruption(&self) -> Option<Task> {
         let interruption = InterruptionController {
             shell: Arc::clone(&self.shell),
-            provider: self.measured(INTERRUPTION),
+            provider: self.measured(InterruptionController::NAME),
             queue: Arc::clone(self.interruptions.as_ref()?),
             terminations: Arc::clone(self.queues.of(QueueName::NodeTermination)),
         };
-        Some(named(INTERRUPTION, async move { interruption.run().await }))
+        let name = InterruptionController::NAME;
+        Some(named(name, async move { interruption.run().await }))
     }
 
-    fn health(&self) -> Task {
+    fn capacity_reservations(&self) -> Option<Task> {
+        let is_on = self.gates().reserved_capacity;
+        is_on.then(|| self.periodic(CapacityReservations::new))
+    }
+
+    fn health(&self) -> Option<Task> {
         let health = NodeHealth {
             shell: Arc::clone(&self.shell),
-            provider: self.measured(NodeHealth::NAME),
+            policies: self.health_policies.clone()?,
         };
-        named(NodeHealth::NAME, async move { health.run().await })
+        Some(named(NodeHealth::NAME, async move { health.run().await }))
     }
 
     /// Karpenter leaves places to chance, so that its metrics have no name for it.
-    fn nominations(&self) -> Task {
-        let shell = Arc::clone(&self.shell);
-        async move { shell.nominations.run().await }.boxed()
+    fn pod_nominations(&self) -> Task {
+        let pod_nominations = Arc::clone(&self.notes.pod_nominations);
+        async move { pod_nominations.run().await }.boxed()
     }
 
-    pub(super) fn provisioning(&self) -> Task {
+    fn provisioning(&self) -> Task {
         let provisioner = Arc::clone(&self.provisioner);
         named(Provisioner::NAME, async move { provisioner.run().await })
     }
 
     /// Writes what the others have to tell.
-    pub(super) fn publisher(&self) -> Option<Task> {
+    fn publisher(&self) -> Option<Task> {
         let publisher = &self.publisher;
         let mut publisher = lock(publisher);
-        let turn = self.shell.turn.clone();
+        let turn = self.turn.clone();
         Some(publisher.take()?.run(turn).boxed())
     }
+}
+
+fn batcher(settings: &Settings) -> Arc<Batcher> {
+    let (idle, longest) = (settings.batch_idle_duration, settings.batch_max_duration);
+    Arc::new(Batcher::new(idle, longest))
+}
+
+/// What counts as a sick node, where nodes are repaired.
+fn repair_policies(
+    settings: &Settings,
+    provider: &dyn CloudProvider,
+) -> Result<Option<Arc<RepairPolicies>>, InvalidRepairPolicies> {
+    let is_on = settings.feature_gates.node_repair;
+    let policies = is_on.then(|| RepairPolicies::new(provider.repair_policies()));
+    Ok(policies.transpose()?.map(Arc::new))
 }
 
 /// A controller without a queue, whose log lines bear its name.
@@ -275,10 +341,11 @@ fn named(controller: &'static str, task: impl Future<Output = ()> + Send + 'stat
 fn overlaid(
     provider: &Arc<dyn CloudProvider>,
     shell: &Shell,
+    overlays: &Arc<Overlays>,
     controller: &'static str,
 ) -> Arc<dyn CloudProvider> {
     let is_overlaid = shell.settings.feature_gates.node_overlay;
-    let overlays = is_overlaid.then(|| Arc::clone(&shell.overlays));
+    let overlays = is_overlaid.then(|| Arc::clone(overlays));
     measured(provider, overlays, shell, controller)
 }
 

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use apis::ObjectKey;
+use cloudprovider::CloudProvider;
 use futures::future::FutureExt;
 
 use super::parts::{Task, Wiring};
@@ -26,10 +27,10 @@ use crate::policy_binding::PolicyBinding;
 use crate::provisioning::trigger::{NodeTrigger, PodTrigger};
 use crate::shell::Shell;
 use crate::shell::log_values::ControllerName;
-use crate::shell::runtime::{Profile, Reconciler, run};
+use crate::shell::runtime::{ControllerRun, Reconciler, run};
 use crate::shell::work_queue::WorkQueue;
 use crate::static_capacity::StaticPools;
-use crate::watches::{QueueName, QueueProfile};
+use crate::watches::{QueueName, QueueRow};
 
 /// Its queue is fed by the watch of policies, which has no row among those of objects that the model keeps.
 const BINDINGS: ControllerName = ControllerName {
@@ -39,12 +40,12 @@ const BINDINGS: ControllerName = ControllerName {
 
 impl Wiring {
     fn spawn<R: Reconciler<Key = ObjectKey>>(&self, queue: QueueName, reconciler: R) -> Task {
-        let QueueProfile {
+        let QueueRow {
             name,
             kind,
             at_work,
             ..
-        } = queue.profile();
+        } = queue.row();
         let controller = ControllerName { name, kind };
         self.spawn_over(controller, at_work, self.queues.of(queue), reconciler)
     }
@@ -59,18 +60,23 @@ impl Wiring {
     ) -> Task {
         let (fewest, most) = at_work.into_inner();
         let concurrency = self.shell.settings.concurrency(fewest, most);
-        self.shell.queue_loads.add(controller.name, queue);
+        self.notes.queue_loads.add(controller.name, queue);
         run(
-            Profile {
+            ControllerRun {
                 controller,
                 concurrency,
             },
             Arc::clone(queue),
             Arc::new(reconciler),
             Arc::clone(&self.shell.metrics),
-            self.shell.turn.clone(),
+            self.turn.clone(),
         )
         .boxed()
+    }
+
+    /// The provider as the controller of that queue calls it.
+    fn measured_for(&self, queue: QueueName) -> Arc<dyn CloudProvider> {
+        self.measured(queue.row().name)
     }
 
     fn shell(&self) -> Arc<Shell> {
@@ -86,21 +92,29 @@ impl Wiring {
         tasks
     }
 
-    /// Makes and ends claims of its own accord, as the provisioner does.
     pub(super) fn static_pools(&self) -> Task {
         let reconciler = StaticPools {
             shell: self.shell(),
+            claims: self.notes.claims(&self.shell),
+            pending: Arc::clone(&self.notes.static_pending),
         };
         self.spawn(QueueName::StaticPools, reconciler)
     }
 
     /// From a claim's launch to the end of its instance.
     fn claim_lifecycle(&self) -> [Task; 3] {
-        let provider = self.measured("nodeclaim.lifecycle");
-        let launcher = Launcher::new(self.shell(), Arc::clone(&provider));
+        let provider = self.measured_for(QueueName::Lifecycle);
+        let launcher = Launcher::new(
+            self.shell(),
+            Arc::clone(&provider),
+            Arc::clone(&self.rank),
+            Arc::clone(&self.notes.launching),
+            Arc::clone(&self.notes.pods_of_claims),
+        );
         let finalizer = Finalizer::new(self.shell(), Arc::clone(&provider));
-        let lifecycle = Lifecycle::new(self.shell(), provider, launcher, finalizer);
-        let provider = self.measured("node.termination");
+        let milestones = self.notes.milestones(&self.shell);
+        let lifecycle = Lifecycle::new(self.shell(), provider, milestones, launcher, finalizer);
+        let provider = self.measured_for(QueueName::NodeTermination);
         let evictions = || Arc::clone(&self.evictions);
         let termination = Termination::new(self.shell(), provider, evictions());
         let eviction = EvictionQueue::new(self.shell());
@@ -119,14 +133,14 @@ impl Wiring {
     /// What is said of claims and Nodes that live.
     fn living_claims(&self) -> [Task; 8] {
         let shell = || self.shell();
-        let provider = self.measured("nodeclaim.disruption");
+        let provider = self.measured_for(QueueName::ClaimDisruption);
         let conditions = disruption::NodeClaimDisruption::new(shell(), provider);
         let expiration = expiration::Expiration { shell: shell() };
         let consistency = consistency::Consistency { shell: shell() };
         let claims = hydration::NodeClaimHydration { shell: shell() };
         let nodes = NodeHydration { shell: shell() };
-        let tagging = tagging::Tagging::new(shell(), self.measured("nodeclaim.tagging"));
-        let provider = self.measured("nodeclaim.reboot");
+        let tagging = tagging::Tagging::new(shell(), self.measured_for(QueueName::Tagging));
+        let provider = self.measured_for(QueueName::Reboots);
         let reboots = reboot::Reboot::new(shell(), provider, Arc::clone(&self.evictions));
         let pods = pod_events::PodEvents { shell: shell() };
         [
@@ -144,7 +158,10 @@ impl Wiring {
     fn node_pools(&self) -> [Task; 4] {
         let shell = || self.shell();
         let hash = hash::Hash { shell: shell() };
-        let readiness = readiness::Readiness { shell: shell() };
+        let readiness = readiness::Readiness {
+            shell: shell(),
+            registration_health: Arc::clone(&self.notes.registration_health),
+        };
         let validation = validation::Validation { shell: shell() };
         let counter = counter::Counter { shell: shell() };
         [
@@ -161,7 +178,7 @@ impl Wiring {
         let batcher = || Arc::clone(&self.batcher);
         let node_class = NodeClassController {
             shell: shell(),
-            provider: self.measured("nodeclass"),
+            provider: self.measured_for(QueueName::NodeClass),
         };
         let buffers = CapacityBufferController {
             shell: shell(),
@@ -169,11 +186,13 @@ impl Wiring {
         };
         let overlays = NodeOverlayController {
             shell: shell(),
-            provider: self.measured_bare("nodeoverlay.controller"),
+            provider: self.measured_bare(QueueName::NodeOverlays.row().name),
+            overlays: Arc::clone(&self.notes.overlays),
         };
         let pods = PodTrigger {
             shell: shell(),
             batcher: batcher(),
+            undecided_pods: Arc::clone(&self.notes.undecided_pods),
         };
         let nodes = NodeTrigger {
             shell: shell(),

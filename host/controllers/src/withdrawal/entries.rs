@@ -15,7 +15,7 @@ use crate::node_claim::counts::count_disrupted;
 use crate::node_claim::launch_record::launch_record;
 use crate::shell::journal::JournalEntry;
 use crate::shell::metrics::Metrics;
-use crate::shell::recorder::{EventType, Notice};
+use crate::shell::recorder::{EventType, KubernetesEvent};
 
 /// A claim, and its node where it has one.
 pub(crate) struct Affected<'a> {
@@ -52,7 +52,7 @@ impl<'a> JournalEntry for WithdrawalEntry<'a> {
         }
     }
 
-    fn events(&self, Affected { claim, node }: &Affected<'a>) -> Vec<Notice> {
+    fn events(&self, Affected { claim, node }: &Affected<'a>) -> Vec<KubernetesEvent> {
         let (kind, reason, words) = match self {
             Self::Notified(kind) => notified(**kind),
             Self::Disbelieved(_) => return Vec::new(),
@@ -63,7 +63,7 @@ impl<'a> JournalEntry for WithdrawalEntry<'a> {
             ),
         };
         let notice = |regarding: ObjectReference, object: &str| {
-            Notice::new(regarding, kind, reason, format!("{words} {object}"))
+            KubernetesEvent::new(regarding, kind, reason, format!("{words} {object}"))
         };
         let node = node.iter().map(|it| notice(it.clone(), "Node"));
         std::iter::once(notice(claim.object_ref(&()), "NodeClaim"))
@@ -77,12 +77,12 @@ impl<'a> JournalEntry for WithdrawalEntry<'a> {
         }
     }
 
-    fn line(&self, Affected { claim, .. }: &Affected<'a>) -> Option<String> {
+    fn lines(&self, Affected { claim, .. }: &Affected<'a>) -> Vec<String> {
         let Self::Deleted(kind) = self else {
-            return None;
+            return Vec::new();
         };
         let why = kind.as_str().replace('_', " ");
-        Some(format!("{} goes: {why}", claim.name_any()))
+        vec![format!("{} goes: {why}", claim.name_any())]
     }
 
     fn record(&self, Affected { claim, .. }: &Affected<'a>, at: Timestamp) -> Option<Record> {

@@ -6,7 +6,7 @@ use tracing::info;
 
 use super::decision::Transition;
 use crate::shell::journal::JournalEntry;
-use crate::shell::recorder::{EventType, Notice};
+use crate::shell::recorder::{EventType, KubernetesEvent};
 
 impl JournalEntry for Transition<'_> {
     type Subject = NodePool;
@@ -20,7 +20,7 @@ impl JournalEntry for Transition<'_> {
         }
     }
 
-    fn events(&self, pool: &NodePool) -> Vec<Notice> {
+    fn events(&self, pool: &NodePool) -> Vec<KubernetesEvent> {
         let (zone, zone_id) = (self.zone, self.zone_id);
         let (event_type, reason, message) = if self.is_shifted {
             let message = format!(
@@ -32,7 +32,7 @@ impl JournalEntry for Transition<'_> {
             (EventType::Normal, "ZonalShiftCleared", message)
         };
         let regarding = pool.object_ref(&());
-        let notice = Notice::new(regarding, event_type, reason, message);
+        let notice = KubernetesEvent::new(regarding, event_type, reason, message);
         vec![notice.distinct_by(zone_id)]
     }
 }

@@ -7,14 +7,16 @@ use std::time::Duration;
 use apis::conditions::Conditioned;
 use apis::ec2nodeclass::Subnet;
 use apis::resources::Resources;
-use apis::{Ec2NodeClass, NodeClaim, NodePool, ProviderId, RepairPolicy, labels};
+use apis::{
+    Ec2NodeClass, GoDuration, NodeClaim, NodePool, ProviderId, RepairAction, RepairPolicy, labels,
+};
 use cloudprovider::{
-    CloudProvider, CloudProviderError, Impairment, Interruption, InterruptionKind,
-    InterruptionQueue, LaunchRequest, Launched, NodeClassStatus, RebootError, RegisteredNode,
-    Registrable,
+    CloudProvider, CloudProviderError, Impairment, InstanceLife, Interruption, InterruptionKind,
+    InterruptionQueue, LaunchAttempt, LaunchRequest, Launched, NodeClassStatus, RebootError,
+    RegisteredNode, Registrable,
 };
 use kube::ResourceExt;
-use scheduling::instance_type::{InstanceType, Offering, Overhead};
+use scheduling::instance_type::{Availability, InstanceType, Offering, Overhead};
 use scheduling::requirements::{Operator, Requirement, Requirements};
 use sim::SimulatedClock;
 
@@ -36,6 +38,8 @@ pub(crate) struct State {
     pub(crate) looks_elsewhere: bool,
     /// Launches hang.
     pub(crate) hangs: bool,
+    /// Launches are written on their claims first.
+    pub(crate) writes_attempts: bool,
     /// Whether classes are fit for launches is not found out.
     pub(crate) leaves_classes_unknown: bool,
     pub(crate) released: usize,
@@ -83,11 +87,22 @@ pub(crate) struct Cloud {
 
 impl Cloud {
     pub(crate) fn new(clock: SimulatedClock, process: Process) -> Self {
-        Self {
+        let cloud = Self {
             state: Arc::default(),
             clock,
             process,
-        }
+        };
+        let fallback = RepairPolicy {
+            condition_type: "Ready".to_owned(),
+            condition_status: "False".to_owned(),
+            reason_regex: String::new(),
+            toleration: GoDuration::from_seconds(1_800),
+            termination_grace_period: None,
+            priority: 0,
+            action: RepairAction::Replace,
+        };
+        cloud.with(|state| state.repair = vec![fallback]);
+        cloud
     }
 
     pub(crate) fn with<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
@@ -99,7 +114,7 @@ impl Cloud {
             state
                 .instances
                 .values()
-                .filter(|it| !it.is_terminating)
+                .filter(|it| it.life != InstanceLife::Ends)
                 .count()
         })
     }
@@ -109,7 +124,10 @@ impl Cloud {
     /// Ids of the running instances, as notices name them.
     pub(crate) fn instance_ids(&self) -> Vec<String> {
         self.with(|state| {
-            let running = state.instances.values().filter(|it| !it.is_terminating);
+            let running = state
+                .instances
+                .values()
+                .filter(|it| it.life != InstanceLife::Ends);
             let ids = running.map(|it| it.provider_id.instance_id());
             ids.map(str::to_owned).collect()
         })
@@ -197,8 +215,7 @@ fn offering(zone: &str, capacity_type: &str, price_per_hour: f64) -> Offering {
         requirements,
         price_per_hour,
         on_demand_price_per_hour: None,
-        available: true,
-        lacks_price: false,
+        availability: Availability::Now,
         reservation_capacity: 0,
         ice_count: 0,
         ice_age_seconds: None,
@@ -237,8 +254,7 @@ fn instance_type(name: &str, cpus: i64, is_unpriced: bool) -> Arc<InstanceType> 
     }
     for offering in offerings.iter_mut().filter(|_| is_unpriced) {
         offering.price_per_hour = 0.0;
-        offering.available = false;
-        offering.lacks_price = true;
+        offering.availability = Availability::NoPrice;
     }
     Arc::new(InstanceType {
         name: name.to_owned(),
@@ -263,6 +279,11 @@ impl CloudProvider for Cloud {
             std::future::pending::<()>().await;
         }
         tokio::time::sleep(Duration::from_secs(2)).await;
+        if self.with(|state| state.writes_attempts) {
+            let token = request.node_claim.uid().unwrap_or_default();
+            let attempt = LaunchAttempt { number: 0, token };
+            request.record.begin(&attempt).await?;
+        }
         let now = self.clock.now();
         let launch = async {
             self.with(|state| {
@@ -306,8 +327,7 @@ impl CloudProvider for Cloud {
                     capacity: capacity(*cpus),
                     allocatable: capacity(*cpus),
                     launched_at: Some(now),
-                    is_terminating: false,
-                    is_stopped: false,
+                    life: InstanceLife::Runs,
                 };
                 state.by_uid.insert(uid, id.clone());
                 state.instances.insert(id, launched.clone());
@@ -322,12 +342,12 @@ impl CloudProvider for Cloud {
             self.with(|state| match state.instances.get_mut(provider_id) {
                 None => Err(CloudProviderError::NotFound(provider_id.to_string())),
                 // The first call starts it, the second finds it done.
-                Some(instance) if instance.is_terminating => {
+                Some(instance) if instance.life == InstanceLife::Ends => {
                     state.instances.remove(provider_id);
                     Err(CloudProviderError::NotFound(provider_id.to_string()))
                 }
                 Some(instance) => {
-                    instance.is_terminating = true;
+                    instance.life = InstanceLife::Ends;
                     Ok(())
                 }
             })

@@ -1,6 +1,6 @@
 //! Notices of the cloud, and what the controllers make of them.
 
-use cloudprovider::{Impairment, InterruptionKind as Kind, Launched};
+use cloudprovider::{Impairment, ImpairmentKind, InstanceLife, InterruptionKind as Kind, Launched};
 use serde_json::json;
 use sim::api_server::Resource;
 
@@ -63,8 +63,10 @@ async fn every_kind_that_ends_an_instance_ends_its_claim_and_no_other_does() {
         let (mut world, instance) = with_a_node().await;
         let claims = world.names(&Resource::NODE_CLAIMS);
         world.cloud.with(|state| {
-            for it in state.instances.values_mut() {
-                it.is_stopped = kind == Kind::InstanceStopped;
+            if kind == Kind::InstanceStopped {
+                for it in state.instances.values_mut() {
+                    it.life = InstanceLife::Stopped;
+                }
             }
             if kind == Kind::ScheduledChange {
                 state.impairments = vec![planned(&instance, world.clock.now())];
@@ -118,7 +120,7 @@ async fn notices_about_strangers_and_unreadable_ones_leave_the_queue_and_nothing
 fn planned(instance: &str, since: jiff::Timestamp) -> Impairment {
     Impairment {
         instance_id: instance.to_owned(),
-        kind: Kind::EventStatus,
+        kind: ImpairmentKind::EventStatus,
         since,
     }
 }
@@ -176,7 +178,7 @@ async fn a_node_whose_instance_is_said_to_have_ended_goes_without_waiting_for_th
         let (world, instance) = with_a_node().await;
         let node = world.names(&Resource::NODES)[0].clone();
         world.delete(&Resource::NODES, &node);
-        let is_ending = |it: &Launched| it.is_terminating;
+        let is_ending = |it: &Launched| it.life == InstanceLife::Ends;
         for _ in 0..30 {
             if world.cloud.with(|it| it.instances.values().any(is_ending)) {
                 break;
@@ -213,9 +215,9 @@ async fn a_notice_that_comes_before_the_claim_knows_its_instance_waits_for_it() 
 #[tokio::test(start_paused = true)]
 async fn an_instance_that_the_cloud_finds_sick_goes_with_its_pods_and_one_with_an_event_drains() {
     for (kind, category, is_forced) in [
-        (Kind::InstanceStatus, "InstanceStatus", true),
-        (Kind::SystemStatus, "SystemStatus", true),
-        (Kind::EventStatus, "EventStatus", false),
+        (ImpairmentKind::InstanceStatus, "InstanceStatus", true),
+        (ImpairmentKind::SystemStatus, "SystemStatus", true),
+        (ImpairmentKind::EventStatus, "EventStatus", false),
     ] {
         let (mut world, instance) = with_a_node().await;
         let claim = world.names(&Resource::NODE_CLAIMS)[0].clone();

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use apis::ProviderId;
 use apis::nodepool::Budget;
+use cloudprovider::InstanceLife;
 use controllers::SharedLedger;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -145,7 +146,10 @@ impl Judge {
     /// I01, I02, I15: each instance has one claim, no claim two, and a claim stays while its instance runs.
     fn instances(&mut self, truth: &Truth<'_>, cloud: &Cloud) -> Vec<String> {
         let (living, strangers) = cloud.with(|state| {
-            let living = state.instances.values().filter(|it| !it.is_terminating);
+            let living = state
+                .instances
+                .values()
+                .filter(|it| it.life != InstanceLife::Ends);
             let owners = living.map(|it| (it.provider_id.clone(), it.node_claim_name.clone()));
             (owners.collect::<Vec<_>>(), state.orphans_are_expected)
         });

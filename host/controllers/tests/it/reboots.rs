@@ -11,7 +11,7 @@ use crate::renewal::repaired;
 use crate::world::World;
 
 const REBOOTING: &str = "Rebooting";
-const FENCE: &str = "karpenter.sh/rebooting";
+const TAINT: &str = "karpenter.sh/rebooting";
 
 /// A world with one node and a pod on it, where hung devices are cured by a reboot.
 async fn with_a_node(bound: Option<i64>) -> World {
@@ -64,7 +64,7 @@ async fn a_sick_node_is_drained_and_reboots_in_place() {
     let (claim, node) = (only_claim(&world), world.names(&Resource::NODES)[0].clone());
     world.be_sick(&node, "DevicesReady", "False");
     world.settle(50).await;
-    assert!(world.is_tainted(&node, FENCE), "no pods come");
+    assert!(world.is_tainted(&node, TAINT), "no pods come");
     assert!(is(&told(&world, &claim), "True", "RebootIssued"));
     assert_eq!(repaired(&world, "devices_ready", "graceful"), Some(1.0));
     let object = world.api.get(&Resource::NODES, "", &node).unwrap();
@@ -75,7 +75,7 @@ async fn a_sick_node_is_drained_and_reboots_in_place() {
     assert!(is(&told(&world, &claim), "False", "RebootSucceeded"));
     let initialized = world.condition(&Resource::NODE_CLAIMS, &claim, "Initialized");
     assert_eq!(initialized.as_deref(), Some("True"));
-    assert!(!world.is_tainted(&node, FENCE));
+    assert!(!world.is_tainted(&node, TAINT));
     assert_eq!(world.bound_pods(), 1);
     assert_eq!(world.cloud.with(|it| it.launches), 1, "nothing was bought");
     assert_eq!(world.cloud.with(|it| it.reboots.len()), 1);
@@ -174,7 +174,7 @@ async fn a_bound_that_cannot_be_read_ends_the_reboot_and_keeps_the_node() {
         .unwrap();
     world.settle(30).await;
     assert!(is(&told(&world, &claim), "False", "RebootFailed"));
-    assert!(!world.is_tainted(&node, FENCE));
+    assert!(!world.is_tainted(&node, TAINT));
     assert_eq!(world.cloud.with(|it| it.launches), 1);
 }
 

@@ -20,6 +20,7 @@ use sim::ec2::{Ec2Config, Ec2Faults, SimulatedEc2, SimulatedQueue};
 use sim::{SimulatedWorld, WorldConfig};
 use tokio::task::JoinHandle;
 
+use crate::no_policies::NoPolicies;
 use crate::process::{Death, Door, Judged, Process};
 
 const CLUSTER_NAME: &str = "mortise-demo";
@@ -153,9 +154,10 @@ impl Region {
             settings,
             ledger: Arc::clone(&self.ledger),
             metrics: Arc::new(Metrics::new()),
-            policies: Arc::new(controllers::NoPolicies),
+            policies: Arc::new(NoPolicies),
             interruptions,
-        });
+        })
+        .unwrap();
         tokio::spawn(async move {
             while provider.hydrate().await.is_err() {
                 tokio::time::sleep(Duration::from_secs(5)).await;

@@ -22,6 +22,7 @@ use state::ledger::{Ledger, Subject, Why};
 use tokio::task::JoinHandle;
 
 use crate::cloud::Cloud;
+use crate::no_policies::NoPolicies;
 use crate::process::{Door, Judged, Process};
 use machines::machines;
 
@@ -62,19 +63,19 @@ pub(crate) struct World {
 impl World {
     /// A world with a NodePool and its NodeClass, both named `default`.
     pub(crate) fn new() -> Self {
-        Self::with_policies(Arc::new(controllers::NoPolicies))
+        Self::with_policies(Arc::new(NoPolicies))
     }
 
     /// The same with other settings.
     pub(crate) fn with_settings(change: impl FnOnce(&mut Settings)) -> Self {
         let mut settings = settings();
         change(&mut settings);
-        Self::with(Arc::new(controllers::NoPolicies), settings)
+        Self::with(Arc::new(NoPolicies), settings)
     }
 
     /// The same with a ranking policy.
     pub(crate) fn with_rank(rank: Arc<dyn RankHook>) -> Self {
-        Self::with_hooks((Arc::new(controllers::NoPolicies), rank), settings())
+        Self::with_hooks((Arc::new(NoPolicies), rank), settings())
     }
 
     /// The same with one that is asked away from the controllers' thread, as in a cluster.
@@ -83,7 +84,7 @@ impl World {
             solve_placement: SolvePlacement::Blocking,
             ..settings()
         };
-        Self::with_hooks((Arc::new(controllers::NoPolicies), rank), settings)
+        Self::with_hooks((Arc::new(NoPolicies), rank), settings)
     }
 
     pub(crate) fn with_policies(policies: Arc<dyn PolicyRegistry>) -> Self {
@@ -475,7 +476,8 @@ fn start(
         metrics: Arc::clone(&metrics),
         policies: Arc::clone(policies),
         interruptions: Some(Arc::new(cloud.clone())),
-    });
+    })
+    .unwrap();
     let task = controllers.clone();
     let running = tokio::spawn(async move { task.run().await });
     (metrics, controllers, running)

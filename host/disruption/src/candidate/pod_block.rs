@@ -6,49 +6,35 @@ use jiff::Timestamp;
 use scheduling::pod::Pod;
 use state::Snapshot;
 use state::ledger::OutcomeId;
-use state::pod::PodLife;
 use state::pod_disruption_budget::PdbVerdict;
 
-/// A pod that stands in the way.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PodBlock {
-    /// Which rule.
-    pub outcome: OutcomeId,
-    /// The pod, or the PodDisruptionBudgets that hold it.
-    pub about: String,
-    /// For events.
-    pub message: String,
-}
+use crate::obstacle::Obstacle;
 
 /// What about a pod blocks the graceful disruption of its node.
-pub(super) fn pod_block(snapshot: &Snapshot, pod: &Pod, now: Timestamp) -> Option<PodBlock> {
+pub(super) fn pod_block(snapshot: &Snapshot, pod: &Pod, now: Timestamp) -> Option<Obstacle> {
     if pod.is_active() && pod.is_protected(now) {
-        return Some(PodBlock {
-            outcome: OutcomeId::NodePodDoNotDisrupt,
-            about: pod.key.to_string(),
-            message: format!(
-                "Pod has \"karpenter.sh/do-not-disrupt\" annotation (Pod={})",
-                pod.key
-            ),
-        });
+        let key = pod.key.to_string();
+        let message = format!("Pod has \"karpenter.sh/do-not-disrupt\" annotation (Pod={key})");
+        return Some(Obstacle::about(
+            key,
+            OutcomeId::NodePodDoNotDisrupt,
+            message,
+        ));
     }
     if !pod.is_evictable(now) {
         return None;
     }
     match snapshot.pdbs().verdict(pod) {
         PdbVerdict::Free => None,
-        PdbVerdict::Many(names) => Some(PodBlock {
-            outcome: OutcomeId::NodePodManyPdbs,
-            message: format!(
-                "Eviction does not support multiple PDBs (PodDisruptionBudget=[{}])",
-                names.join(" ")
-            ),
-            about: names.join(" "),
-        }),
-        PdbVerdict::Blocked(name) => Some(PodBlock {
-            outcome: OutcomeId::NodePodPdbBlocked,
-            message: format!("PDB prevents pod evictions (PodDisruptionBudget=[{name}])"),
-            about: name,
-        }),
+        PdbVerdict::Many(names) => {
+            let names = names.join(" ");
+            let message =
+                format!("Eviction does not support multiple PDBs (PodDisruptionBudget=[{names}])");
+            Some(Obstacle::about(names, OutcomeId::NodePodManyPdbs, message))
+        }
+        PdbVerdict::Blocked(name) => {
+            let message = format!("PDB prevents pod evictions (PodDisruptionBudget=[{name}])");
+            Some(Obstacle::about(name, OutcomeId::NodePodPdbBlocked, message))
+        }
     }
 }

@@ -16,11 +16,35 @@ use super::removal::Removal;
 use crate::method::Method;
 use crate::obstacle::Obstacle;
 
+/// Why one new node does not do.
+pub(super) enum OneNodeError {
+    /// Several might: there is too little room on one, or none is cheaper.
+    SeveralMightDo(Obstacle),
+    /// Nor would several.
+    NoneWillDo(Obstacle),
+}
+
+impl From<OneNodeError> for Obstacle {
+    fn from(error: OneNodeError) -> Self {
+        match error {
+            OneNodeError::SeveralMightDo(obstacle) | OneNodeError::NoneWillDo(obstacle) => obstacle,
+        }
+    }
+}
+
+fn none_will_do(outcome: OutcomeId, message: impl Into<String>) -> OneNodeError {
+    OneNodeError::NoneWillDo(Obstacle::new(outcome, message))
+}
+
+fn none_is_cheaper(message: impl Into<String>) -> OneNodeError {
+    OneNodeError::SeveralMightDo(Obstacle::new(OutcomeId::NodeNoCheaperReplacement, message))
+}
+
 /// Leaves the claim only types that are cheaper than the nodes that go.
 pub(super) fn narrow_to_savings(
     claim: &mut NewClaim,
     removal: Removal<'_, '_, '_>,
-) -> Result<(), Obstacle> {
+) -> Result<(), OneNodeError> {
     let types = removal.scene.what_if().types(&claim.pool);
     apply_spot_and_price_rules(claim, removal, &types)?;
     if removal.method == Method::MultiNodeConsolidation {
@@ -35,7 +59,7 @@ fn apply_spot_and_price_rules(
     claim: &mut NewClaim,
     removal: Removal<'_, '_, '_>,
     types: &Types,
-) -> Result<(), Obstacle> {
+) -> Result<(), OneNodeError> {
     let cost_before = removal.cost().effective_per_hour;
     let mut removed = removal.removed.iter();
     let are_all_spot = removed.all(|it| it.capacity_type() == Some(CapacityType::Spot));
@@ -43,7 +67,7 @@ fn apply_spot_and_price_rules(
         are_all_spot && types.preferred_capacity_type(claim) == Some(CapacityType::Spot);
     if is_spot_to_spot {
         if !removal.scene.input.gates.spot_to_spot {
-            return Err(Obstacle::new(OutcomeId::NodeSpotToSpotDisabled, ""));
+            return Err(none_will_do(OutcomeId::NodeSpotToSpotDisabled, ""));
         }
         pin_to(claim, CapacityType::Spot);
         let choice = types.choice(claim);
@@ -53,13 +77,13 @@ fn apply_spot_and_price_rules(
     }
     retain_cheaper(claim, types, cost_before)?;
     let Some(needed) = types.needed_for_min_values(claim) else {
-        return Err(Obstacle::new(OutcomeId::NodeMinValues, ""));
+        return Err(none_will_do(OutcomeId::NodeMinValues, ""));
     };
     if is_spot_to_spot && removal.method == Method::SingleNodeConsolidation {
         // Else the replacement may be the one type that is about to be interrupted.
         let cheaper = claim.instance_types.len();
         if cheaper < SPOT_TYPES_MIN {
-            return Err(Obstacle::new(
+            return Err(none_will_do(
                 OutcomeId::NodeSpotToSpotFewTypes,
                 format!("{cheaper} cheaper instance types, {SPOT_TYPES_MIN} needed"),
             ));
@@ -75,17 +99,20 @@ fn apply_spot_and_price_rules(
 }
 
 /// Leaves the types that cost less than what goes; where none does, what the cheapest of them would cost is told.
-fn retain_cheaper(claim: &mut NewClaim, types: &Types, cost_before: f64) -> Result<(), Obstacle> {
+fn retain_cheaper(
+    claim: &mut NewClaim,
+    types: &Types,
+    cost_before: f64,
+) -> Result<(), OneNodeError> {
     let choice = types.choice(claim);
     let cheapest_before = claim.instance_types.first().map(|name| choice.worst(name));
     if retain_below(claim, types, cost_before) {
         return Ok(());
     }
     let best = cheapest_before.unwrap_or(f64::INFINITY);
-    Err(Obstacle::new(
-        OutcomeId::NodeNoCheaperReplacement,
-        format!("now {cost_before:.4} USD an hour, the replacement {best:.4}"),
-    ))
+    Err(none_is_cheaper(format!(
+        "now {cost_before:.4} USD an hour, the replacement {best:.4}"
+    )))
 }
 
 /// Leaves the types that cost less than this wherever they are launched; whether there is any.
@@ -119,7 +146,7 @@ fn drop_types_being_removed(
     claim: &mut NewClaim,
     removal: Removal<'_, '_, '_>,
     types: &Types,
-) -> Result<(), Obstacle> {
+) -> Result<(), OneNodeError> {
     let costs = removal.scene.what_if().costs;
     let comes_back = |name: &str| claim.instance_types.iter().any(|it| it == name);
     let removed = removal.removed.iter();
@@ -131,13 +158,10 @@ fn drop_types_being_removed(
         return Ok(());
     };
     if !retain_below(claim, types, cost_max) {
-        return Err(Obstacle::new(
-            OutcomeId::NodeNoCheaperReplacement,
-            "a node of the same type would come back",
-        ));
+        return Err(none_is_cheaper("a node of the same type would come back"));
     }
     match types.needed_for_min_values(claim) {
         Some(_) => Ok(()),
-        None => Err(Obstacle::new(OutcomeId::NodeMinValues, "")),
+        None => Err(none_will_do(OutcomeId::NodeMinValues, "")),
     }
 }

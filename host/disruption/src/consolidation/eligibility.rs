@@ -10,15 +10,23 @@ use crate::scene::Scene;
 /// What keeps a node. Whatever the loop was given is there to be asked.
 type NodeRule = fn(&Scene<'_>, &Candidate) -> Result<(), Obstacle>;
 
-/// Every rule that a node has to pass, apart from being empty, in the order in which they are asked.
-const RULES: [NodeRule; 5] = [not_static, known, sometimes, underutilized, at_rest];
+/// Every rule that a node has to pass, apart from being empty, in the order in which they are asked; after them it has
+/// to be consolidatable.
+const RULES: [NodeRule; 4] = [
+    is_not_static,
+    type_zone_and_capacity_type_are_known,
+    consolidate_after_is_set,
+    policy_takes_underutilized,
+];
 
 /// Those for a node that is to go because it is empty.
-const RULES_WHEN_EMPTY: [NodeRule; 4] = [keeps_no_room, not_static, sometimes, at_rest];
+const RULES_WHEN_EMPTY: [NodeRule; 3] = [holds_no_buffer, is_not_static, consolidate_after_is_set];
 
 /// Why a candidate is no matter for consolidation, apart from being empty.
 pub(crate) fn eligibility(scene: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
-    RULES.iter().try_for_each(|rule| rule(scene, candidate))
+    let mut rules = RULES.iter();
+    rules.try_for_each(|rule| rule(scene, candidate))?;
+    is_consolidatable(candidate)
 }
 
 /// Why a candidate may not even go when nothing runs on it.
@@ -27,34 +35,36 @@ pub(crate) fn eligibility_when_empty(
     candidate: &Candidate,
 ) -> Result<(), Obstacle> {
     let mut rules = RULES_WHEN_EMPTY.iter();
-    rules.try_for_each(|rule| rule(scene, candidate))
+    rules.try_for_each(|rule| rule(scene, candidate))?;
+    is_consolidatable(candidate)
 }
 
 /// Whether nothing but the last pod event keeps the candidate, and that for no longer than `within`.
 pub(crate) fn comes_to_rest(scene: &Scene<'_>, candidate: &Candidate, within: GoDuration) -> bool {
     let after = &candidate.node_pool.spec.disruption.consolidate_after;
     let is_soon = after.duration().is_some_and(|after| after <= within);
-    let is_kept = |it: Result<(), Obstacle>| {
-        it.is_err_and(|it| it.outcome == OutcomeId::NodeNotConsolidatable)
-    };
-    is_soon && is_kept(eligibility(scene, candidate))
+    let passes = || RULES.iter().all(|rule| rule(scene, candidate).is_ok());
+    is_soon && !candidate.is_consolidatable() && passes()
 }
 
-fn keeps_no_room(scene: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
+fn holds_no_buffer(scene: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
     if scene.buffer_nodes().contains(&candidate.node.node_ref()) {
         return Err(Obstacle::new(OutcomeId::NodeHoldsBuffer, ""));
     }
     Ok(())
 }
 
-fn not_static(_: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
+fn is_not_static(_: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
     if candidate.node_pool.is_static() {
         return Err(Obstacle::new(OutcomeId::NodeStaticPool, ""));
     }
     Ok(())
 }
 
-fn known(_: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
+fn type_zone_and_capacity_type_are_known(
+    _: &Scene<'_>,
+    candidate: &Candidate,
+) -> Result<(), Obstacle> {
     let blocked = |outcome, reason: &str| Err(Obstacle::new(outcome, reason));
     if candidate.instance_type.is_none() {
         return blocked(OutcomeId::NodeTypeUnknown, candidate.instance_type_name());
@@ -68,7 +78,7 @@ fn known(_: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
     Ok(())
 }
 
-fn sometimes(_: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
+fn consolidate_after_is_set(_: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
     let after = &candidate.node_pool.spec.disruption.consolidate_after;
     if after.is_never() {
         return Err(Obstacle::new(OutcomeId::NodeConsolidationNever, ""));
@@ -76,7 +86,7 @@ fn sometimes(_: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
     Ok(())
 }
 
-fn underutilized(_: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
+fn policy_takes_underutilized(_: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
     match candidate.node_pool.spec.disruption.consolidation_policy {
         ConsolidationPolicy::WhenEmpty if !candidate.is_empty() => {
             Err(Obstacle::new(OutcomeId::NodePolicyWhenEmpty, ""))
@@ -87,7 +97,7 @@ fn underutilized(_: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
     }
 }
 
-fn at_rest(_: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
+fn is_consolidatable(candidate: &Candidate) -> Result<(), Obstacle> {
     if candidate.is_consolidatable() {
         return Ok(());
     }

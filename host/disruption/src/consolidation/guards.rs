@@ -1,8 +1,8 @@
 //! What keeps consolidation from moves that are sound and yet not sensible: circles, offerings that could not be had a
 //! moment ago, preferences that do not pay, gains too small.
 //!
-//! A claim whose last replacement did not come rests: what needs no new node may still move it. Judges without any
-//! simulation.
+//! A claim whose last replacement did not come is in back-off: what needs no new node may still move it. Judges without
+//! any simulation.
 
 use scheduling::ranking::PremiumMax;
 use state::ledger::OutcomeId;
@@ -15,7 +15,7 @@ use crate::scan::Scan;
 use crate::scene::Scene;
 
 /// The moves that pass; what keeps a single node is said of it.
-pub(crate) fn passed<'s>(
+pub(crate) fn retain_passing<'s>(
     scan: &mut Scan<'s, '_>,
     proposals: Vec<Proposal<'s>>,
 ) -> Vec<Proposal<'s>> {
@@ -34,9 +34,9 @@ type MoveGuard = fn(&mut Scan<'_, '_>, &Proposal<'_>) -> Result<(), Obstacle>;
 
 /// Every rule that a move has to pass, whatever method found it, in the order in which they are asked.
 const GUARDS: [MoveGuard; 5] = [
-    rested,
+    breaks_no_backoff,
     pays_for_moving_itself,
-    leaves_what_came,
+    brings_nothing_back,
     within_premium,
     worth_the_preference,
 ];
@@ -46,8 +46,8 @@ fn pass(scan: &mut Scan<'_, '_>, proposal: &Proposal<'_>) -> Result<(), Obstacle
 }
 
 /// A claim whose last replacement did not come waits with moves that need another one.
-fn rested(scan: &mut Scan<'_, '_>, proposal: &Proposal<'_>) -> Result<(), Obstacle> {
-    resting_for(scan.scene, proposal).map_or(Ok(()), Err)
+fn breaks_no_backoff(scan: &mut Scan<'_, '_>, proposal: &Proposal<'_>) -> Result<(), Obstacle> {
+    broken_backoff(scan.scene, proposal).map_or(Ok(()), Err)
 }
 
 /// What came by a move itself moves on for a larger share alone, where several nodes come of it.
@@ -55,7 +55,7 @@ fn pays_for_moving_itself(
     scan: &mut Scan<'_, '_>,
     proposal: &Proposal<'_>,
 ) -> Result<(), Obstacle> {
-    let (history, now) = (scan.scene.input.history, scan.scene.input.options.now);
+    let (history, now) = (&scan.scene.input.history, scan.scene.input.options.now);
     let share = history.share_to_save(&proposal.claims(), now);
     let least = proposal.before.effective_per_hour * share;
     if proposal.replacements().len() > 1 && proposal.savings_per_hour() < least {
@@ -67,8 +67,8 @@ fn pays_for_moving_itself(
 }
 
 /// What was taken away within the hour does not come back.
-fn leaves_what_came(scan: &mut Scan<'_, '_>, proposal: &Proposal<'_>) -> Result<(), Obstacle> {
-    let (history, now) = (scan.scene.input.history, scan.scene.input.options.now);
+fn brings_nothing_back(scan: &mut Scan<'_, '_>, proposal: &Proposal<'_>) -> Result<(), Obstacle> {
+    let (history, now) = (&scan.scene.input.history, scan.scene.input.options.now);
     let Some(back) = history.brought_back(proposal, now) else {
         return Ok(());
     };
@@ -100,7 +100,7 @@ fn within_premium(scan: &mut Scan<'_, '_>, proposal: &Proposal<'_>) -> Result<()
 }
 
 /// A move that was found, unless it saves so little of the bill that it must wait.
-pub(crate) fn worthwhile<'s>(
+pub(crate) fn put_off_small_gain<'s>(
     scan: &mut Scan<'s, '_>,
     found: Option<Approved<'s>>,
 ) -> Option<Approved<'s>> {
@@ -123,27 +123,37 @@ pub(crate) fn worthwhile<'s>(
 }
 
 /// The candidates whose replacements did not fail lately.
-pub(crate) fn awake<'s>(scene: &Scene<'_>, candidates: &[&'s Candidate]) -> Vec<&'s Candidate> {
+pub(crate) fn without_backoff<'s>(
+    scene: &Scene<'_>,
+    candidates: &[&'s Candidate],
+) -> Vec<&'s Candidate> {
     let candidates = candidates.iter().copied();
-    candidates.filter(|it| rest(scene, it).is_none()).collect()
+    candidates
+        .filter(|it| backoff(scene, it).is_none())
+        .collect()
 }
 
 /// The candidates whose last replacement did not come lately: they wait with moves that need another one.
-pub(crate) fn resting<'s>(scene: &Scene<'_>, candidates: &[&'s Candidate]) -> Vec<&'s Candidate> {
+pub(crate) fn in_backoff<'s>(
+    scene: &Scene<'_>,
+    candidates: &[&'s Candidate],
+) -> Vec<&'s Candidate> {
     let candidates = candidates.iter().copied();
-    candidates.filter(|it| rest(scene, it).is_some()).collect()
+    candidates
+        .filter(|it| backoff(scene, it).is_some())
+        .collect()
 }
 
-/// The rest that a move would break: one that needs no new node breaks none.
-pub(crate) fn resting_for(scene: &Scene<'_>, proposal: &Proposal<'_>) -> Option<Obstacle> {
+/// The back-off that a move would break: one that needs no new node breaks none.
+pub(crate) fn broken_backoff(scene: &Scene<'_>, proposal: &Proposal<'_>) -> Option<Obstacle> {
     let mut candidates = proposal.candidates.iter();
     let needs_new = !proposal.replacements().is_empty();
-    needs_new.then(|| candidates.find_map(|it| rest(scene, it)))?
+    needs_new.then(|| candidates.find_map(|it| backoff(scene, it)))?
 }
 
-fn rest(scene: &Scene<'_>, candidate: &Candidate) -> Option<Obstacle> {
-    let (history, now) = (scene.input.history, scene.input.options.now);
-    let ReplacementPause { until, failures } = history.rests(candidate.claim(), now)?;
+fn backoff(scene: &Scene<'_>, candidate: &Candidate) -> Option<Obstacle> {
+    let (history, now) = (&scene.input.history, scene.input.options.now);
+    let ReplacementPause { until, failures } = history.claim_pause(candidate.claim(), now)?;
     let reason = format!("{failures} in a row, next try {until}");
     Some(Obstacle::new(OutcomeId::NodeReplacementFailed, reason))
 }

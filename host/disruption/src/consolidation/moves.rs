@@ -5,6 +5,7 @@
 use apis::resources::Resources;
 use state::ledger::OutcomeId;
 
+use super::cheaper::OneNodeError;
 use super::removal::Removal;
 use super::savings::most_after;
 use super::{cheaper, several};
@@ -72,7 +73,7 @@ impl<'s> Removal<'_, 's, '_> {
         simulated: Simulated,
         replacements: Replacements,
     ) -> Result<Proposal<'s>, Obstacle> {
-        simulated.sound()?;
+        let simulated = simulated.sound()?;
         let mut needed = Resources::new();
         for claim in &simulated.claims {
             needed.add_assign(&claim.requests);
@@ -83,24 +84,20 @@ impl<'s> Removal<'_, 's, '_> {
             Replacements::SeveralIfNeeded => one.is_ok(),
             Replacements::Several => false,
         };
-        if is_enough {
-            return one;
-        }
         let to_beat = match &one {
-            Ok(proposal) if proposal.replacements().is_empty() => return one,
-            Ok(proposal) => proposal.after.effective_per_hour,
-            Err(_) => self.cost().effective_per_hour,
+            Ok(proposal) if proposal.replacements().is_empty() => None,
+            Ok(proposal) => Some(proposal.after.effective_per_hour),
+            Err(OneNodeError::SeveralMightDo(_)) => Some(self.cost().effective_per_hour),
+            Err(OneNodeError::NoneWillDo(_)) => None,
         };
-        let may_be_several = one.as_ref().err().is_none_or(|it| {
-            matches!(
-                it.outcome,
-                OutcomeId::NodeNeedsManyNodes | OutcomeId::NodeNoCheaperReplacement
-            )
-        });
+        let one = one.map_err(Obstacle::from);
+        let Some(to_beat) = to_beat.filter(|_| !is_enough) else {
+            return one;
+        };
         let most = most_after(to_beat);
         // Not worth a simulation where not even full nodes would cost so little.
         let lower_bound = self.scene.what_if().lower_bound.cost_per_hour(&needed);
-        if !may_be_several || lower_bound > most {
+        if lower_bound > most {
             return one;
         }
         let several = several::compute(self).ok();
@@ -110,14 +107,13 @@ impl<'s> Removal<'_, 's, '_> {
     }
 
     /// At most one node comes.
-    fn one(self, simulated: Simulated) -> Result<Proposal<'s>, Obstacle> {
+    fn one(self, simulated: Simulated) -> Result<Proposal<'s>, OneNodeError> {
         let destinations = simulated.destinations();
         let mut claims = simulated.claims;
         if claims.len() > 1 {
-            return Err(Obstacle::new(
-                OutcomeId::NodeNeedsManyNodes,
-                format!("{} new nodes would be needed", claims.len()),
-            ));
+            let message = format!("{} new nodes would be needed", claims.len());
+            let obstacle = Obstacle::new(OutcomeId::NodeNeedsManyNodes, message);
+            return Err(OneNodeError::SeveralMightDo(obstacle));
         }
         if let Some(claim) = claims.first_mut() {
             cheaper::narrow_to_savings(claim, self)?;

@@ -21,7 +21,7 @@ const WAIT_MAX: SignedDuration = SignedDuration::from_secs(60);
 const ONE_IN: usize = 4;
 
 /// Whether these nodes at rest wait for others, which is then said of them.
-pub(crate) fn awaits_others<'s>(scan: &mut Scan<'s, '_>, at_rest: &[&'s Candidate]) -> bool {
+pub(crate) fn wait_for_others<'s>(scan: &mut Scan<'s, '_>, at_rest: &[&'s Candidate]) -> bool {
     if at_rest.is_empty() || !is_unsettled(scan, at_rest.len()) {
         scan.memory.unsettled_since = None;
         return false;
@@ -34,7 +34,7 @@ pub(crate) fn awaits_others<'s>(scan: &mut Scan<'s, '_>, at_rest: &[&'s Candidat
     for candidate in at_rest {
         scan.note(candidate, Obstacle::new(OutcomeId::NodeAwaitsOthers, ""));
     }
-    scan.settles_soon();
+    scan.look_again_soon();
     true
 }
 

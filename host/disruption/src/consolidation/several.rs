@@ -26,7 +26,7 @@ pub(super) fn compute<'s>(removal: Removal<'_, 's, '_>) -> Result<Proposal<'s>, 
     let what_if = removal.scene.what_if();
     let simulator = what_if.simulator;
     let simulated = simulator.without(removal.removed, Purpose::Repacking);
-    simulated.sound()?;
+    let simulated = simulated.sound()?;
     let destinations = simulated.destinations();
     let mut claims = simulated.claims;
     let no_cheaper = || Obstacle::new(OutcomeId::NodeNoCheaperReplacement, "");

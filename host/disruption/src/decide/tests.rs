@@ -136,7 +136,7 @@ fn every_node_has_exactly_one_outcome() {
     let silent: Vec<_> = decision
         .blocked
         .iter()
-        .filter(|it| it.message.is_none())
+        .filter(|it| it.event_message().is_none())
         .map(|it| it.name.as_str())
         .collect();
     assert_eq!(silent, ["queued"], "every other block is told");
@@ -313,16 +313,16 @@ fn decide_meanwhile(world: &World, waiting: &[Command]) -> Decision {
         let now = input.options.now;
         let until = now + jiff::SignedDuration::from_secs(20);
         let (snapshot, history) =
-            supposing_begun(input.snapshot, input.history, waiting, until, now);
+            supposing_begun(&input.snapshot, &input.history, waiting, until, now);
         let claims = waiting.iter().flat_map(|it| &it.candidates);
         let queued = claims.map(|it| it.claim.clone()).collect();
         let input = DisruptionInput {
-            snapshot: &snapshot,
-            history: &history,
-            queued: &queued,
-            ..input
+            snapshot,
+            history,
+            queued,
+            ..input.clone()
         };
-        decide(input, hooks, &Interrupt::never())
+        decide(&input, hooks, &Interrupt::never())
     })
 }
 

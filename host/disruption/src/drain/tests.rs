@@ -73,14 +73,19 @@ fn pod(name: &str, words: &str) -> Arc<Pod> {
     })
 }
 
-fn step(pods: &[(&str, &str)], deadline: Option<i64>, now: i64) -> DrainStep {
+/// The step, or none once the drain is done.
+fn step(pods: &[(&str, &str)], deadline: Option<i64>, now: i64) -> Option<DrainStep> {
     let pods: Vec<_> = pods.iter().map(|(name, words)| pod(name, words)).collect();
-    drain_step(&DrainInput {
+    let drain = drain_step(&DrainInput {
         pods: &pods,
         deadline: deadline.map(at),
         draining_since: at(0),
         now: at(now),
-    })
+    });
+    match drain {
+        Drain::Done => None,
+        Drain::Draining(step) => Some(step),
+    }
 }
 
 fn names(pods: &[PodRef]) -> String {
@@ -98,17 +103,11 @@ fn groups_leave_one_after_the_other() {
         ("dns", "critical"),
         ("proxy", "critical daemon"),
     ];
-    for (gone, expected) in [
-        (0, "plain"),
-        (1, "agent"),
-        (2, "dns"),
-        (3, "proxy"),
-        (4, ""),
-    ] {
-        let step = step(&all[gone..], None, 10);
+    for (gone, expected) in [(0, "plain"), (1, "agent"), (2, "dns"), (3, "proxy")] {
+        let step = step(&all[gone..], None, 10).unwrap();
         assert_eq!(names(&step.evict), expected);
-        assert_eq!(step.is_drained, gone == 4);
     }
+    assert_eq!(step(&all[4..], None, 10), None);
 }
 
 #[test]
@@ -122,7 +121,7 @@ fn some_pods_are_waited_for_and_some_are_not() {
         ("going=5", false, true),
         ("going=-60", false, false),
     ] {
-        let step = step(&[("p", words)], None, 10);
+        let step = step(&[("p", words)], None, 10).unwrap_or_default();
         assert_eq!(
             (step.evict.len() == 1, step.waiting.len() == 1),
             (evicted, waited),
@@ -133,31 +132,31 @@ fn some_pods_are_waited_for_and_some_are_not() {
 
 #[test]
 fn a_pod_that_is_protected_holds_back_the_next_group() {
-    let step = step(&[("p", "protected"), ("agent", "daemon")], None, 10);
+    let step = step(&[("p", "protected"), ("agent", "daemon")], None, 10).unwrap();
     assert!(step.evict.is_empty());
     assert_eq!(step.waiting.len(), 2);
 }
 
 #[test]
 fn a_drain_takes_five_seconds_at_least() {
-    assert!(!step(&[], None, 4).is_drained);
-    assert!(step(&[], None, 5).is_drained);
+    assert_eq!(step(&[], None, 4), Some(DrainStep::default()));
+    assert_eq!(step(&[], None, 5), None);
 }
 
 #[test]
 fn pods_are_deleted_in_time_for_the_deadline() {
-    const HOUR: i64 = 3600;
+    const HOUR: i64 = 3_600;
     for (words, now, grace) in [
         ("protected grace=300", 54 * 60, None),
         ("protected grace=300", 55 * 60 + 1, Some(299)),
-        ("grace=7200", 1, Some(HOUR - 1)),
+        ("grace=7200", 1, Some(3_599)),
         ("", 2 * HOUR, None),
         ("grace=30 going=3590", HOUR - 20, None),
         ("grace=30 going=3700", HOUR - 20, Some(20)),
         ("grace=30", HOUR + 100, Some(1)),
         ("critical daemon grace=30", HOUR, Some(1)),
     ] {
-        let step = step(&[("p", words)], Some(HOUR), now);
+        let step = step(&[("p", words)], Some(HOUR), now).unwrap_or_default();
         let got = step.delete.first().map(|it| it.grace_period_seconds);
         assert_eq!(got, grace, "{words} at {now}");
         assert!(

@@ -42,6 +42,16 @@ pub enum PolicyFault {
     FallbackReboots,
 }
 
+/// All that is wrong with a set of policies.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("RepairPolicies: {}", joined(.0))]
+pub struct InvalidRepairPolicies(pub Vec<PolicyFault>);
+
+fn joined(faults: &[PolicyFault]) -> String {
+    let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    faults.join("; ")
+}
+
 /// Policies that were found sound.
 #[derive(Debug, Clone)]
 pub struct RepairPolicies {
@@ -94,7 +104,7 @@ pub struct Diagnosis {
 
 impl RepairPolicies {
     /// Checks the policies; all that is wrong with them otherwise.
-    pub fn new(policies: Vec<RepairPolicy>) -> Result<Self, Vec<PolicyFault>> {
+    pub fn new(policies: Vec<RepairPolicy>) -> Result<Self, InvalidRepairPolicies> {
         let mut faults: Vec<PolicyFault> = (0..)
             .zip(&policies)
             .flat_map(|(at, it)| faults(at, it))
@@ -131,7 +141,7 @@ impl RepairPolicies {
                 policies: policies.into_iter().map(compile).collect(),
                 fallback,
             }),
-            Some(_) | None => Err(faults),
+            Some(_) | None => Err(InvalidRepairPolicies(faults)),
         }
     }
 
@@ -313,7 +323,7 @@ mod tests {
             ),
         ];
         for (policies, expected) in cases {
-            let faults = RepairPolicies::new(policies).unwrap_err();
+            let InvalidRepairPolicies(faults) = RepairPolicies::new(policies).unwrap_err();
             assert_eq!(faults.len(), expected.len(), "{faults:?}");
             for (fault, words) in faults.iter().zip(expected) {
                 assert!(fault.to_string().contains(words), "{fault}");

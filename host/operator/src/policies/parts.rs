@@ -60,7 +60,7 @@ fn part(call: CallRecord) -> PolicyPart {
         None => changed,
     };
     PolicyPart {
-        kind: kind.as_str().to_owned(),
+        kind,
         name,
         digest,
         config_digest,
@@ -74,7 +74,7 @@ fn part(call: CallRecord) -> PolicyPart {
 
 /// A failure of one call must not be hidden by the success of another.
 fn join(known: &mut PolicyPart, later: PolicyPart) {
-    if known.outcome == "ok" {
+    if known.outcome.is_ok() {
         known.outcome = later.outcome;
     }
     if !later.changed.is_empty() {

@@ -1,11 +1,13 @@
 //! `mortise simulate --disruption`: what a disruption loop would do to a running cluster, and where it would end up.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Instant;
 
 use disruption::consolidation::Gates;
 use disruption::end_state::{DisruptionReport, EndStateInput, look, price_per_hour, until_stable};
 use disruption::history::History;
+use disruption::repair::RepairPolicies;
 use disruption::{Memory, PolicyHooks};
 use scheduling::Interrupt;
 use scheduling::problem::{Options, ReservedMode};
@@ -51,9 +53,9 @@ pub(super) fn simulate(
     let repair = arguments
         .feature_gates
         .node_repair
-        .then(|| controllers::compiled_repair_policies(aws::repair_policies()))
-        .transpose()
-        .map_err(anyhow::Error::msg)?;
+        .then(|| RepairPolicies::new(aws::repair_policies()))
+        .transpose()?
+        .map(Arc::new);
     let stage = EndStateInput {
         types,
         pools,

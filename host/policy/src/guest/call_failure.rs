@@ -43,6 +43,11 @@ pub enum CallFailure {
 }
 
 impl CallFailure {
+    /// As records have it.
+    pub(crate) fn told(&self) -> String {
+        format!("{}: {self}", self.reason())
+    }
+
     /// CamelCase word for records and events.
     pub fn reason(&self) -> &'static str {
         match self {

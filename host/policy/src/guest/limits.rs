@@ -3,30 +3,7 @@
 
 use std::time::Duration;
 
-/// A kind of policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PolicyKind {
-    /// Ranks offerings.
-    Rank,
-    /// Orders candidates and judges moves.
-    Consolidation,
-    /// Says how many nodes may be disrupted.
-    Budgets,
-}
-
-impl PolicyKind {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Rank, Self::Consolidation, Self::Budgets];
-
-    /// The word of the binding's label and of the records.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Rank => "rank",
-            Self::Consolidation => "consolidation",
-            Self::Budgets => "budgets",
-        }
-    }
-}
+pub use hooks::policy_use::PolicyKind;
 
 /// Limits of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

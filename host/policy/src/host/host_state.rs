@@ -19,7 +19,7 @@ use crate::registry::Registry;
 use crate::remembered::AnswerCache;
 use apis::ObjectKey;
 use hooks::binding::BindingListener;
-use hooks::ranking::PolicyUse;
+use hooks::policy_use::{PolicyUse, UseOutcome};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
@@ -101,8 +101,7 @@ impl HostState {
     ) -> PolicyUse {
         called.log.write(&policy.name, round.decision_id);
         let failure = called.result.as_ref().err();
-        let outcome =
-            failure.map_or_else(|| "ok".to_owned(), |it| format!("{}: {it}", it.reason()));
+        let outcome = failure.map_or(UseOutcome::Ok, |it| UseOutcome::Fallback(it.told()));
         self.records().call(CallRecord {
             kind: round.kind,
             decision_id: round.decision_id.to_owned(),
@@ -123,7 +122,7 @@ impl HostState {
             self.note_failure(policy, round, failure);
         }
         PolicyUse {
-            kind: round.kind.as_str().to_owned(),
+            kind: round.kind,
             name: policy.name.clone(),
             digest: policy.program.digest().to_owned(),
             outcome,

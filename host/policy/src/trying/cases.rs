@@ -289,8 +289,8 @@ impl Case {
             faults.equal("memory", expected, &kept);
         }
         let failure = match uses.iter().find(|it| it.name == key.name) {
-            Some(it) if it.outcome == "ok" => None,
-            Some(it) => Some(it.outcome.clone()),
+            Some(it) if it.outcome.is_ok() => None,
+            Some(it) => Some(it.outcome.to_string()),
             None => Some(NOT_ASKED.to_owned()),
         };
         match (&self.expect.fails, failure) {

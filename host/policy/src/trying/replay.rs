@@ -18,7 +18,7 @@ use crate::interface::exchange::{JudgeAsk, RankAsk, Remembering};
 use crate::load_error::LoadError;
 use crate::needs::PolicyNeeds;
 use crate::recording::{
-    RecordedAnswer, RecordedCall, RecordedLine, RecordedPolicy, RecordedQuestion, outcome,
+    RecordedAnswer, RecordedCall, RecordedLine, RecordedPolicy, RecordedQuestion,
 };
 use crate::rule::PolicyRule;
 
@@ -162,7 +162,7 @@ impl HostState {
                     answer: given,
                     memory,
                 }) => (Ok(answer(given)), memory, fuel),
-                Err(failure) => (Err(outcome(&failure)), None, fuel),
+                Err(failure) => (Err(failure.told()), None, fuel),
             }
         }
         let memory = &call.memory;

@@ -228,7 +228,7 @@ fn the_default_components_answer_as_the_native_defaults_do() {
     let failed: Vec<_> = host
         .drain_records()
         .into_iter()
-        .filter(|it| it.outcome != "ok")
+        .filter(|it| !it.outcome.is_ok())
         .collect();
     assert!(failed.is_empty(), "{failed:?}");
 }

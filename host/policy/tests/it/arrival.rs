@@ -255,7 +255,7 @@ fn repeated(host: &PolicyHost, ask: impl Fn(&PolicyHost)) -> String {
     ask(host);
     let records = host.drain_records();
     let record = records.iter().find(|it| it.name == "everything").unwrap();
-    assert_eq!(record.outcome, "ok");
+    assert_eq!(record.outcome.as_str(), "ok");
     record.log.join("\n")
 }
 

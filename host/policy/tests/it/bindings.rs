@@ -27,7 +27,7 @@ fn without_bindings_the_default_component_decides() {
     let answer = host.rank(&round());
     assert_eq!(answer.rankings[0].scores, [0.10, 0.11]);
     assert_eq!(names(&answer), ["default-rank"]);
-    assert_eq!(answer.uses[0].outcome, "ok");
+    assert_eq!(answer.uses[0].outcome.as_str(), "ok");
     assert!(answer.uses[0].digest.starts_with("sha256:"));
     let statistics = host.statistics();
     assert_eq!(

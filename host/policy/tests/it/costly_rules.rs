@@ -116,6 +116,7 @@ fn a_rule_that_behaves_while_it_is_tried_is_stopped_by_the_count() {
     assert!(
         answer.uses[0]
             .outcome
+            .as_str()
             .starts_with("OutOfFuel: the rule takes more than 2000 steps"),
         "{:?}",
         answer.uses
@@ -160,7 +161,7 @@ fn a_round_of_many_rows_ends_by_the_count_of_the_call() {
     }
     let fuel = Limits::default().rank.fuel;
     let answer = host.rank(&large);
-    let outcome = &answer.uses[0].outcome;
+    let outcome = answer.uses[0].outcome.as_str();
     assert!(
         outcome.starts_with("OutOfFuel: ran out of fuel after"),
         "{outcome}"

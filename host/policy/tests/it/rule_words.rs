@@ -206,7 +206,7 @@ fn what_only_one_claim_lacks_is_decided_for_that_claim_alone() {
     ));
     assert_eq!(status.state, BindingState::Ready, "{status:?}");
     let answer = host.rank(&asked);
-    assert_eq!(answer.uses[0].outcome, "ok");
+    assert_eq!(answer.uses[0].outcome.as_str(), "ok");
     assert_eq!(answer.rankings[0].scores, [0.10, 0.11]);
     assert_eq!(answer.rankings[1].scores, [0.20, 0.22]);
     assert!(answer.rankings[0].excluded.is_empty());

@@ -23,8 +23,17 @@ const WORTH_A_BOOT: f64 = 1.02;
 pub struct PlanChoice {
     /// The plan to follow.
     pub solution: Solution,
-    /// What all nodes are expected to cost an hour in the end, the first plan's beside the chosen one's.
-    pub bills_per_hour: Option<(f64, f64)>,
+    /// What was compared; `None` where there was nothing to choose.
+    pub bills: Option<PlanBills>,
+}
+
+/// What all nodes of plans are expected to cost an hour in the end.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PlanBills {
+    /// Of the plan that was there first.
+    pub first_per_hour: f64,
+    /// Of the plan to follow.
+    pub chosen_per_hour: f64,
 }
 
 /// Plays a plan; where pods strand, looks for a better one.
@@ -33,7 +42,7 @@ pub fn choose(stage: PlayStage<'_>, plan: Solution) -> PlanChoice {
     if !is_by_cost || !is_known(stage, &plan) {
         return PlanChoice {
             solution: plan,
-            bills_per_hour: None,
+            bills: None,
         };
     }
     let mut effort = 0;
@@ -63,10 +72,13 @@ pub fn choose(stage: PlayStage<'_>, plan: Solution) -> PlanChoice {
 }
 
 impl PlanChoice {
-    fn of(first: f64, (bill, solution): (f64, Solution)) -> Self {
+    fn of(first_per_hour: f64, (chosen_per_hour, solution): (f64, Solution)) -> Self {
         Self {
             solution,
-            bills_per_hour: Some((first, bill)),
+            bills: Some(PlanBills {
+                first_per_hour,
+                chosen_per_hour,
+            }),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use apis::labels;
 
-use super::kinds::{PlayKind, PlayKinds};
+use super::kinds::{PlayKind, PlayKindId, PlayKinds};
 use super::profile::SchedulerProfile;
 use crate::existing_node::ExistingNode;
 use crate::pod::{AffinityTerm, PodShape, TopologySpread};
@@ -246,7 +246,7 @@ impl PodCounters {
                 PlayRule::Spread { .. } | PlayRule::SoftSpread { .. } => false,
             };
         }
-        counters.is_bound = (0..kinds.all.len())
+        counters.is_bound = PlayKindId::all(kinds.all.len())
             .map(|kind| {
                 !counters.terms[kind].is_empty()
                     || counters.counted_by[kind].iter().any(|at| speaks[*at])
@@ -261,7 +261,7 @@ impl PodCounters {
     }
 
     /// A pod of the kind came to the node.
-    pub(super) fn count(&mut self, kind: usize, node: usize) {
+    pub(super) fn count(&mut self, kind: PlayKindId, node: usize) {
         for at in &self.counted_by[kind] {
             let counter = &mut self.all[*at];
             if let Some(domain) =

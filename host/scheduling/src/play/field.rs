@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use super::counters::{PlayRule, PlayTerm, PodCounters};
-use super::kinds::{Columns, DaemonDemand, NodeDemand, PlayKind, PlayKinds, are_free, unasked};
+use super::kinds::{
+    Columns, DaemonDemand, NodeDemand, PlayKind, PlayKindId, PlayKinds, are_free, unasked,
+};
 use super::profile::SchedulerProfile;
 use super::scores::{
     ResourceUse, affinity_score, balanced_allocation, evenness, normalized, normalized_reverse,
@@ -71,7 +73,7 @@ impl<'a> Field<'a> {
         problem: &'a Problem,
         kinds: &'a PlayKinds,
         nodes: &'a [Arc<ExistingNode>],
-        running: &[Vec<usize>],
+        running: &[Vec<PlayKindId>],
         profile: &'a SchedulerProfile,
     ) -> Self {
         let plain: Vec<&ExistingNode> = nodes.iter().map(|it| &**it).collect();
@@ -116,18 +118,18 @@ impl<'a> Field<'a> {
     }
 
     /// Whether what keeps a pod of the kind off nodes is nothing but what these nodes have left.
-    pub(super) fn stands_alone(&self, kind: usize) -> bool {
+    pub(super) fn stands_alone(&self, kind: PlayKindId) -> bool {
         !self.counters.is_bound[kind]
     }
 
     /// Binds a pod of the kind to the node that the scheduler chooses.
-    pub(super) fn bind(&mut self, kind: usize) -> Option<usize> {
+    pub(super) fn bind(&mut self, kind: PlayKindId) -> Option<usize> {
         let node = self.choose(kind)?;
         self.put(kind, node);
         Some(node)
     }
 
-    fn put(&mut self, kind: usize, node: usize) {
+    fn put(&mut self, kind: PlayKindId, node: usize) {
         let it = &self.kinds.all[kind];
         let on = &mut self.nodes[node];
         for ((free, unasked), (more, more_unasked)) in on
@@ -144,7 +146,7 @@ impl<'a> Field<'a> {
         self.changes.push(node);
     }
 
-    fn choose(&mut self, kind: usize) -> Option<usize> {
+    fn choose(&mut self, kind: PlayKindId) -> Option<usize> {
         self.refresh(kind);
         let standing = &self.standings[self.kinds.all[kind].demand];
         let scores = &self.scores[kind].of_node;
@@ -164,7 +166,7 @@ impl<'a> Field<'a> {
     }
 
     /// Scores anew what changed since the last time.
-    fn refresh(&mut self, kind: usize) {
+    fn refresh(&mut self, kind: PlayKindId) {
         let mut known = std::mem::take(&mut self.scores[kind]);
         let news = &self.changes[known.seen..];
         if known.of_node.is_empty() || news.len() >= self.nodes.len() {
@@ -181,7 +183,7 @@ impl<'a> Field<'a> {
         self.scores[kind] = known;
     }
 
-    fn resource_score(&self, kind: usize, node: usize) -> i64 {
+    fn resource_score(&self, kind: PlayKindId, node: usize) -> i64 {
         let PlayKind {
             requests,
             unasked,
@@ -228,7 +230,7 @@ impl<'a> Field<'a> {
     }
 
     /// Required terms of a kind, each with what a spread measures from.
-    fn required(&self, kind: usize) -> Vec<(PlayTerm, i64)> {
+    fn required(&self, kind: PlayKindId) -> Vec<(PlayTerm, i64)> {
         let terms = self.counters.terms[kind].iter();
         let required = terms.filter_map(|term| {
             let least = match term.rule {
@@ -243,7 +245,7 @@ impl<'a> Field<'a> {
         required.collect()
     }
 
-    fn is_let_in(&self, kind: usize, terms: &[(PlayTerm, i64)], node: usize) -> bool {
+    fn is_let_in(&self, kind: PlayKindId, terms: &[(PlayTerm, i64)], node: usize) -> bool {
         let mut counted_by = self.counters.counted_by[kind].iter();
         let is_repelled = counted_by.any(|at| {
             let domain = self.counters.domain(*at, node);
@@ -282,7 +284,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    fn add_spread(&self, kind: usize, open: &[usize], totals: &mut [i64]) {
+    fn add_spread(&self, kind: PlayKindId, open: &[usize], totals: &mut [i64]) {
         let terms = self.counters.terms[kind].iter();
         let soft: Vec<(&PlayTerm, i32, f64)> = terms
             .filter_map(|term| match term.rule {
@@ -324,7 +326,7 @@ impl<'a> Field<'a> {
         is_seen.into_iter().filter(|it| *it).count()
     }
 
-    fn add_affinity(&self, kind: usize, open: &[usize], totals: &mut [i64]) {
+    fn add_affinity(&self, kind: PlayKindId, open: &[usize], totals: &mut [i64]) {
         let sum = |node: &usize| {
             let own = self.counters.terms[kind]
                 .iter()

@@ -4,6 +4,7 @@
 //! Knows nothing of where pods are; [`super::counters`] does.
 
 use std::collections::BTreeMap;
+use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
 use apis::labels;
@@ -56,6 +57,10 @@ pub(super) struct DaemonDemand<'a> {
     requests: &'a Resources,
 }
 
+/// Number of a kind, and its place in the columns that tell something of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PlayKindId(usize);
+
 /// Pods that are equal for the play.
 #[derive(Debug)]
 pub(super) struct PlayKind {
@@ -73,8 +78,29 @@ pub(super) struct PlayKinds {
     pub(super) columns: Columns,
     pub(super) all: Vec<PlayKind>,
     pub(super) demands: Vec<NodeDemand>,
-    by_shape: BTreeMap<(usize, Option<PodVolumes>), usize>,
+    by_shape: BTreeMap<(usize, Option<PodVolumes>), PlayKindId>,
     by_demand: BTreeMap<NodeDemand, usize>,
+}
+
+impl PlayKindId {
+    /// Of so many kinds.
+    pub(super) fn all(kinds: usize) -> impl Iterator<Item = Self> {
+        (0..kinds).map(Self)
+    }
+}
+
+impl<T> Index<PlayKindId> for Vec<T> {
+    type Output = T;
+
+    fn index(&self, id: PlayKindId) -> &T {
+        &self[id.0]
+    }
+}
+
+impl<T> IndexMut<PlayKindId> for Vec<T> {
+    fn index_mut(&mut self, id: PlayKindId) -> &mut T {
+        &mut self[id.0]
+    }
 }
 
 impl PlayKinds {
@@ -89,7 +115,7 @@ impl PlayKinds {
     }
 
     /// The kind of a pod. `problem` keeps the shape, whose address tells it from others.
-    pub(super) fn of(&mut self, pod: &Pod, problem: &Problem) -> usize {
+    pub(super) fn of(&mut self, pod: &Pod, problem: &Problem) -> PlayKindId {
         let volumes = problem.volumes.get(&pod.key);
         let known = (Arc::as_ptr(&pod.shape).addr(), volumes.cloned());
         if let Some(kind) = self.by_shape.get(&known) {
@@ -102,14 +128,15 @@ impl PlayKinds {
             self.demands.push(demand);
         }
         let requests = self.columns.amounts(&pod.shape.requests);
+        let kind = PlayKindId(self.all.len());
         self.all.push(PlayKind {
             demand: number,
             unasked: unasked(&self.columns, &requests),
             requests,
             shape: Arc::clone(&pod.shape),
         });
-        self.by_shape.insert(known, self.all.len() - 1);
-        self.all.len() - 1
+        self.by_shape.insert(known, kind);
+        kind
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use apis::labels;
+use apis::resources::Resources;
 
 use super::planned_node::with_pods;
 use super::{PlayOutcome, SchedulerProfile, all_nodes, play};
@@ -93,13 +94,13 @@ pub(super) fn solve_rest(stage: PlayStage<'_>, plan: &Solution, played: &PlayOut
         Arc::new(with_pods(node, pods))
     });
     let nodes: Vec<_> = nodes.collect();
+    let one_node = Resources::new().with_count(labels::RESOURCE_NODES, 1);
     let charged = |pool: &Pool| {
         let mut pool = pool.clone();
         let name = pool.node_pool.metadata.name.clone();
         for node in nodes[first_claim..].iter().filter(|it| it.pool == name) {
             pool.in_use.add_assign(&node.capacity);
-            let nodes = pool.in_use.get(labels::RESOURCE_NODES) + 1000;
-            pool.in_use.set(labels::RESOURCE_NODES, nodes);
+            pool.in_use.add_assign(&one_node);
         }
         pool
     };

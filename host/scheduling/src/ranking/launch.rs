@@ -214,8 +214,8 @@ fn claim_view(
         candidates: Vec::new(),
         requirements: claim_requirements(requirements, symbols),
         pods: PodsSummary {
-            count: saturated(requests.get(labels::RESOURCE_PODS) / 1000),
-            cpu_milli: saturated(requests.get(labels::RESOURCE_CPU)),
+            count: saturated(requests.count(labels::RESOURCE_PODS)),
+            cpu_milli: saturated(requests.cpu_millis()),
             memory_mib: memory_mib(requests),
             gpus: accelerators(requests),
             // Requests are the claim's own word, daemons included; the rest is what its pods tell.

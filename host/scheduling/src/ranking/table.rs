@@ -28,7 +28,7 @@ pub(crate) fn offering_table(
     types: &[Arc<InstanceType>],
     symbols: &mut Symbols,
 ) -> (OfferingTable, Vec<TableRow>) {
-    offering_table_of(types, symbols, |_, offering| offering.available)
+    offering_table_of(types, symbols, |_, offering| offering.is_available())
 }
 
 /// The table of the offerings that the judge picks, and where each of its rows is found.
@@ -155,10 +155,10 @@ impl TypeColumns {
             generation: instance_type.generation(),
             cpu_manufacturer: symbols.intern(label(labels::INSTANCE_CPU_MANUFACTURER)),
             arch: symbols.intern(label(labels::ARCH)),
-            cpu_milli: saturated(capacity.get(labels::RESOURCE_CPU)),
-            memory_mib: saturated(capacity.get(labels::RESOURCE_MEMORY) / MIB_MILLIS),
+            cpu_milli: saturated(capacity.cpu_millis()),
+            memory_mib: memory_mib(capacity),
             gpus: accelerators(capacity),
-            max_pods: saturated(capacity.get(labels::RESOURCE_PODS) / 1000),
+            max_pods: saturated(capacity.count(labels::RESOURCE_PODS)),
             on_demand_price: instance_type
                 .offerings
                 .iter()
@@ -186,7 +186,7 @@ impl TypeColumns {
 /// Accelerators of any kind and maker in a resource list.
 pub fn accelerators(resources: &Resources) -> u32 {
     let kinds = labels::ACCELERATOR_RESOURCES.iter();
-    let count: i64 = kinds.map(|name| resources.get(name) / 1000).sum();
+    let count: i64 = kinds.map(|name| resources.count(name)).sum();
     saturated(count)
 }
 

@@ -8,6 +8,7 @@ use super::input::pod_groups::shares_one_host;
 use super::input::pool_table::{PoolCheckpoint, PoolTable};
 use super::input::topology::{HOSTNAME_KEY, OwnedTerm, Pin, Topology, TopologyRule};
 use super::place::claim::OpenClaim;
+use super::place::open_claims::CostRise;
 use super::solver::{DomainCaps, Pending, PodBatch, Solver};
 use crate::interrupt::Interrupt;
 use crate::problem::Packing;
@@ -83,7 +84,7 @@ impl Solver<'_> {
             }));
             for pending in &mut left {
                 // Rather a more expensive node than a pod without a place.
-                self.place_on_claims(pending, f64::INFINITY);
+                self.place_on_claims(pending, CostRise::Any);
             }
             left.extend(sitting_out);
             return left;

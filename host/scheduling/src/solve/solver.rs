@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::input::counts::TermCounts;
 use super::input::nodes::Nodes;
 use super::input::pod_groups::{GroupView, PodGroup, PodGroupId};
-use super::input::pool_table::PoolTable;
+use super::input::pool_table::{PoolId, PoolTable};
 use super::input::topology::{DomainId, KeyId, Pin, Topology, TopologyGroupId};
 use super::input::unit_price::{UnitPrice, Usable, unit_price};
 use super::input::vocabulary::{Amounts, Dimensions, SetId, Vocabulary};
@@ -88,7 +88,7 @@ pub(super) struct Solver<'a> {
     /// What the pods of the problem can use of a node.
     pub(super) usable: Usable,
     /// Unit prices by pool and requirement set.
-    pub(super) unit_prices: BTreeMap<(usize, SetId), UnitPrice>,
+    pub(super) unit_prices: BTreeMap<(PoolId, SetId), UnitPrice>,
     /// What domains may still be given in this round.
     pub(super) domain_caps: DomainCaps,
     /// Domains with rows, by what decides about them.
@@ -114,7 +114,7 @@ impl Solver<'_> {
     }
 
     /// The unit price of a requirement set in a pool, for the mix of all pods of the problem.
-    pub(super) fn unit_price(&mut self, pool: usize, set: SetId) -> UnitPrice {
+    pub(super) fn unit_price(&mut self, pool: PoolId, set: SetId) -> UnitPrice {
         if let Some(known) = self.unit_prices.get(&(pool, set)) {
             return *known;
         }

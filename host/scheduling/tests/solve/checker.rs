@@ -79,7 +79,7 @@ fn verify_claim<'a>(
             wanted.add_assign(&daemon.shape.requests);
         }
     }
-    assert!(claim.instance_types.len() <= problem.options.instance_types_max);
+    assert!(claim.instance_types.len() <= problem.options.tuning.instance_types_max);
     for name in claim.instance_types.iter() {
         let found = pool
             .instance_types

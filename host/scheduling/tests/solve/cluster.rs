@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use apis::resources::Resources;
 use apis::{NodePool, labels};
-use scheduling::instance_type::{InstanceType, Offering, Overhead};
+use scheduling::instance_type::{Availability, InstanceType, Offering, Overhead};
 use scheduling::pod::{Pod, PodKey, PodShape, ShapeTable};
 use scheduling::problem::{DaemonPod, ExistingNode, Options, Pool, Problem};
 use scheduling::ranking::PriceRank;
@@ -98,8 +98,7 @@ pub(crate) fn offering(zone: &str, capacity_type: &str, price: f64) -> Offering 
         .collect(),
         price_per_hour: price,
         on_demand_price_per_hour: None,
-        available: true,
-        lacks_price: false,
+        availability: Availability::Now,
         reservation_capacity: 0,
         ice_count: 0,
         ice_age_seconds: None,

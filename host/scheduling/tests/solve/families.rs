@@ -76,8 +76,8 @@ fn nodes_are_joined_as_far_as_the_bill_may_grow() {
     let types = generator::catalogue(1, 400);
     let mut problem = generator::problem(Family::Fleet, 5, 1000, &types);
     let mut of = |tolerance, exchange_share| {
-        problem.options.nodes_tolerance = tolerance;
-        problem.options.exchange_share = exchange_share;
+        problem.options.tuning.nodes_tolerance = tolerance;
+        problem.options.tuning.exchange_share = exchange_share;
         let solution = solved(&problem);
         (solution.claims.len(), solution.price_per_hour())
     };

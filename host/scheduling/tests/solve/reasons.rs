@@ -2,7 +2,7 @@
 
 use apis::{CapacityType, labels};
 use scheduling::error::PodError;
-use scheduling::instance_type::Offering;
+use scheduling::instance_type::{Availability, Offering};
 use scheduling::ranking::{PriceRank, RankAnswer, RankHook, RankRound};
 use scheduling::{Interrupt, Prepared, TableCache, solve_prepared};
 use serde_json::{Value, json};
@@ -109,7 +109,7 @@ fn what_is_sold_out_is_the_nearest_miss_where_it_would_do() {
         let mut types = types();
         let offerings = types.iter_mut().flat_map(|it| &mut it.offerings);
         for offering in offerings.filter(|it| is_sold_out(it)) {
-            offering.available = false;
+            offering.availability = Availability::Unavailable;
         }
         let mut cluster = Cluster::without_pools(types);
         cluster.pool("default", json!({}));

@@ -89,7 +89,7 @@ impl AccountState {
             return Err(ApiError {
                 code: aws::seam::CODE_TRANSPORT.to_owned(),
                 message: "the connection was reset before the answer arrived".to_owned(),
-                fault: aws::seam::ErrorFault::Transport,
+                fault: aws::seam::ErrorFault::Cloud,
             });
         }
         Ok(answer)

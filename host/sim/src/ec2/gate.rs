@@ -49,7 +49,7 @@ impl SimulatedEc2 {
             Err(ApiError {
                 code: CODE_TRANSPORT.to_owned(),
                 message: error.to_string(),
-                fault: ErrorFault::Transport,
+                fault: ErrorFault::Cloud,
             })
         })
     }

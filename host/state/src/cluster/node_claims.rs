@@ -40,7 +40,10 @@ impl Watched for NodeClaim {
         }
         let node = cluster.node_name_of_claim(&key.name);
         let pool = cluster.pool_of_claim(&key.name);
-        let claim = cluster.of_claim(&key.name).and_then(|it| it.claim());
+        let claim = cluster
+            .data
+            .node_of_claim(&key.name)
+            .and_then(|it| it.claim());
         let uid = claim.map(|it| it.uid.clone());
         cluster.recent_claims.note_deleted(&key.name, uid);
         cluster.delete_claim(now, &key.name);
@@ -71,18 +74,13 @@ impl Cluster {
         unlaunched.map(|(name, _)| name.as_str())
     }
 
-    fn of_claim(&self, claim: &str) -> Option<&Arc<StateNode>> {
-        let key = self.data.claim_keys.get(claim)?.as_ref()?;
-        self.data.nodes.get(key.as_str())
-    }
-
     fn node_name_of_claim(&self, claim: &str) -> Option<String> {
-        let node = self.of_claim(claim)?;
+        let node = self.data.node_of_claim(claim)?;
         node.node_name().map(str::to_owned)
     }
 
     fn pool_of_claim(&self, claim: &str) -> Option<String> {
-        let claim = self.of_claim(claim)?.claim()?;
+        let claim = self.data.node_of_claim(claim)?.claim()?;
         claim.node_pool().map(str::to_owned)
     }
 

@@ -8,7 +8,7 @@ mod words;
 use std::cmp::Ordering;
 
 use jiff::Timestamp;
-use scheduling::ranking::PolicyUse;
+use scheduling::ranking::{PolicyKind, PolicyUse, UseOutcome};
 use serde::{Deserialize, Serialize};
 
 use super::Ledger;
@@ -68,11 +68,11 @@ pub struct WhyStep {
 }
 
 /// What one policy did in a decision.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyPart {
-    /// rank, consolidation or budgets.
-    pub kind: String,
+    /// What it was asked as.
+    pub kind: PolicyKind,
     /// Name of the binding.
     pub name: String,
     /// Digest of the component.
@@ -84,7 +84,7 @@ pub struct PolicyPart {
     /// Place in the chain.
     pub order: i32,
     /// What came of the call.
-    pub outcome: String,
+    pub outcome: UseOutcome,
     /// What its answer changed beside those before it; empty for nothing.
     pub changed: String,
     /// The last lines it logged.

@@ -9,7 +9,6 @@ use jiff::Timestamp;
 use scheduling::pod::{Pod, PodKey};
 use scheduling::requirements::Operator;
 
-use crate::pod::PodLife;
 use crate::snapshot::Snapshot;
 use crate::state_node::StateNode;
 use crate::volumes::VolumeError;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apis::NodePool;
-use apis::conditions;
+use apis::conditions::{self, Status};
 use scheduling::instance_type::InstanceType;
 use scheduling::ranking::{Usage, UsageKey};
 
@@ -63,7 +63,7 @@ pub fn provisionable_pools(snapshot: &Snapshot) -> (Vec<Arc<NodePool>>, Vec<Pool
                 OutcomeId::PoolNotReady,
                 "the NodePool is being deleted".to_owned(),
             )
-        } else if ready.is_none_or(|it| it.status != "True") {
+        } else if ready.is_none_or(|it| Status::of(it) != Some(Status::True)) {
             (
                 OutcomeId::PoolNotReady,
                 ready.map(|it| it.message.clone()).unwrap_or_default(),

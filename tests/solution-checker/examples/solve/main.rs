@@ -85,9 +85,10 @@ fn run(mut problem: Problem, flags: &Flags<'_>) {
         options.preference_policy = PreferencePolicy::Ignore;
     }
     options.threads = flags.number("threads").unwrap_or(options.threads);
-    options.plans_max = flags.number("plans").unwrap_or(options.plans_max);
+    let tuning = &mut options.tuning;
+    tuning.plans_max = flags.number("plans").unwrap_or(tuning.plans_max);
     let tolerance = flags.value("tolerance").and_then(|word| word.parse().ok());
-    options.nodes_tolerance = tolerance.unwrap_or(options.nodes_tolerance);
+    tuning.nodes_tolerance = tolerance.unwrap_or(tuning.nodes_tolerance);
     let (mut best_ms, mut best_cpu_ms) = (f64::INFINITY, f64::INFINITY);
     let mut solution = Solution::default();
     for _ in 0..flags.number("repeats").unwrap_or(1).max(1) {

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use apis::resources::Resources;
 use flate2::read::GzDecoder;
 use k8s_openapi::api::core::v1 as core;
 use problem_file::{FileWorld, InstanceTypes};
@@ -51,7 +52,8 @@ fn problem(name: &str, types: &InstanceTypes) -> Option<Problem> {
     assert_eq!(problem.pods.len(), told.len(), "{name}");
     for pod in &problem.pods {
         let requests = effective_requests(&told[&pod.key]);
-        assert_eq!(pod.shape.requests.0, requests, "{}", pod.key);
+        let requests = Resources::from_iter(requests);
+        assert_eq!(pod.shape.requests, requests, "{}", pod.key);
     }
     Some(problem)
 }

@@ -233,7 +233,7 @@ fn spoil_rest(problem: &mut Problem, what: u8, whose: usize, how: usize) {
     };
     match what {
         27 => problem.pods.push(pod),
-        28 => problem.options.instance_types_max = pick(&[0, 1, usize::MAX], how),
+        28 => problem.options.tuning.instance_types_max = pick(&[0, 1, usize::MAX], how),
         29 => problem.options.threads = pick(&[0, 3], how),
         30 => {
             let alternatives = (0..how % 3).map(|at| contradiction(how + at).into_iter().collect());

@@ -1,5 +1,6 @@
 //! Random worlds are solved within the rules, whichever way nodes are packed.
 
+use apis::resources::Resources;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use scheduling::problem::Packing;
@@ -73,7 +74,7 @@ proptest! {
         let built = world.build();
         for pod in &built.problem.pods {
             let ours = effective_requests(&built.objects[&pod.key]);
-            prop_assert_eq!(&pod.shape.requests.0, &ours);
+            prop_assert_eq!(&pod.shape.requests, &Resources::from_iter(ours));
         }
     }
 }

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1 as core;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use scheduling::Problem;
-use scheduling::instance_type::{InstanceType, Offering, Overhead};
+use scheduling::instance_type::{Availability, InstanceType, Offering, Overhead};
 use scheduling::pod::{Pod, PodKey, PodShape, ShapeTable};
 use scheduling::problem::{
     DaemonPod, ExistingNode, MinValuesPolicy, Options, PodVolumes, Pool, PreferencePolicy,
@@ -388,7 +388,7 @@ impl TypeSpec {
             offerings
                 .iter_mut()
                 .step_by(2)
-                .for_each(|o| o.available = false);
+                .for_each(|o| o.availability = Availability::Unavailable);
         }
         offerings
     }
@@ -403,8 +403,7 @@ pub(crate) fn offering(zone: &str, capacity_type: &str, price_per_hour: f64) -> 
         requirements: requirements.into_iter().collect(),
         price_per_hour,
         on_demand_price_per_hour: None,
-        available: true,
-        lacks_price: false,
+        availability: Availability::Now,
         reservation_capacity: 0,
         ice_count: 0,
         ice_age_seconds: None,

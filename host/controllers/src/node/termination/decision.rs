@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use apis::conditions::{self, Conditioned, Status};
-use apis::{NodeClaim, labels};
-use disruption::drain::{DrainInput, DrainStep, drain_step};
+use apis::conditions::{self, Conditioned, Status, reason};
+use apis::{NodeClaim, ProviderId, labels};
+use disruption::drain::{Drain, DrainInput, DrainStep, drain_step};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
@@ -30,38 +30,42 @@ pub(super) struct Observed {
 
 /// What is to be done next.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum Step<'a> {
     /// The claim goes with the node.
-    DeleteClaim,
+    DeleteClaim(&'a NodeClaim),
     /// Keep new pods and load balancers away.
     Taint,
     /// Pods are still there, or the drain is too young to be trusted.
     Drain(DrainStep),
-    /// Tell that the drain is over, and that no volume is waited for where that is so, too.
-    Drained { are_volumes_done: bool },
+    /// Tell that the drain is over; volumes may still be attached.
+    Drained(&'a NodeClaim),
+    /// Tell that the drain is over, and note that no volume is attached.
+    DrainedAndDetached(&'a NodeClaim),
     /// Volumes are still attached.
-    AwaitVolumes,
-    /// Tell how the wait for volumes ended.
-    VolumesDone { in_time: bool },
+    AwaitVolumes(&'a [String]),
+    /// Tell that the volumes that were waited for are detached.
+    VolumesDetached,
+    /// Note that no volume is attached: of volumes that were never there, nothing is to be told.
+    VolumesAbsent,
+    /// Tell that volumes are still attached, and are waited for no longer.
+    VolumesLate(&'a [String]),
     /// Take the instance away.
-    TerminateInstance,
+    TerminateInstance(&'a ProviderId),
     /// Let the node go.
     Release,
 }
 
-pub(super) fn decide(observed: &Observed, now: Timestamp) -> Step {
+pub(super) fn decide(observed: &Observed, now: Timestamp) -> Step<'_> {
     let Observed {
         node,
         claim,
         pods,
-        attachments,
+        attachments: _,
         is_instance_gone,
     } = observed;
-    if claim
-        .as_ref()
-        .is_some_and(|claim| claim.metadata.deletion_timestamp.is_none())
-    {
-        return Step::DeleteClaim;
+    let claim = claim.as_deref();
+    if let Some(claim) = claim.filter(|it| it.metadata.deletion_timestamp.is_none()) {
+        return Step::DeleteClaim(claim);
     }
     if *is_instance_gone {
         return Step::Release;
@@ -69,9 +73,7 @@ pub(super) fn decide(observed: &Observed, now: Timestamp) -> Step {
     if !is_tainted(node) {
         return Step::Taint;
     }
-    let deadline = claim
-        .as_ref()
-        .and_then(|claim| claim.termination_deadline());
+    let deadline = claim.and_then(NodeClaimExt::termination_deadline);
     // A claim that does not say since when it drains has only begun; a node without claim has no such record.
     let draining_since = match claim {
         Some(claim) if claim.condition(conditions::DRAINED).is_none() => now,
@@ -85,34 +87,47 @@ pub(super) fn decide(observed: &Observed, now: Timestamp) -> Step {
         draining_since,
         now,
     });
-    if !drain.is_drained {
-        return Step::Drain(drain);
+    match drain {
+        Drain::Draining(step) => Step::Drain(step),
+        Drain::Done => after_drain(observed, deadline, now),
     }
-    let is_told = |condition: &str| {
-        claim
-            .as_ref()
-            .is_none_or(|claim| claim.is_condition_true(condition))
-    };
-    if !is_told(conditions::DRAINED) {
-        return Step::Drained {
-            are_volumes_done: attachments.is_empty(),
+}
+
+/// What is next once no pod is waited for.
+fn after_drain(observed: &Observed, deadline: Option<Timestamp>, now: Timestamp) -> Step<'_> {
+    let (claim, attachments) = (observed.claim.as_deref(), &observed.attachments);
+    if let Some(claim) = claim.filter(|it| !it.is_condition_true(conditions::DRAINED)) {
+        return if attachments.is_empty() {
+            Step::DrainedAndDetached(claim)
+        } else {
+            Step::Drained(claim)
         };
     }
     let is_late = deadline.is_some_and(|deadline| now > deadline);
     if !attachments.is_empty() && !is_late {
-        return Step::AwaitVolumes;
+        return Step::AwaitVolumes(attachments);
     }
-    let is_volume_result_told = claim.as_ref().is_none_or(|claim| {
-        claim
-            .condition(conditions::VOLUMES_DETACHED)
-            .is_some_and(|told| told.status != Status::Unknown.as_str())
-    });
-    if is_volume_result_told {
-        Step::TerminateInstance
-    } else {
-        Step::VolumesDone {
-            in_time: attachments.is_empty(),
+    if let Some(claim) = claim {
+        let told = claim.condition(conditions::VOLUMES_DETACHED);
+        let told = told.filter(|it| it.status != Status::Unknown.as_str());
+        if told.is_none() {
+            return volumes_done(claim, attachments);
         }
+    }
+    let provider_id = observed.node.provider_id.as_ref();
+    provider_id.map_or(Step::Release, Step::TerminateInstance)
+}
+
+/// How the wait for volumes ended, of which these are still attached.
+fn volumes_done<'a>(claim: &NodeClaim, attachments: &'a [String]) -> Step<'a> {
+    let condition = claim.condition(conditions::VOLUMES_DETACHED);
+    let has_awaited = condition.is_some_and(|it| it.reason == reason::AWAITING_VOLUME_DETACHMENT);
+    if !attachments.is_empty() {
+        Step::VolumesLate(attachments)
+    } else if has_awaited {
+        Step::VolumesDetached
+    } else {
+        Step::VolumesAbsent
     }
 }
 

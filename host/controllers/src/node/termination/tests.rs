@@ -11,7 +11,7 @@ fn node() -> Node {
         "name": "n", "deletionTimestamp": "2026-01-01T00:00:00Z",
         "finalizers": [labels::TERMINATION_FINALIZER],
         "labels": {(labels::EC2_NODE_CLASS): "default"},
-    }});
+    }, "spec": {"providerID": "aws:///a/i-1"}});
     serde_json::from_value(node).unwrap()
 }
 
@@ -33,7 +33,8 @@ fn step(observed: &Observed) -> String {
 #[test]
 fn pods_then_volumes_then_instance() {
     let drained = condition("Drained", "True", "00:10");
-    let waits = condition("VolumesDetached", "Unknown", "00:10");
+    let mut waits = condition("VolumesDetached", "Unknown", "00:10");
+    waits["reason"] = reason::AWAITING_VOLUME_DETACHMENT.into();
     let detached = condition("VolumesDetached", "True", "00:20");
     let over = json!({"karpenter.sh/nodeclaim-termination-timestamp": "2026-01-01T00:59:00Z"});
     let said = |conditions: &[&Value]| json!({"/status/conditions": conditions});
@@ -47,14 +48,20 @@ fn pods_then_volumes_then_instance() {
         (
             said(&[&condition("Drained", "Unknown", "00:10")]),
             vec![],
+            "DrainedAndDetached",
+        ),
+        (
+            said(&[&condition("Drained", "Unknown", "00:10")]),
+            vec!["volume"],
             "Drained",
         ),
         (said(&[&drained, &waits]), vec!["volume"], "AwaitVolumes"),
-        (said(&[&drained, &waits]), vec![], "VolumesDone"),
+        (said(&[&drained, &waits]), vec![], "VolumesDetached"),
+        (said(&[&drained]), vec![], "VolumesAbsent"),
         (
             json!({"/status/conditions": [&drained, &waits], "/metadata/annotations": over}),
             vec!["volume"],
-            "VolumesDone",
+            "VolumesLate",
         ),
         (said(&[&drained, &detached]), vec![], "TerminateInstance"),
     ];

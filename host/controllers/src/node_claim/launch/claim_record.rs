@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex};
 
 use apis::{NodeClaim, ProviderId, labels};
 use cloudprovider::sync::lock;
-use cloudprovider::{AttemptRecord, CloudProviderError, LaunchAttempt};
+use cloudprovider::{AttemptError, AttemptRecord, LaunchAttempt};
 use kube::ResourceExt;
 
 use super::WriteTries;
 use crate::shell::Shell;
-use crate::shell::error::ReconcileError;
+use crate::shell::error::{ErrorClass, ReconcileError};
+
+const IS_GONE: AttemptError = AttemptError::Lost("the nodeclaim is gone");
 
 /// The claim, written on under its own lock.
 pub(super) struct ClaimRecord {
@@ -42,57 +44,56 @@ impl ClaimRecord {
         Arc::clone(&claim)
     }
 
+    /// Answers the claim as it was written.
     async fn write(
         &self,
         before: &NodeClaim,
         attempt: &LaunchAttempt,
-    ) -> Result<(), ReconcileError> {
+    ) -> Result<Arc<NodeClaim>, ReconcileError> {
         let mut after = before.clone();
         let key = labels::LAUNCH_ANNOTATION.to_owned();
         after.annotations_mut().insert(key, attempt.to_annotation());
         let written = self.shell.writer.write_claim(before, &after).await?;
-        let is_going = written.metadata.deletion_timestamp.is_some();
-        *lock(&self.claim) = Arc::new(written);
-        if is_going {
-            let message = "the nodeclaim is being deleted".to_owned();
-            return Err(ReconcileError::Terminal(message));
-        }
-        Ok(())
+        let written = Arc::new(written);
+        *lock(&self.claim) = Arc::clone(&written);
+        Ok(written)
     }
 
     /// The claim as it is now, if it still is what this launch began with.
-    async fn fresh(&self, before: &NodeClaim) -> Result<NodeClaim, ReconcileError> {
+    async fn fresh(&self, before: &NodeClaim) -> Result<Arc<NodeClaim>, AttemptError> {
         let claims = self.shell.writer.api::<NodeClaim>();
-        let fresh = claims.get_opt(&before.name_any()).await?;
-        let is_same = |it: &NodeClaim| {
-            it.metadata.uid == before.metadata.uid
-                && it.provider_id().is_none()
-                && LaunchAttempt::of(it) == LaunchAttempt::of(before)
-        };
-        fresh.filter(is_same).ok_or_else(|| {
-            ReconcileError::Terminal("the nodeclaim was launched by somebody else".to_owned())
-        })
+        let fresh = claims.get_opt(&before.name_any()).await;
+        let fresh = fresh.map_err(|error| unwritten(&error.into()))?;
+        let fresh = fresh.filter(|it| it.metadata.uid == before.metadata.uid);
+        let fresh = fresh.ok_or(IS_GONE)?;
+        if fresh.provider_id().is_some() || LaunchAttempt::of(&fresh) != LaunchAttempt::of(before) {
+            let why = "the nodeclaim was launched by somebody else";
+            return Err(AttemptError::Lost(why));
+        }
+        Ok(Arc::new(fresh))
     }
+}
+
+fn unwritten(error: &ReconcileError) -> AttemptError {
+    AttemptError::Unwritten(error.to_string())
 }
 
 #[async_trait::async_trait]
 impl AttemptRecord for ClaimRecord {
-    async fn begin(&self, attempt: &LaunchAttempt) -> Result<(), CloudProviderError> {
+    async fn begin(&self, attempt: &LaunchAttempt) -> Result<(), AttemptError> {
         let mut before = self.claim();
         let mut result = self.write(&before, attempt).await;
         let mut tries = WriteTries::default();
         while tries.has_another(&result) {
-            result = match self.fresh(&before).await {
-                Ok(fresh) => {
-                    before = Arc::new(fresh);
-                    self.write(&before, attempt).await
-                }
-                Err(error) => Err(error),
-            };
+            before = self.fresh(&before).await?;
+            result = self.write(&before, attempt).await;
         }
-        result.map_err(|error| {
-            CloudProviderError::Other(format!("the launch could not be written down: {error}"))
-        })
+        match result {
+            Ok(written) if written.metadata.deletion_timestamp.is_none() => Ok(()),
+            Ok(_) => Err(AttemptError::Lost("the nodeclaim is being deleted")),
+            Err(error) if error.class() == ErrorClass::Gone => Err(IS_GONE),
+            Err(error) => Err(unwritten(&error)),
+        }
     }
 
     fn is_owned(&self, provider_id: &ProviderId) -> bool {

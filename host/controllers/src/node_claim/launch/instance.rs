@@ -24,12 +24,13 @@ pub(super) struct InstanceWriter {
 
 impl InstanceWriter {
     /// Writes what the instance turned out to be. A claim that was changed or deleted meanwhile must still learn of
-    /// its instance, or nobody would take it away before garbage collection does.
+    /// its instance, or nobody would take it away before garbage collection does. Nothing is answered for a claim that
+    /// is gone, and whose instance goes with it.
     pub(super) async fn persist(
         &self,
         claim: &NodeClaim,
         launched: &Launched,
-    ) -> Result<NodeClaim, ReconcileError> {
+    ) -> Result<Option<NodeClaim>, ReconcileError> {
         let mut result = self.write(claim, launched).await;
         let mut tries = WriteTries::default();
         while tries.has_another(&result) {
@@ -37,13 +38,15 @@ impl InstanceWriter {
             let claims = self.shell.writer.api::<NodeClaim>();
             let fresh = claims.get_opt(&claim.name_any()).await?;
             let Some(fresh) = fresh.filter(|it| it.metadata.uid == claim.metadata.uid) else {
-                return self.abandon(claim, launched).await;
+                return self.abandon(claim, launched).await.map(|()| None);
             };
             result = self.write(&fresh, launched).await;
         }
         match result {
-            Err(error) if error.class() == ErrorClass::Gone => self.abandon(claim, launched).await,
-            result => result,
+            Err(error) if error.class() == ErrorClass::Gone => {
+                self.abandon(claim, launched).await.map(|()| None)
+            }
+            result => result.map(Some),
         }
     }
 
@@ -59,20 +62,13 @@ impl InstanceWriter {
     }
 
     /// The claim is gone, so its instance goes.
-    async fn abandon(
-        &self,
-        claim: &NodeClaim,
-        launched: &Launched,
-    ) -> Result<NodeClaim, ReconcileError> {
+    async fn abandon(&self, claim: &NodeClaim, launched: &Launched) -> Result<(), ReconcileError> {
         let provider_id = &launched.provider_id;
         let entry = ClaimEntry::GoneMeanwhile { provider_id };
         self.shell.journal.write(claim, &entry);
         match self.provider.delete(provider_id).await {
             Err(error) if !error.is_not_found() => Err(error.into()),
-            Ok(()) | Err(_) => Err(ReconcileError::Terminal(format!(
-                "nodeclaim {} is gone",
-                claim.name_any()
-            ))),
+            Ok(()) | Err(_) => Ok(()),
         }
     }
 }
@@ -80,7 +76,7 @@ impl InstanceWriter {
 /// Leaves word on the claim of the policies that changed what was bought, and of what that costs.
 pub(super) fn ranked_by(mut launched: Launched, ranked: &RankedLaunch) -> Launched {
     if ranked.is_changed {
-        let policies = ranked.uses.iter().filter(|it| it.outcome == "ok");
+        let policies = ranked.uses.iter().filter(|it| it.outcome.is_ok());
         let policies: Vec<String> = policies
             .map(|it| format!("{}@{}", it.name, it.digest))
             .collect();

@@ -45,6 +45,7 @@ fn a_claim_goes_where_it_can_never_be_launched_and_waits_otherwise() {
             retry(reason::LAUNCH_FAILED, "nodeclaim not found, m", &gone),
         ),
         (other.clone(), retry(reason::LAUNCH_FAILED, "m", &other)),
+        (CloudProviderError::Lost("m"), LaunchVerdict::Drop("m")),
     ];
     for (error, expected) in cases {
         assert_eq!(decide(Err(error)), expected);

@@ -13,7 +13,7 @@ use crate::node_claim::counts::count_disrupted;
 use crate::node_claim::launch_record::launch_record;
 use crate::shell::journal::JournalEntry;
 use crate::shell::metrics::Metrics;
-use crate::shell::recorder::{EventType, Notice};
+use crate::shell::recorder::{EventType, KubernetesEvent};
 
 const REPEAT: Duration = Duration::from_mins(30);
 
@@ -56,9 +56,9 @@ impl JournalEntry for RebootEntry<'_> {
         }
     }
 
-    fn events(&self, claim: &NodeClaim) -> Vec<Notice> {
+    fn events(&self, claim: &NodeClaim) -> Vec<KubernetesEvent> {
         let notice = |kind, reason, message: &str| {
-            Notice::new(claim.object_ref(&()), kind, reason, message).at_most_every(REPEAT)
+            KubernetesEvent::new(claim.object_ref(&()), kind, reason, message).at_most_every(REPEAT)
         };
         match self {
             Self::Observed => vec![notice(EventType::Normal, "RebootObserved", "Node rebooted")],
@@ -96,13 +96,14 @@ impl JournalEntry for RebootEntry<'_> {
         seconds.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
-    fn line(&self, claim: &NodeClaim) -> Option<String> {
+    fn lines(&self, claim: &NodeClaim) -> Vec<String> {
         let name = claim.name_any();
-        match self {
-            Self::Asked { .. } | Self::Observed => None,
-            Self::Succeeded { .. } => Some(format!("{name} rebooted in place")),
-            Self::Failed { why, .. } => Some(format!("reboot of {name} failed: {why}")),
-        }
+        let line = match self {
+            Self::Asked { .. } | Self::Observed => return Vec::new(),
+            Self::Succeeded { .. } => format!("{name} rebooted in place"),
+            Self::Failed { why, .. } => format!("reboot of {name} failed: {why}"),
+        };
+        vec![line]
     }
 
     fn record(&self, claim: &NodeClaim, at: Timestamp) -> Option<Record> {

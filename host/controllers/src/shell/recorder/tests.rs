@@ -2,22 +2,22 @@
 
 use super::*;
 
-fn notice(name: &str) -> Notice {
+fn event(name: &str) -> KubernetesEvent {
     let regarding = ObjectReference {
         uid: Some(name.to_owned()),
         ..ObjectReference::default()
     };
-    Notice::new(regarding, EventType::Normal, "Nominated", "to node/a")
+    KubernetesEvent::new(regarding, EventType::Normal, "Nominated", "to node/a")
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_same_event_is_published_again_only_after_two_minutes() {
     let mut gate = EventGate::default();
-    assert!(gate.admits(&notice("a"), Instant::now()));
-    assert!(!gate.admits(&notice("a"), Instant::now()));
-    assert!(gate.admits(&notice("b"), Instant::now()));
+    assert!(gate.admits(&event("a"), Instant::now()));
+    assert!(!gate.admits(&event("a"), Instant::now()));
+    assert!(gate.admits(&event("b"), Instant::now()));
     tokio::time::advance(DEDUPE_DEFAULT).await;
-    assert!(gate.admits(&notice("a"), Instant::now()));
+    assert!(gate.admits(&event("a"), Instant::now()));
 }
 
 #[test]
@@ -37,9 +37,9 @@ fn objects_of_one_name_or_without_uid_are_told_apart() {
     ];
     let mut gate = EventGate::default();
     for object in objects {
-        let notice = Notice::new(object, EventType::Normal, "DisruptionBlocked", "budget");
-        assert!(gate.admits(&notice, Instant::now()), "{notice:?}");
-        assert!(!gate.admits(&notice, Instant::now()), "{notice:?}");
+        let event = KubernetesEvent::new(object, EventType::Normal, "DisruptionBlocked", "budget");
+        assert!(gate.admits(&event, Instant::now()), "{event:?}");
+        assert!(!gate.admits(&event, Instant::now()), "{event:?}");
     }
 }
 
@@ -49,8 +49,8 @@ async fn nominations_share_a_bucket_of_ten_that_fills_at_five_a_second() {
     let mut admitted = |from: u32| {
         (from..from + 30)
             .filter(|n| {
-                let notice = notice(&n.to_string()).limited_by(RateClass::Nomination);
-                gate.admits(&notice, Instant::now())
+                let event = event(&n.to_string()).limited_by(RateClass::Nomination);
+                gate.admits(&event, Instant::now())
             })
             .count()
     };

@@ -59,11 +59,11 @@ pub(super) fn count_deletion(
         let (condition, bound) = (&repair_reason.condition, repair_reason.policy_bound);
         count_unhealthy_disrupted(metrics, claim, condition, bound);
     }
-    let capacity_type = claim.label(labels::CAPACITY_TYPE).to_owned();
+    let capacity_type = claim.label(labels::CAPACITY_TYPE).unwrap_or_default();
     let initiated = vec![
         ("reason", reason),
         ("nodepool", candidate.pool.clone()),
-        ("capacity_type", capacity_type),
+        ("capacity_type", capacity_type.to_owned()),
         ("consolidation_policy", policy),
         ("termination_mode", termination_mode(claim).to_owned()),
     ];

@@ -194,7 +194,7 @@ impl Orchestration {
     }
 
     async fn no_longer_pending(&self, candidates: &[CommandCandidate]) {
-        let mut pending = self.shell.static_pending.lock().await;
+        let mut pending = self.static_pending.lock().await;
         for candidate in candidates {
             pending.remove(&candidate.claim);
         }

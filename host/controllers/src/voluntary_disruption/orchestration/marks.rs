@@ -16,10 +16,18 @@ use crate::node_claim::{ConditionUpdate, NodeClaimExt};
 use crate::shell::error::ReconcileError;
 use crate::voluntary_disruption::stale;
 
+/// What became of a command whose nodes were to be marked.
+pub(super) enum Marked {
+    /// With the nodes that are marked.
+    GoesOn(Command),
+    /// No mark is left.
+    GivenUp(Command),
+}
+
 impl Orchestration {
     /// Taints the nodes and marks the claims. With replacements it is all or nothing; without, what could be marked
-    /// goes on. An error is the command that does not.
-    pub(super) async fn mark(&self, mut command: Command) -> Result<Command, Command> {
+    /// goes on.
+    pub(super) async fn mark(&self, mut command: Command) -> Marked {
         let reason = command.reason().to_string();
         let marks = command
             .candidates
@@ -39,10 +47,10 @@ impl Orchestration {
         }
         if marked.is_empty() || (failed && !command.replacements().is_empty()) {
             self.take_back(&command.candidates).await;
-            return Err(command);
+            return Marked::GivenUp(command);
         }
         command.candidates = marked;
-        Ok(command)
+        Marked::GoesOn(command)
     }
 
     async fn mark_one(

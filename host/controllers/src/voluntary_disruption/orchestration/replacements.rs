@@ -3,16 +3,15 @@
 //!
 //! Answers to `createReplacementNodeClaims` in `pkg/controllers/disruption/queue.go`.
 
-use apis::{NodeClaim, NodeRef};
+use apis::NodeClaim;
 use disruption::Command;
 use disruption::queue::is_unused;
 use kube::ResourceExt;
 use scheduling::solution::NewClaim;
-use state::Event;
 use tracing::{info, warn};
 
 use super::Orchestration;
-use crate::node_claim::entries::ClaimEntry;
+use crate::node_claim::creation::CreationCause;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::static_capacity;
 
@@ -31,7 +30,7 @@ impl Orchestration {
 
     /// A pool that keeps replicas must not take what comes for one node too many, nor get more than its limit.
     async fn create_static(&self, command: &Command) -> Result<Vec<NodeClaim>, ReconcileError> {
-        let mut pending = self.shell.static_pending.lock().await;
+        let mut pending = self.static_pending.lock().await;
         for replacement in command.replacements() {
             let count = static_capacity::count(&self.shell, &replacement.pool, &pending).await?;
             if count.headroom() == 0 {
@@ -53,7 +52,7 @@ impl Orchestration {
                 Err(error) => {
                     // What was created already would run for nothing.
                     for claim in &created {
-                        self.shell.writer.delete(claim).await.ok();
+                        self.give_back(claim).await;
                     }
                     return Err(error);
                 }
@@ -74,23 +73,14 @@ impl Orchestration {
             .ok_or_else(|| {
                 ReconcileError::Terminal(format!("nodepool \"{}\" is gone", replacement.pool))
             })?;
-        let mut object = replacement.to_node_claim(&pool, self.shell.seed_for(&command.id));
-        self.shell.overlays.mark(&mut object, &replacement.pool);
-        let reason = command.reason().to_string().to_lowercase();
-        let created = self.shell.writer.create_claim(&object).await?;
-        let entry = ClaimEntry::Created {
-            reason: &reason,
+        let cause = CreationCause {
+            decision_id: &command.id,
+            reason: &command.reason().to_string().to_lowercase(),
             record: None,
         };
-        self.shell.journal.write(&created, &entry);
-        // Else whoever looks at the pods next plans anew for nodes that were chosen for an exact fit.
-        self.shell.model.note(Event::Placed {
-            node: NodeRef::claim(created.name_any()),
-            pods: replacement.pods.clone(),
-        });
-        self.shell
-            .pod_ledger
-            .claim_for(&created.name_any(), replacement.pods.clone());
+        let created = self.claims.create(&pool, replacement, cause).await?;
+        let pods = &replacement.pods;
+        self.claims.note_pods(&created, pods.clone(), pods.clone());
         Ok(created)
     }
 
@@ -104,11 +94,16 @@ impl Orchestration {
             let Ok(Some(claim)) = self.shell.model.node_claim(name).await else {
                 continue;
             };
-            match ignore_not_found(self.shell.writer.delete(claim.as_ref()).await) {
-                Ok(_) => info!(NodeClaim = %name, "deleted unused replacement"),
-                Err(error) => {
-                    warn!(NodeClaim = %name, %error, "deleting unused replacement, left to consolidation");
-                }
+            self.give_back(&claim).await;
+        }
+    }
+
+    async fn give_back(&self, claim: &NodeClaim) {
+        let name = claim.name_any();
+        match ignore_not_found(self.shell.writer.delete(claim).await) {
+            Ok(_) => info!(NodeClaim = %name, "deleted unused replacement"),
+            Err(error) => {
+                warn!(NodeClaim = %name, %error, "deleting unused replacement, left to consolidation");
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use cloudprovider::InstanceLife;
 use serde_json::{Value, json};
 use sim::SimulatedClock;
 use sim::api_server::{ApiServer, DeleteOptions, NamespacedName, ObjectPart, Resource, Selection};
@@ -83,7 +84,10 @@ fn node_info() -> Value {
 
 fn boot(api: &ApiServer, cloud: &Cloud, clock: SimulatedClock) {
     let instances = cloud.with(|state| state.instances.clone());
-    for (id, instance) in instances.iter().filter(|(_, it)| !it.is_terminating) {
+    for (id, instance) in instances
+        .iter()
+        .filter(|(_, it)| it.life != InstanceLife::Ends)
+    {
         let name = id.instance_id();
         let age = clock
             .now()

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use apis::CapacityType;
+use scheduling::instance_type::Availability;
 use scheduling::ranking::{RankAnswer, RankHook, RankRound, Ranking};
 
 use super::*;
@@ -234,9 +235,9 @@ fn a_node_whose_offering_cannot_be_bought_is_reckoned_as_the_policy_says() {
         .map(|it| {
             let mut it = (**it).clone();
             let is_sold = it.name != "medium";
-            it.offerings
-                .iter_mut()
-                .for_each(|it| it.available &= is_sold);
+            for offering in it.offerings.iter_mut().filter(|_| !is_sold) {
+                offering.availability = Availability::Unavailable;
+            }
             std::sync::Arc::new(it)
         })
         .collect();
@@ -293,7 +294,7 @@ fn a_hold_lasts_an_hour_at_most_and_no_longer_than_its_policy() {
                 consolidation: judge,
                 ..natively()
             };
-            let decide = |input: DisruptionInput<'_>, hooks: PolicyHooks<'_>| {
+            let decide = |input: &DisruptionInput, hooks: PolicyHooks<'_>| {
                 decide(input, hooks, &Interrupt::never())
             };
             let decision = world.run(hooks, decide);

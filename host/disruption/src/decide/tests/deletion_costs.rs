@@ -12,10 +12,10 @@ fn told(text: &str) -> String {
     let world = World::new(text);
     world.run(natively(), |input, _| {
         let now = input.options.now;
-        let found = Candidates::find(input.snapshot, input.types, input.queued, now);
+        let found = Candidates::find(&input.snapshot, &input.types, &input.queued, now);
         let world = input.budget_world(&input.memory.targets);
-        let budgets = Budgets::ask(&world, context(input.options), &DeclaredBudgets);
-        let costs = rank(input.snapshot, &found, &budgets);
+        let budgets = Budgets::ask(&world, context(&input.options), &DeclaredBudgets);
+        let costs = rank(&input.snapshot, &found, &budgets);
         let word = |value: Option<i32>| match value {
             Some(i32::MIN) => "going".to_owned(),
             Some(value) => value.to_string(),

@@ -15,7 +15,7 @@ fn nodes(count: usize) -> Vec<Candidate> {
     }
     World::new(&text).run(natively(), |input, _| {
         let now = input.options.now;
-        Candidates::find(input.snapshot, input.types, input.queued, now).candidates
+        Candidates::find(&input.snapshot, &input.types, &input.queued, now).candidates
     })
 }
 

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::sync::Arc;
 
 use scheduling::instance_type::InstanceType;
 use serde::Deserialize;
@@ -70,7 +71,7 @@ fn world_of(story: &Story) -> World {
         terminate_first_repair: story.terminate_first,
         ..Gates::default()
     };
-    world.repair = story.repair.then(world::repair_policies);
+    world.repair = story.repair.then(|| Arc::new(world::repair_policies()));
     if let Some(now) = &story.now {
         world.now = now.parse().unwrap();
     }
@@ -121,7 +122,7 @@ const METHODS: &str = "methods.yaml";
 fn told_of<'a>(decision: &'a Decision, node: &str) -> Vec<&'a str> {
     let blocked = decision.blocked.iter();
     let of_node = blocked.filter(|it| it.node.as_deref() == Some(node));
-    of_node.filter_map(|it| it.message.as_deref()).collect()
+    of_node.filter_map(|it| it.event_message()).collect()
 }
 
 fn play(file: &str, story: &Story, holds_invariants: bool) {

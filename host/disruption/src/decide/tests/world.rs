@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use scheduling::Interrupt;
 use scheduling::TableCache;
-use scheduling::instance_type::{InstanceType, Offering, Overhead};
+use scheduling::instance_type::{Availability, InstanceType, Offering, Overhead};
 use scheduling::problem::Options;
 use scheduling::requirements::{Operator, Requirement, Requirements};
 use serde_json::{Value, json};
@@ -55,8 +55,7 @@ pub(super) fn instance_type(name: &str, cpus: i64, price: f64) -> Arc<InstanceTy
                 requirements,
                 price_per_hour: price * factor,
                 on_demand_price_per_hour: Some(price),
-                available: true,
-                lacks_price: false,
+                availability: Availability::Now,
                 reservation_capacity: 0,
                 ice_count: 0,
                 ice_age_seconds: None,
@@ -102,10 +101,10 @@ pub(super) struct World {
     pub(super) queued: BTreeSet<String>,
     pub(super) memory: Memory,
     pub(super) gates: Gates,
-    pub(super) tables: TableCache,
+    pub(super) tables: Arc<TableCache>,
     pub(super) now: Timestamp,
     pub(super) threads: usize,
-    pub(super) repair: Option<RepairPolicies>,
+    pub(super) repair: Option<Arc<RepairPolicies>>,
     /// Reboots of nodes in the last day.
     pub(super) history: History,
 }
@@ -130,7 +129,7 @@ impl World {
             queued: BTreeSet::new(),
             memory: Memory::default(),
             gates: Gates::default(),
-            tables: TableCache::default(),
+            tables: Arc::default(),
             now: now(),
             threads: 1,
             repair: None,
@@ -403,28 +402,26 @@ impl World {
     pub(super) fn run<T>(
         &self,
         hooks: PolicyHooks<'_>,
-        f: impl FnOnce(DisruptionInput<'_>, PolicyHooks<'_>) -> T,
+        f: impl FnOnce(&DisruptionInput, PolicyHooks<'_>) -> T,
     ) -> T {
-        let snapshot = self.cluster.snapshot();
         let options = Options {
             now: self.now,
             threads: self.threads,
             ..Options::default()
         };
-        let history = self.history.clone();
         let input = DisruptionInput {
-            snapshot: &snapshot,
-            types: &self.types,
-            pools: &self.pools,
-            queued: &self.queued,
-            history: &history,
-            memory: &self.memory,
-            options: &options,
+            snapshot: self.cluster.snapshot(),
+            types: self.types.clone(),
+            pools: self.pools.clone(),
+            queued: self.queued.clone(),
+            history: self.history.clone(),
+            memory: self.memory.clone(),
+            options,
             gates: self.gates,
-            repair: self.repair.as_ref(),
-            tables: &self.tables,
+            repair: self.repair.clone(),
+            tables: Arc::clone(&self.tables),
         };
-        f(input, hooks)
+        f(&input, hooks)
     }
 
     pub(super) fn decide(&self) -> Decision {

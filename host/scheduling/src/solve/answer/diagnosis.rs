@@ -9,10 +9,11 @@ use apis::labels;
 use apis::resources::Resources;
 
 use crate::error::{NearestMiss, PodError, PoolCause, PoolFailure, TopologyKind, TypeCounts};
-use crate::instance_type::InstanceType;
+use crate::instance_type::{Availability, InstanceType};
 use crate::pod::HostPort;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::pod_groups::PodGroupId;
+use crate::solve::input::pool_table::PoolId;
 use crate::solve::input::topology::{TopologyGroupId, TopologyRule};
 use crate::solve::input::vocabulary::{SetId, add_times};
 use crate::solve::input::volumes::AttachedVolumes;
@@ -28,7 +29,7 @@ impl Solver<'_> {
         if self.pools.is_empty() {
             return PodError::NoPools;
         }
-        let failures: Vec<PoolFailure> = (0..self.pools.len())
+        let failures: Vec<PoolFailure> = PoolId::all(self.pools.len())
             .map(|pool| {
                 let (cause, nearest_miss) = self.cause(pool, &last);
                 PoolFailure {
@@ -41,7 +42,7 @@ impl Solver<'_> {
         PodError::Pools(failures)
     }
 
-    fn cause(&mut self, pool: usize, pending: &Pending) -> (PoolCause, Option<NearestMiss>) {
+    fn cause(&mut self, pool: PoolId, pending: &Pending) -> (PoolCause, Option<NearestMiss>) {
         let view = self.view_of(pending.view).clone();
         let table = &self.pools[pool];
         if let Some(taint) = taints::untolerated(&table.taints, &view.tolerations) {
@@ -83,7 +84,7 @@ impl Solver<'_> {
     }
 
     /// Whether the pool has a type for the group, were it not for its taints.
-    fn would_take(&mut self, pool: usize, group: PodGroupId, set: SetId) -> bool {
+    fn would_take(&mut self, pool: PoolId, group: PodGroupId, set: SetId) -> bool {
         let table = &mut self.pools[pool];
         if table.is_out_of_nodes() || table.admits(set, &self.vocabulary).is_err() {
             return false;
@@ -96,7 +97,7 @@ impl Solver<'_> {
 
     fn cause_among_types(
         &mut self,
-        pool: usize,
+        pool: PoolId,
         pending: &Pending,
         set: SetId,
     ) -> (PoolCause, Option<NearestMiss>) {
@@ -173,7 +174,7 @@ impl Solver<'_> {
     /// How many types each rule leaves out. The steps are the rows left by requirements, resources and limits.
     fn counts(
         &mut self,
-        pool: usize,
+        pool: PoolId,
         set: SetId,
         steps: [&BitSet; 3],
         requests: &[i64],
@@ -215,7 +216,7 @@ impl Solver<'_> {
     }
 
     /// What the pool's template and the pod ask together.
-    fn asked(&mut self, pool: usize, set: SetId) -> SetId {
+    fn asked(&mut self, pool: PoolId, set: SetId) -> SetId {
         let template = self.pools[pool].template;
         self.vocabulary.merge(template, set).unwrap_or(set)
     }
@@ -226,7 +227,7 @@ impl Solver<'_> {
     }
 
     /// The cheapest offering that nothing speaks against but that it cannot be bought now.
-    fn sold_out(&mut self, pool: usize, set: SetId, requests: &[i64]) -> Option<NearestMiss> {
+    fn sold_out(&mut self, pool: PoolId, set: SetId, requests: &[i64]) -> Option<NearestMiss> {
         let asked = self.asked(pool, set);
         let asked = self.vocabulary.get(asked);
         let pool = self.problem.pool(&self.pools[pool].name)?;
@@ -236,7 +237,8 @@ impl Solver<'_> {
         let offerings =
             suiting.flat_map(|it| it.offerings.iter().map(move |offering| (it, offering)));
         let sold_out = offerings.filter(|(_, offering)| {
-            !offering.available && !offering.lacks_price && asked.meets(&offering.requirements)
+            offering.availability == Availability::Unavailable
+                && asked.meets(&offering.requirements)
         });
         let (instance_type, offering) =
             sold_out.min_by(|(_, a), (_, b)| a.price_per_hour.total_cmp(&b.price_per_hour))?;
@@ -250,7 +252,7 @@ impl Solver<'_> {
     /// The type that lacks least, or the limit that is exceeded least.
     fn nearest_miss(
         &self,
-        pool: usize,
+        pool: PoolId,
         by_requirements: &BitSet,
         fitting: &BitSet,
         requests: &[i64],

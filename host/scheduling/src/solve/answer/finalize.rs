@@ -11,6 +11,7 @@ use crate::problem::MinValuesPolicy;
 use crate::requirements::{Operator, Requirement, Requirements};
 use crate::solution::{BestOffering, NewClaim, PodsOnNode, Solution, TypeNames};
 use crate::solve::input::bitset::BitSet;
+use crate::solve::input::pool_table::PoolId;
 use crate::solve::input::vocabulary::{Amounts, add_times};
 use crate::solve::place::claim::OpenClaim;
 use crate::solve::solver::Solver;
@@ -40,7 +41,7 @@ impl Solver<'_> {
                 });
             }
         }
-        let mut outcomes: BTreeMap<(usize, BitSet), SharedOutcome> = BTreeMap::new();
+        let mut outcomes: BTreeMap<(PoolId, BitSet), SharedOutcome> = BTreeMap::new();
         for mut claim in std::mem::take(&mut self.claims) {
             let outcome = outcomes
                 .entry((claim.pool, std::mem::take(&mut claim.rows)))
@@ -97,7 +98,7 @@ impl Solver<'_> {
     }
 
     /// The types left, cheapest first, cut to the greatest number allowed; rows of the others go.
-    fn outcome(&self, pool: usize, rows: &BitSet) -> SharedOutcome {
+    fn outcome(&self, pool: PoolId, rows: &BitSet) -> SharedOutcome {
         let table = &self.pools[pool];
         let mut is_known = vec![false; table.types.len()];
         let mut types = Vec::new();
@@ -109,7 +110,7 @@ impl Solver<'_> {
             }
         }
         let mut rows = rows.clone();
-        let most = self.problem.options.instance_types_max;
+        let most = self.problem.options.tuning.instance_types_max;
         if types.len() > most {
             for cut in types.drain(most..) {
                 is_known[cut] = false;
@@ -166,7 +167,7 @@ impl Solver<'_> {
         self.pools[pool].min_values = all;
     }
 
-    fn least_overhead(&self, pool: usize, kept: &[usize]) -> Amounts {
+    fn least_overhead(&self, pool: PoolId, kept: &[usize]) -> Amounts {
         let types = &self.pools[pool].types;
         let mut overheads = kept.iter().map(|of_type| &types[*of_type].daemon_overhead);
         let Some(first) = overheads.next() else {
@@ -195,12 +196,12 @@ impl Solver<'_> {
             instance_type: table.type_of(first).instance_type.name.clone(),
             zone: offering.zone().to_owned(),
             capacity_type: offering.capacity_type(),
-            price_per_hour: row.price,
-            effective_cost_per_hour: row.cost,
+            price_per_hour: row.price_per_hour,
+            effective_cost_per_hour: row.effective_cost_per_hour,
             runner_up: other.map(|row| {
                 (
                     table.type_of(row).instance_type.name.clone(),
-                    table.rows[row].cost,
+                    table.rows[row].effective_cost_per_hour,
                 )
             }),
         }

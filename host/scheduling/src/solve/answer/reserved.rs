@@ -13,6 +13,7 @@ use crate::requirements::AllowUndefined;
 use crate::solution::Solution;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::pod_groups::PodGroupId;
+use crate::solve::input::pool_table::PoolId;
 use crate::solve::input::topology::{DomainId, HOSTNAME_KEY, NodePlace, Pin};
 use crate::solve::input::vocabulary::SetId;
 use crate::solve::solver::{DeferredDomains, Solver, ViewId};
@@ -74,7 +75,7 @@ impl Solver<'_> {
     }
 
     fn may_wait(&self) -> bool {
-        let is_full = |it: &Offering| it.is_reserved() && it.available && !it.is_launchable();
+        let is_full = |it: &Offering| it.is_reserved() && it.is_available() && !it.is_launchable();
         let has_full = |it: &Pool| {
             let mut offerings = it.instance_types.iter().flat_map(|t| &t.offerings);
             offerings.any(is_full)
@@ -132,16 +133,16 @@ impl Solver<'_> {
         let Some(set) = self.pinned(self.view_of(of_view).set, pins) else {
             return Prospect::None;
         };
-        let index = self.pools.iter().position(|it| it.name == name);
-        let rows = index.and_then(|it| Some((it, self.rows_for(it, of_view, set)?)));
+        let id = PoolId::all(self.pools.len()).find(|id| self.pools[*id].name == name);
+        let rows = id.and_then(|id| Some((id, self.rows_for(id, of_view, set)?)));
         match rows {
-            Some((index, rows)) => self.prospect_of_rows(index, &rows),
+            Some((id, rows)) => self.prospect_of_rows(id, &rows),
             None if self.has_full_reservation(pool, of_view, set) => Prospect::Waits,
             None => Prospect::None,
         }
     }
 
-    fn prospect_of_rows(&self, pool: usize, rows: &BitSet) -> Prospect {
+    fn prospect_of_rows(&self, pool: PoolId, rows: &BitSet) -> Prospect {
         let table = &self.pools[pool];
         if table.is_out_of_nodes() {
             return Prospect::None;
@@ -182,7 +183,7 @@ impl Solver<'_> {
         pool.instance_types.iter().any(|instance_type| {
             let is_full = |it: &Offering| {
                 it.is_reserved()
-                    && it.available
+                    && it.is_available()
                     && !it.is_launchable()
                     && merged.meets(&it.requirements)
             };

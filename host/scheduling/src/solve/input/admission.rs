@@ -104,7 +104,7 @@ fn admitted(
                 verdicts.push(!is_off && template.meets(&sold.requirements));
             }
             let has_slots = !is_reserved || sold.reservation_capacity > 0;
-            if sold.available && has_slots && verdicts[number] {
+            if sold.is_available() && has_slots && verdicts[number] {
                 rows.push(AdmittedRow {
                     type_index,
                     offering,

@@ -30,8 +30,8 @@ pub(crate) struct BuyableRow {
     pub(crate) type_index: usize,
     /// Position in the type's offerings.
     pub(crate) offering: usize,
-    pub(crate) cost: f64,
-    pub(crate) price: f64,
+    pub(crate) effective_cost_per_hour: f64,
+    pub(crate) price_per_hour: f64,
     pub(crate) capacity_type: CapacityType,
     market: usize,
 }
@@ -115,8 +115,8 @@ impl PoolRows {
             rows.push(BuyableRow {
                 type_index: types.len() - 1,
                 offering: admitted.offering,
-                cost,
-                price: instance_type.offerings[admitted.offering].price_per_hour,
+                effective_cost_per_hour: cost,
+                price_per_hour: instance_type.offerings[admitted.offering].price_per_hour,
                 capacity_type: market.capacity_type.unwrap_or_default(),
                 market: admitted.market,
             });
@@ -147,7 +147,7 @@ impl PoolRows {
             RowValue {
                 cpu: cpu as f64,
                 memory: has[1].max(0) as f64,
-                cost: row.cost.max(1e-9),
+                cost: row.effective_cost_per_hour.max(1e-9),
                 size: cpu.max(1).ilog2() as usize,
             }
         };
@@ -158,7 +158,7 @@ impl PoolRows {
     pub(super) fn has_policy_costs(&self) -> bool {
         self.rows
             .iter()
-            .any(|row| (row.cost - row.price).abs() > 1e-9)
+            .any(|row| (row.effective_cost_per_hour - row.price_per_hour).abs() > 1e-9)
     }
 
     pub(crate) fn value_of_row(&self, row: usize) -> &RowValue {
@@ -215,14 +215,16 @@ impl PoolRows {
         for (column, request) in self.fit.iter().zip(requests) {
             let rank = column.amounts.partition_point(|amount| amount < request);
             from = from.max(*column.first.get(rank)?);
-            if self.rows[from].cost > cost_max {
+            if self.rows[from].effective_cost_per_hour > cost_max {
                 return None;
             }
             if rank > 0 {
                 all.push(&column.at_least[rank]);
             }
         }
-        BitSet::first_of_all(&all, from, |row| self.rows[row].cost <= cost_max)
+        BitSet::first_of_all(&all, from, |row| {
+            self.rows[row].effective_cost_per_hour <= cost_max
+        })
     }
 
     /// The greatest capacity of a resource among the types.

@@ -3,7 +3,7 @@
 //! Which rows there are is decided before; see [`PoolRows`].
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Deref;
+use std::ops::{Deref, Index, IndexMut};
 use std::sync::Arc;
 
 use apis::labels;
@@ -19,10 +19,14 @@ use crate::problem::Pool;
 use crate::ranking::Exclusions;
 use crate::requirements::{AllowUndefined, Incompatible, Requirements};
 
+/// Number of a pool among those that a solve may buy from, and its place in the columns that tell something of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PoolId(usize);
+
 /// A row of a pool's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RowId {
-    pub(crate) pool: usize,
+    pub(crate) pool: PoolId,
     pub(crate) row: usize,
 }
 
@@ -58,6 +62,35 @@ pub(crate) struct PoolTable {
     counted: Vec<Vec<i64>>,
     /// The rows that count no more against any limit than a type does, by type.
     no_greater: BTreeMap<usize, Arc<BitSet>>,
+}
+
+impl PoolId {
+    /// Of so many pools.
+    pub(crate) fn all(pools: usize) -> impl Iterator<Item = Self> {
+        (0..pools).map(Self)
+    }
+}
+
+impl<T> Index<PoolId> for [T] {
+    type Output = T;
+
+    fn index(&self, id: PoolId) -> &T {
+        &self[id.0]
+    }
+}
+
+impl<T> Index<PoolId> for Vec<T> {
+    type Output = T;
+
+    fn index(&self, id: PoolId) -> &T {
+        &self[id.0]
+    }
+}
+
+impl<T> IndexMut<PoolId> for Vec<T> {
+    fn index_mut(&mut self, id: PoolId) -> &mut T {
+        &mut self[id.0]
+    }
 }
 
 impl Deref for PoolTable {
@@ -294,7 +327,7 @@ impl PoolTable {
     /// Whether the limit on the number of nodes is used up.
     pub(crate) fn is_out_of_nodes(&self) -> bool {
         self.remaining.as_ref().is_some_and(|remaining| {
-            remaining.has(labels::RESOURCE_NODES) && remaining.get(labels::RESOURCE_NODES) < 1000
+            remaining.has(labels::RESOURCE_NODES) && remaining.count(labels::RESOURCE_NODES) < 1
         })
     }
 }

@@ -213,7 +213,7 @@ impl Prepared {
         Some(rows.map(|row| Sale {
             instance_type: &pool.rows.types[row.type_index].instance_type,
             offering: row.offering,
-            effective_cost_per_hour: row.cost,
+            effective_cost_per_hour: row.effective_cost_per_hour,
         }))
     }
 

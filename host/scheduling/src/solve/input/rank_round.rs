@@ -95,7 +95,7 @@ fn candidates(
         let mut next = 0;
         for row in of_type {
             let before = &instance_type.offerings[next..row.offering];
-            table_row += before.iter().filter(|o| o.available).count();
+            table_row += before.iter().filter(|o| o.is_available()).count();
             next = row.offering;
             candidates.push(saturated(table_row));
         }

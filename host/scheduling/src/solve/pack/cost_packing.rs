@@ -16,6 +16,7 @@ use super::planned_node::{ItemCount, PlannedNode};
 use crate::interrupt::Interrupt;
 use crate::problem::MinValuesPolicy;
 use crate::solve::input::bitset::BitSet;
+use crate::solve::input::pool_table::PoolId;
 use crate::solve::input::topology::NodePlace;
 use crate::solve::input::vocabulary::add_times;
 use crate::solve::input::volumes::{AttachedVolumes, attach, attaches};
@@ -61,7 +62,7 @@ impl Solver<'_> {
         // What was not planned, node by node: limits and reservations may change with every one.
         for item in order.iter().copied() {
             // Pools whose best node could not be opened after all are left to others.
-            let mut closed: BTreeSet<usize> = BTreeSet::new();
+            let mut closed: BTreeSet<PoolId> = BTreeSet::new();
             while unpacked.remaining[item] > 0 && !interrupt.is_tripped() {
                 let mut context = self.plan_context(&items, &order);
                 for pool in &closed {
@@ -108,13 +109,13 @@ impl Solver<'_> {
             None => parts.iter().map(plan_part).collect(),
         };
         let plan: Vec<PlannedNode> = plans.into_iter().flatten().collect();
-        for index in 0..self.pools.len() {
-            let targets = plan.iter().filter(|node| node.pool == index);
+        for pool in PoolId::all(self.pools.len()) {
+            let targets = plan.iter().filter(|node| node.pool == pool);
             let targets: Vec<usize> = targets.map(|node| node.row).collect();
-            if !self.pools[index].allows(&targets) {
+            if !self.pools[pool].allows(&targets) {
                 return Vec::new();
             }
-            self.pools[index].is_planned = true;
+            self.pools[pool].is_planned = true;
         }
         plan
     }
@@ -122,7 +123,7 @@ impl Solver<'_> {
     fn plan_context<'a>(&'a self, items: &'a PackItems, order: &Arc<[usize]>) -> PlanContext<'a> {
         let is_strict = self.problem.options.min_values_policy == MinValuesPolicy::Strict;
         PlanContext {
-            buyable: (0..self.pools.len())
+            buyable: PoolId::all(self.pools.len())
                 .map(|pool| self.buyable(pool))
                 .collect(),
             ..PlanContext::new(
@@ -136,7 +137,7 @@ impl Solver<'_> {
     }
 
     /// The rows that limits and reservations still allow; `None` where they rule nothing out.
-    fn buyable(&self, pool: usize) -> Option<BitSet> {
+    fn buyable(&self, pool: PoolId) -> Option<BitSet> {
         let table = &self.pools[pool];
         if !table.do_limits_bind && table.slots.is_empty() {
             return None;
@@ -227,7 +228,7 @@ impl Solver<'_> {
     }
 
     /// Whether a claim still keeps `minValues` once it is held to what the limits leave.
-    fn keeps_min_values_in_limits(&mut self, pool: usize, row: usize, rows: &BitSet) -> bool {
+    fn keeps_min_values_in_limits(&mut self, pool: PoolId, row: usize, rows: &BitSet) -> bool {
         let table = &mut self.pools[pool];
         if !table.do_limits_bind || table.min_values.is_empty() {
             return true;
@@ -263,7 +264,7 @@ impl Solver<'_> {
     /// Takes a reservation slot if the row is reserved; otherwise the claim is kept off reserved rows.
     pub(super) fn take_slot(
         &mut self,
-        pool: usize,
+        pool: PoolId,
         row: usize,
         rows: &mut BitSet,
     ) -> Option<String> {
@@ -299,7 +300,7 @@ impl Solver<'_> {
     }
 
     /// Takes the claim opened last off its pool's limits, at the greatest capacity that it may still become.
-    pub(super) fn charge_limits(&mut self, pool: usize, row: usize) {
+    pub(super) fn charge_limits(&mut self, pool: PoolId, row: usize) {
         let Some(claim) = self.claims.last_mut() else {
             return;
         };

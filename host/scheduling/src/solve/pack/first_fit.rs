@@ -4,12 +4,12 @@
 
 use crate::interrupt::Interrupt;
 use crate::solve::input::bitset::BitSet;
-use crate::solve::input::pool_table::PoolTable;
+use crate::solve::input::pool_table::{PoolId, PoolTable};
 use crate::solve::input::topology::NodePlace;
 use crate::solve::input::vocabulary::SetId;
 use crate::solve::input::volumes::AttachedVolumes;
 use crate::solve::place::claim::OpenClaim;
-use crate::solve::place::open_claims::Assigned;
+use crate::solve::place::open_claims::{Assigned, CostRise};
 use crate::solve::solver::{Pending, PodBatch, Solver};
 
 impl Solver<'_> {
@@ -43,7 +43,7 @@ impl Solver<'_> {
                     set: Some(set),
                     pins: &pins,
                 };
-                self.place_assigned(&mut pending, assigned, f64::INFINITY);
+                self.place_assigned(&mut pending, assigned, CostRise::Any);
                 if pending.members.is_empty() {
                     break;
                 }
@@ -79,12 +79,12 @@ impl Solver<'_> {
         pending: &mut Pending,
         assigned: Assigned<'_>,
     ) -> bool {
-        for pool in 0..self.pools.len() {
+        for pool in PoolId::all(self.pools.len()) {
             let before: Vec<_> = self.pools.iter().map(PoolTable::checkpoint).collect();
             if !self.open_empty(pool, batch) {
                 continue;
             }
-            self.place_assigned(pending, assigned, f64::INFINITY);
+            self.place_assigned(pending, assigned, CostRise::Any);
             if self.claims.last().is_some_and(|it| !it.members.is_empty()) {
                 return true;
             }
@@ -97,7 +97,7 @@ impl Solver<'_> {
     }
 
     /// Opens a claim without pods for a batch, where the pool suits.
-    fn open_empty(&mut self, pool: usize, batch: &PodBatch) -> bool {
+    fn open_empty(&mut self, pool: PoolId, batch: &PodBatch) -> bool {
         let Some(rows) = self.rows_to_buy(pool, batch.view, batch.set) else {
             return false;
         };
@@ -113,7 +113,7 @@ impl Solver<'_> {
         true
     }
 
-    fn open_claim(&mut self, pool: usize, row: usize, set: SetId, mut rows: BitSet) {
+    fn open_claim(&mut self, pool: PoolId, row: usize, set: SetId, mut rows: BitSet) {
         let reservation = self.take_slot(pool, row, &mut rows);
         let relaxed = self.missed_min_values(pool, &rows).is_some();
         self.claims.push(OpenClaim {

@@ -16,7 +16,7 @@ use crate::problem::PodVolumes;
 use crate::requirements::Requirements;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::pod_groups::{most_per_host, shares_one_host};
-use crate::solve::input::pool_table::PoolTable;
+use crate::solve::input::pool_table::{PoolId, PoolTable};
 use crate::solve::input::unit_price::{UnitPrice, unit_price};
 use crate::solve::input::vocabulary::{Amounts, EMPTY_SET, SetId, add_times};
 use crate::solve::input::volumes::AttachedVolumes;
@@ -39,7 +39,7 @@ pub(super) struct ItemClass {
     pub(super) open: Vec<SetId>,
     pub(super) price: UnitPrice,
     /// The first pool that has a row for its pods, by which they are priced.
-    pub(super) first_pool: usize,
+    pub(super) first_pool: PoolId,
     /// Rows of each pool worth trying, best value first.
     pub(super) by_value: Vec<Arc<[usize]>>,
     /// Whether each pool sells so many types as Spot that a claim can be left a choice at little cost.
@@ -82,7 +82,7 @@ struct ClassKey {
     /// Rows by pool, for pods whose host ports or volumes rule some out.
     extras: Option<Vec<Option<BitSet>>>,
     /// The first pool that has a row for the requests, and whether they are special.
-    priced_by: (usize, bool),
+    priced_by: (PoolId, bool),
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -158,10 +158,10 @@ impl Solver<'_> {
             let pool = class.first_pool;
             let rows = self.pools[pool].rows_of(sets[index], &self.vocabulary);
             class.price = unit_price(&self.pools[pool], &rows, &demand[index], &self.usable);
-            class.has_many_types = (0..self.pools.len())
+            class.has_many_types = PoolId::all(self.pools.len())
                 .map(|pool| self.has_many_types(pool, class))
                 .collect();
-            class.by_value = (0..self.pools.len())
+            class.by_value = PoolId::all(self.pools.len())
                 .map(|pool| self.by_value(pool, class))
                 .collect();
         }
@@ -216,9 +216,10 @@ impl Solver<'_> {
             .collect();
         let group = &self.groups[batch.view.group];
         let needs_extras = group.has_extras();
-        let rows: Vec<Option<Arc<BitSet>>> = (0..pools)
-            .map(|pool| {
-                if !tolerated[pool] {
+        let rows: Vec<Option<Arc<BitSet>>> = PoolId::all(pools)
+            .zip(&tolerated)
+            .map(|(pool, is_tolerated)| {
+                if !is_tolerated {
                     return None;
                 }
                 let rows = self.rows_by_requirements(pool, batch)?;
@@ -231,12 +232,12 @@ impl Solver<'_> {
             })
             .collect();
         let group = &self.groups[batch.view.group];
-        let fits = |pool: usize| {
+        let fits = |pool: PoolId| {
             let mut rows = rows[pool].as_ref()?.as_ref().clone();
             self.pools[pool].retain_fitting(&mut rows, &group.requests);
             (!rows.is_empty()).then_some(pool)
         };
-        let pool = (0..pools).find_map(fits)?;
+        let pool = PoolId::all(pools).find_map(fits)?;
         let is_special = group.requests[COMMON_DIMENSIONS..].iter().any(|a| *a > 0);
         let key = ClassKey {
             set: batch.set,
@@ -250,7 +251,7 @@ impl Solver<'_> {
         if let Some(known) = builder.by_key.get(&key) {
             return Some(*known);
         }
-        let open = (0..pools)
+        let open = PoolId::all(pools)
             .map(|pool| match &rows[pool] {
                 Some(_) => self.open_set(pool, batch.set),
                 None => EMPTY_SET,
@@ -271,7 +272,7 @@ impl Solver<'_> {
     }
 
     /// The rows of a pool that a batch's requirements admit; `None` when there is none.
-    fn rows_by_requirements(&mut self, pool: usize, batch: &PodBatch) -> Option<Arc<BitSet>> {
+    fn rows_by_requirements(&mut self, pool: PoolId, batch: &PodBatch) -> Option<Arc<BitSet>> {
         let table = &mut self.pools[pool];
         table.admits(batch.set, &self.vocabulary).ok()?;
         let rows = table.rows_of(batch.set, &self.vocabulary);
@@ -279,7 +280,7 @@ impl Solver<'_> {
     }
 
     /// The part of a requirement set that the choice of a row leaves open, such as labels of the pool's own.
-    fn open_set(&mut self, pool: usize, set: SetId) -> SetId {
+    fn open_set(&mut self, pool: PoolId, set: SetId) -> SetId {
         let table = &self.pools[pool];
         let open: Requirements = self
             .vocabulary
@@ -291,7 +292,7 @@ impl Solver<'_> {
         self.vocabulary.set(open)
     }
 
-    fn has_many_types(&self, pool: usize, class: &ItemClass) -> bool {
+    fn has_many_types(&self, pool: PoolId, class: &ItemClass) -> bool {
         let table = &self.pools[pool];
         let mut is_known = vec![false; table.types.len()];
         for row in class.rows[pool].iter().flat_map(|rows| rows.iter()) {
@@ -302,7 +303,7 @@ impl Solver<'_> {
     }
 
     /// The least price of the share that a pod takes of a node: what a GPU pod is worth.
-    fn dominant_worth(&self, pool: usize, class: &ItemClass, requests: &[i64]) -> f64 {
+    fn dominant_worth(&self, pool: PoolId, class: &ItemClass, requests: &[i64]) -> f64 {
         let table = &self.pools[pool];
         let Some(rows) = &class.rows[pool] else {
             return 0.0;
@@ -316,13 +317,13 @@ impl Solver<'_> {
                 let greatest = shares
                     .map(|(ask, has)| *ask as f64 / (*has).max(1) as f64)
                     .fold(0.0, f64::max);
-                greatest * table.rows[row].cost
+                greatest * table.rows[row].effective_cost_per_hour
             })
             .fold(f64::MAX, f64::min)
     }
 
     /// The rows of a class that give most for the money, some of every size, best value first.
-    fn by_value(&self, pool: usize, class: &ItemClass) -> Arc<[usize]> {
+    fn by_value(&self, pool: PoolId, class: &ItemClass) -> Arc<[usize]> {
         let table = &self.pools[pool];
         let Some(rows) = &class.rows[pool] else {
             return Arc::from([]);

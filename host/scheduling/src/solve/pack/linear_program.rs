@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use super::best_plan::WORTH_FACTORS;
+use super::best_plan::bounded_worth;
 use super::item_columns::{ItemColumns, Unpacked};
 use super::plan::{Heuristic, Planner};
 use super::plan_context::PlanContext;
@@ -227,7 +227,7 @@ impl Planner<'_> {
 /// Goes half the way to what pods are worth by the optimum.
 fn approach(optimum: &Optimum, times: &mut [f64]) {
     for (times, of_optimum) in times.iter_mut().zip(&optimum.times) {
-        *times = f64::midpoint(*times, *of_optimum).clamp(WORTH_FACTORS.0, WORTH_FACTORS.1);
+        *times = bounded_worth(f64::midpoint(*times, *of_optimum));
     }
 }
 

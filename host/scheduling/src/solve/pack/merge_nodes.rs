@@ -110,7 +110,7 @@ impl Planner<'_> {
         let before = a.cost + b.cost;
         let most = before - least + 1e-9;
         let start = a.first.max(b.first);
-        if table.rows[start].cost > most {
+        if table.rows[start].effective_cost_per_hour > most {
             return None;
         }
         let mut requests = a.requests.clone();
@@ -119,7 +119,7 @@ impl Planner<'_> {
         let known = known.chain(&context.buyable[pool]);
         self.effort += SCORED_PER_MERGE;
         let row = table.first_fitting(known, &requests, start, most)?;
-        let cost = table.rows[row].cost;
+        let cost = table.rows[row].effective_cost_per_hour;
         let gain = before - cost;
         let (of_a, of_b) = (&a.node.contents, &b.node.contents);
         let mut picks: BTreeMap<usize, usize> = BTreeMap::new();

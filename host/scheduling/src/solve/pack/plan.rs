@@ -16,7 +16,7 @@ use super::plan_context::PlanContext;
 use super::planned_node::{ItemCount, PlannedNode};
 use crate::interrupt::Interrupt;
 use crate::solve::input::bitset::BitSet;
-use crate::solve::input::pool_table::RowId;
+use crate::solve::input::pool_table::{PoolId, RowId};
 
 /// How many offerings are kept in mind for a seed's next node.
 const SHORTLIST_MAX: usize = 4;
@@ -154,7 +154,7 @@ impl<'a> Planner<'a> {
         unpacked: &mut Unpacked,
         seed: NodeSeed,
     ) -> Option<(PlannedNode, Shortlist)> {
-        for pool in 0..self.context.pools.len() {
+        for pool in PoolId::all(self.context.pools.len()) {
             if self.context.pools[pool].is_out_of_nodes() {
                 continue;
             }
@@ -323,7 +323,7 @@ impl<'a> Planner<'a> {
         self.effort += SCORED_MIN + self.columns.kinds.len();
         let contents = fill(self.context, self.columns, unpacked, target, &mut self.sets)?;
         let RowId { pool, row } = row;
-        let cost = self.context.pools[pool].rows[row].cost + heuristic.charge;
+        let cost = self.context.pools[pool].rows[row].effective_cost_per_hour + heuristic.charge;
         let ratio = cost.max(1e-9) / contents.worth.max(1e-12);
         Some(PlannedNode {
             pool,

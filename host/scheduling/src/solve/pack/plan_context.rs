@@ -11,7 +11,7 @@ use super::items::{Item, ItemClass, PackItems};
 use super::planned_node::{ItemCount, PlannedNode};
 use crate::problem::SPOT_TYPES_MIN;
 use crate::solve::input::bitset::BitSet;
-use crate::solve::input::pool_table::{PoolTable, RowId};
+use crate::solve::input::pool_table::{PoolId, PoolTable, RowId};
 use crate::solve::input::vocabulary::{Amounts, Vocabulary, add_times};
 
 /// What planning reads and never changes.
@@ -50,11 +50,11 @@ impl<'a> PlanContext<'a> {
     }
 
     pub(super) fn cost(&self, node: &PlannedNode) -> f64 {
-        self.pools[node.pool].rows[node.row].cost
+        self.pools[node.pool].rows[node.row].effective_cost_per_hour
     }
 
     /// The rows on which all picks of a node fit, and what they ask for.
-    pub(super) fn rows_left(&self, pool: usize, picks: &[ItemCount]) -> (BitSet, Amounts) {
+    pub(super) fn rows_left(&self, pool: PoolId, picks: &[ItemCount]) -> (BitSet, Amounts) {
         let mut rows = BitSet::full(self.pools[pool].rows.len());
         let mut requests: Amounts = SmallVec::from_elem(0, self.dimensions);
         let mut classes: SmallVec<[usize; 8]> = SmallVec::new();
@@ -92,7 +92,7 @@ impl<'a> PlanContext<'a> {
             || self.has_spot_types(pool, rows)
     }
 
-    fn has_spot_types(&self, pool: usize, rows: &BitSet) -> bool {
+    fn has_spot_types(&self, pool: PoolId, rows: &BitSet) -> bool {
         let table = &self.pools[pool];
         let mut types: SmallVec<[usize; SPOT_TYPES_MIN]> = SmallVec::new();
         for row in rows.iter() {

@@ -2,7 +2,7 @@
 //!
 //! Values only; nothing of it is opened or recorded yet.
 
-use crate::solve::input::pool_table::RowId;
+use crate::solve::input::pool_table::{PoolId, RowId};
 
 /// So many pods of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,7 +21,7 @@ pub(super) struct Contents {
 /// A node worth opening.
 #[derive(Debug, Clone)]
 pub(super) struct PlannedNode {
-    pub(super) pool: usize,
+    pub(super) pool: PoolId,
     pub(super) row: usize,
     pub(super) contents: Contents,
     /// Cost for each dollar of worth.

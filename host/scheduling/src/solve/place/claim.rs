@@ -5,6 +5,7 @@
 
 use crate::pod::HostPort;
 use crate::solve::input::bitset::BitSet;
+use crate::solve::input::pool_table::PoolId;
 use crate::solve::input::topology::{HOSTNAME_KEY, KeyId, NodePlace, Pin};
 use crate::solve::input::vocabulary::{Amounts, SetId};
 use crate::solve::input::volumes::AttachedVolumes;
@@ -12,7 +13,7 @@ use crate::solve::input::volumes::AttachedVolumes;
 /// A node to be, while pods are being added.
 #[derive(Debug, Clone)]
 pub(crate) struct OpenClaim {
-    pub(crate) pool: usize,
+    pub(crate) pool: PoolId,
     /// The rows on which everything so far fits, cheapest first.
     pub(crate) rows: BitSet,
     pub(crate) set: SetId,

@@ -8,6 +8,7 @@ mod key_terms;
 use std::collections::BTreeMap;
 
 use crate::solve::input::pod_groups::{PodGroupId, shares_one_host};
+use crate::solve::input::pool_table::PoolId;
 use crate::solve::input::topology::{HOSTNAME_KEY, Membership, Pin, TopologyGroupId, TopologyRule};
 use crate::solve::input::views::exactly;
 use crate::solve::input::vocabulary::SetId;
@@ -74,7 +75,8 @@ impl Solver<'_> {
         }
         let of_view = pending.view;
         let is_served = |set: &SetId| {
-            (0..self.pools.len()).any(|pool| self.rows_to_buy(pool, of_view, *set).is_some())
+            PoolId::all(self.pools.len())
+                .any(|pool| self.rows_to_buy(pool, of_view, *set).is_some())
         };
         let served: Vec<SetId> = bases.iter().copied().filter(is_served).collect();
         if served.is_empty() { bases } else { served }

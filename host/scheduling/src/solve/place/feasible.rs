@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::solve::input::bitset::BitSet;
+use crate::solve::input::pool_table::PoolId;
 use crate::solve::input::topology::{DomainId, KeyId};
 use crate::solve::input::views::exactly;
 use crate::solve::input::vocabulary::SetId;
@@ -40,7 +41,7 @@ impl Solver<'_> {
         }
         let name = self.topology.label(key).to_owned();
         let mut best: BTreeMap<DomainId, f64> = BTreeMap::new();
-        for pool in 0..self.pools.len() {
+        for pool in PoolId::all(self.pools.len()) {
             let Some(rows) = self.rows_to_buy(pool, pending.view, base) else {
                 continue;
             };
@@ -75,7 +76,7 @@ impl Solver<'_> {
 
     /// The domains of a key that nodes of a pool could be in, with their rows: what they are sold with or labelled, or
     /// any that is known where the pool asks for the label and leaves its value open.
-    fn domains_of(&self, pool: usize, key: KeyId) -> Vec<(String, BitSet)> {
+    fn domains_of(&self, pool: PoolId, key: KeyId) -> Vec<(String, BitSet)> {
         let (table, name) = (&self.pools[pool], self.topology.label(key));
         let offered = table.domains(name, &self.vocabulary);
         let asked = self.vocabulary.get(table.template).find(name);

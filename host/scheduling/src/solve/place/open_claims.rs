@@ -6,6 +6,7 @@ use super::claim::{OpenClaim, record_domains};
 use crate::pod::HostPort;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::pod_groups::PodGroupId;
+use crate::solve::input::pool_table::PoolId;
 use crate::solve::input::topology::{DomainId, KeyId, Pin, TopologyGroupId};
 use crate::solve::input::vocabulary::{EMPTY_SET, SetId, add_times, times_fitting};
 use crate::solve::input::volumes::attach;
@@ -29,11 +30,19 @@ pub(crate) struct Assigned<'a> {
     pub(crate) pins: &'a [Pin],
 }
 
+/// By how much a claim's cost may rise for a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CostRise {
+    /// By what the pod is worth: beyond that a node of its own is the better buy.
+    WorthMax,
+    /// However much, where the pod would find no place otherwise, or nothing is asked of costs.
+    Any,
+}
+
 impl Solver<'_> {
-    /// Puts pods on claims opened before, fewest pods first, as long as a claim's cost rises by no more than
-    /// `tolerance` times what the pods are worth.
-    pub(crate) fn place_on_claims(&mut self, pending: &mut Pending, tolerance: f64) {
-        self.place_assigned(pending, Assigned::default(), tolerance);
+    /// Puts pods on claims opened before, fewest pods first, as long as a claim's cost rises by no more than that.
+    pub(crate) fn place_on_claims(&mut self, pending: &mut Pending, allowed: CostRise) {
+        self.place_assigned(pending, Assigned::default(), allowed);
     }
 
     /// Puts pods whose domains are assigned on claims that were opened there before.
@@ -41,13 +50,13 @@ impl Solver<'_> {
         &mut self,
         pending: &mut Pending,
         assigned: Assigned<'_>,
-        tolerance: f64,
+        allowed: CostRise,
     ) {
         let mut order: Vec<usize> = (0..self.claims.len()).collect();
         order.sort_by_key(|claim| (self.claims[*claim].members.len(), *claim));
         for index in order {
             while !pending.members.is_empty() {
-                let Some((count, addition)) = self.addition(index, pending, assigned, tolerance)
+                let Some((count, addition)) = self.addition(index, pending, assigned, allowed)
                 else {
                     break;
                 };
@@ -66,7 +75,7 @@ impl Solver<'_> {
         index: usize,
         pending: &Pending,
         assigned: Assigned<'_>,
-        tolerance: f64,
+        allowed: CostRise,
     ) -> Option<(usize, Addition)> {
         let view = self.view_of(pending.view).clone();
         let asked = assigned.set.unwrap_or(view.set);
@@ -107,13 +116,13 @@ impl Solver<'_> {
             pending.view.group,
             &self.claims[index].volumes,
         );
-        let cost_after = self.pools[pool].rows[rows.first()?].cost;
+        let cost_after = self.pools[pool].rows[rows.first()?].effective_cost_per_hour;
         let rise = cost_after - self.cost_of_claim(index);
-        if tolerance.is_finite() {
+        if allowed == CostRise::WorthMax {
             let worth = self
                 .unit_price(pool, view.set)
                 .of(&self.groups[pending.view.group].requests);
-            if rise > worth * tolerance {
+            if rise > worth {
                 return None;
             }
         }
@@ -164,7 +173,7 @@ impl Solver<'_> {
     }
 
     /// How many of the pods fit without narrowing the rows further than one of them does.
-    fn free_pods_max(&self, pool: usize, rows: &BitSet, index: usize, pending: &Pending) -> usize {
+    fn free_pods_max(&self, pool: PoolId, rows: &BitSet, index: usize, pending: &Pending) -> usize {
         let Some(row) = rows.first() else { return 0 };
         let mut available = self.pools[pool].type_of(row).allocatable.clone();
         add_times(&mut available, &self.claims[index].requests, -1);
@@ -317,6 +326,6 @@ impl Solver<'_> {
         let claim = &self.claims[index];
         let rows = &self.pools[claim.pool].rows;
         let first = claim.rows.first();
-        first.map_or(f64::INFINITY, |row| rows[row].cost)
+        first.map_or(f64::INFINITY, |row| rows[row].effective_cost_per_hour)
     }
 }

@@ -6,6 +6,7 @@ use crate::pod::HostPort;
 use crate::problem::MinValuesPolicy;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::pod_groups::PodGroupId;
+use crate::solve::input::pool_table::PoolId;
 use crate::solve::input::vocabulary::SetId;
 use crate::solve::input::volumes::{AttachedVolumes, attaches};
 use crate::solve::solver::{Solver, ViewId};
@@ -13,7 +14,7 @@ use crate::taints;
 
 impl Solver<'_> {
     /// The rows of a pool on which one pod of a view fits under these requirements; `None` when there is none.
-    pub(crate) fn rows_for(&mut self, pool: usize, of_view: ViewId, set: SetId) -> Option<BitSet> {
+    pub(crate) fn rows_for(&mut self, pool: PoolId, of_view: ViewId, set: SetId) -> Option<BitSet> {
         let group = of_view.group;
         let view = self.view_of(of_view);
         let table = &self.pools[pool];
@@ -35,7 +36,7 @@ impl Solver<'_> {
     /// when there is none.
     pub(crate) fn rows_to_buy(
         &mut self,
-        pool: usize,
+        pool: PoolId,
         of_view: ViewId,
         set: SetId,
     ) -> Option<BitSet> {
@@ -48,7 +49,7 @@ impl Solver<'_> {
     }
 
     /// Drops rows that limits or used-up reservations rule out.
-    pub(crate) fn retain_buyable(&self, pool: usize, rows: &mut BitSet) {
+    pub(crate) fn retain_buyable(&self, pool: PoolId, rows: &mut BitSet) {
         let table = &self.pools[pool];
         if table.do_limits_bind {
             table.retain_within_limits(rows);
@@ -71,7 +72,7 @@ impl Solver<'_> {
     /// Drops rows whose daemons hold a wanted host port, and rows that cannot attach the volumes.
     pub(crate) fn retain_for_extras(
         &self,
-        pool: usize,
+        pool: PoolId,
         rows: &mut BitSet,
         group: PodGroupId,
         attached: &AttachedVolumes,
@@ -97,7 +98,7 @@ impl Solver<'_> {
     }
 
     /// Whether the rows keep as many distinct values as the pool's `minValues` ask. `BestEffort` always does.
-    pub(crate) fn keeps_min_values(&mut self, pool: usize, rows: &BitSet) -> bool {
+    pub(crate) fn keeps_min_values(&mut self, pool: PoolId, rows: &BitSet) -> bool {
         self.problem.options.min_values_policy == MinValuesPolicy::BestEffort
             || self.missed_min_values(pool, rows).is_none()
     }
@@ -105,7 +106,7 @@ impl Solver<'_> {
     /// The first label with too few distinct values: label, needed, have.
     pub(crate) fn missed_min_values(
         &mut self,
-        pool: usize,
+        pool: PoolId,
         rows: &BitSet,
     ) -> Option<(String, u32, u32)> {
         self.pools[pool].missed_min_values(rows, &self.vocabulary)

@@ -11,7 +11,6 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use scheduling::pod::Pod;
-use state::pod::PodLife;
 
 /// What the candidates are now; none, where it does not matter.
 pub(super) struct Observed {

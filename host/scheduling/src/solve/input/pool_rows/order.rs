@@ -20,8 +20,8 @@ pub(super) fn sort_rows(rows: &mut [BuyableRow], types: &[TypeRow]) {
         rank[of_type] = at;
     }
     let order = |a: &BuyableRow, b: &BuyableRow| {
-        a.cost
-            .total_cmp(&b.cost)
+        a.effective_cost_per_hour
+            .total_cmp(&b.effective_cost_per_hour)
             .then_with(|| rank[a.type_index].cmp(&rank[b.type_index]))
     };
     rows.sort_unstable_by(|a, b| order(a, b).then(a.offering.cmp(&b.offering)));

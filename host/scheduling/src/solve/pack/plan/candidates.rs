@@ -1,7 +1,7 @@
 //! Which rows are worth trying for a node.
 
 use super::Planner;
-use crate::solve::input::pool_table::PoolTable;
+use crate::solve::input::pool_table::{PoolId, PoolTable};
 
 /// Offerings tried for one node, at most.
 const CANDIDATES_MAX: usize = 40;
@@ -11,7 +11,7 @@ const CANDIDATES_PER_SIZE: usize = 4;
 
 impl Planner<'_> {
     /// The rows worth trying: those that give the seed's class most for the money, some of every size.
-    pub(super) fn candidates(&self, pool: usize, seed: usize) -> Vec<usize> {
+    pub(super) fn candidates(&self, pool: PoolId, seed: usize) -> Vec<usize> {
         let item = &self.context.items[seed];
         let class = &self.context.classes[item.class];
         let Some(rows) = &class.rows[pool] else {

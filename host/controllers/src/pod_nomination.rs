@@ -25,15 +25,14 @@ use serde_json::{Value, json};
 use state::Event;
 use state::Snapshot;
 use state::facts::NodeFacts;
-use state::nomination::{
-    ClosedNode, NodeOpening, OpeningTerms, next_look, nominations, nominations_again, trades,
+use state::pod_nomination::{
+    NodeOpening, OpeningTerms, next_look, nominations, nominations_again, trades,
 };
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use self::entries::PlanEntry;
-use crate::node_claim::initialization;
 use crate::settings::Settings;
 use crate::shell::journal::Journal;
 use crate::shell::model::Model;
@@ -46,7 +45,7 @@ const NOMINATED_AGAIN: SignedDuration = SignedDuration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Shared by all that open nodes and place pods.
-pub(crate) struct Nominations {
+pub(crate) struct PodNominations {
     client: Client,
     model: Arc<Model>,
     journal: Arc<Journal>,
@@ -66,7 +65,7 @@ pub(crate) fn until_next_look(now: Timestamp) -> Duration {
     next_look(now).duration_since(now).unsigned_abs()
 }
 
-impl Nominations {
+impl PodNominations {
     pub(crate) fn new(
         client: Client,
         model: Arc<Model>,
@@ -78,7 +77,7 @@ impl Nominations {
             model,
             journal,
             is_on: AtomicBool::new(settings.nominates_planned_pods()),
-            holds_nodes_closed: settings.holds_nodes_closed(),
+            holds_nodes_closed: settings.follows_plans(),
             opens_at: Mutex::new(Timestamp::MIN),
             nominated_at: Mutex::default(),
             opened: Notify::new(),
@@ -160,26 +159,23 @@ impl Write {
     }
 }
 
-impl Nominations {
-    /// What becomes of a closed node now. The time at which nodes open next is agreed on with those that are asked of
-    /// meanwhile.
-    pub(crate) fn opening(&self, claim: &NodeClaim, node: &NodeFacts) -> NodeOpening {
-        let terms = OpeningTerms {
+impl PodNominations {
+    /// By what it is decided when nodes open.
+    pub(crate) fn opening_terms(&self) -> OpeningTerms {
+        OpeningTerms {
             holds_nodes_closed: self.holds_nodes_closed,
             nominates_pods: self.is_on(),
-        };
-        let name = claim.name_any();
-        let closed = ClosedNode {
-            claim: &name,
-            ready_at: node.ready_at(),
-            created_at: node.created_at,
-            is_up: initialization::is_up(node),
-        };
-        let snapshot = self.model.snapshot();
-        let mut opens_at = lock(&self.opens_at);
-        let opening = terms.decide(&snapshot, closed, *opens_at, self.model.now());
-        *opens_at = opening.appointment().unwrap_or(*opens_at);
-        opening
+        }
+    }
+
+    /// When nodes open next, or opened last.
+    pub(crate) fn opens_at(&self) -> Timestamp {
+        *lock(&self.opens_at)
+    }
+
+    /// Nodes open at this moment, those of which it is decided meanwhile included.
+    pub(crate) fn appoint(&self, at: Timestamp) {
+        *lock(&self.opens_at) = at;
     }
 
     /// Nominates the pods that a node was bought for, where that can be done. When the node gets the time at which it

@@ -38,19 +38,22 @@ impl Launching {
     }
 
     /// What nodes cost as packing saw it: a launch looks at the types of its own pool only.
-    pub(crate) fn keep_prices(&self, usage: &BTreeMap<UsageKey, Usage>) {
-        let prices = usage.iter();
-        let prices = prices.map(|(key, it)| (key.clone(), it.price_per_hour));
-        *self.prices() = prices.collect();
+    pub(crate) fn keep_prices(&self, prices: BTreeMap<UsageKey, f64>) {
+        *self.prices() = prices;
     }
 
-    /// Adds prices, and the choices of all claims, or of all but one.
-    pub(crate) fn add_to(&self, usage: &mut BTreeMap<UsageKey, Usage>, except: Option<&str>) {
+    /// Adds the prices that were kept, and the choices of all claims but one.
+    pub(crate) fn add_to(&self, usage: &mut BTreeMap<UsageKey, Usage>, except: &str) {
         let prices = self.prices();
         for (key, count) in usage.iter_mut() {
             count.price_per_hour = prices.get(key).copied().unwrap_or_default();
         }
         drop(prices);
+        self.add_choices(usage, Some(except));
+    }
+
+    /// Adds the choices of all claims, or of all but one.
+    pub(crate) fn add_choices(&self, usage: &mut BTreeMap<UsageKey, Usage>, except: Option<&str>) {
         for (claim, (key, price_per_hour)) in self.choices().iter() {
             if Some(claim.as_str()) == except {
                 continue;

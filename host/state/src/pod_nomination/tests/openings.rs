@@ -2,7 +2,7 @@
 
 use super::trades::{closed, opening, placed};
 use super::*;
-use crate::nomination::{ClosedNode, HoldReason, NodeOpening, OpeningTerms};
+use crate::pod_nomination::{ClosedNode, HoldReason, NodeOpening, OpeningTerms};
 
 /// Pods that wait for no node in particular; nodes given as events.
 fn world(nodes: impl IntoIterator<Item = Event>) -> Snapshot {

@@ -1,91 +1,75 @@
 //! What a pod's own life allows: whether it moves and drains, what evicting it costs.
 //!
-//! Predicates over the scheduler's view of a pod; time is an argument. Whether it is protected is the pod's own
-//! ([`Pod::is_protected`]). Answers to Karpenter's
+//! Time is an argument. Whether it is protected is in `protection.rs`. Answers to Karpenter's
 //! `pkg/utils/pod/scheduling.go` and `pkg/utils/disruption`.
 
 use apis::labels;
 use jiff::Timestamp;
-use scheduling::pod::{Pod, PodPhase};
-use scheduling::taints;
+
+use super::{Pod, PodPhase};
+use crate::taints;
 
 /// A terminating pod is given up this long after its deletion timestamp.
 const STUCK_TERMINATING_SECONDS: i64 = 60;
 
-/// The life of a pod, as disruption sees it.
-pub trait PodLife {
+impl Pod {
     /// Neither finished nor going.
-    fn is_active(&self) -> bool;
-    /// Belongs to its node rather than to a workload that could move.
-    fn is_daemon_or_mirror(&self) -> bool;
-    /// Would need another node if its own went.
-    fn is_reschedulable(&self) -> bool;
-    /// Still there more than a minute after it should have gone; nobody waits for it.
-    fn is_stuck_terminating(&self, now: Timestamp) -> bool;
-    /// Tolerates the taint of disrupted nodes, so a drain leaves it alone.
-    fn tolerates_disrupted(&self) -> bool;
-    /// A drain is about it at all.
-    fn is_drainable(&self, now: Timestamp) -> bool;
-    /// A drain waits for it to go.
-    fn is_waited_for(&self, now: Timestamp) -> bool;
-    /// May be asked to leave.
-    fn is_evictable(&self, now: Timestamp) -> bool;
-    /// Belongs to one of the system's two priority classes.
-    fn is_critical(&self) -> bool;
-    /// What evicting it costs, between -10 and 10.
-    fn eviction_cost(&self) -> f64;
-    /// Not scheduled anywhere yet.
-    fn is_pending(&self) -> bool;
-}
-
-impl PodLife for Pod {
-    fn is_active(&self) -> bool {
+    pub fn is_active(&self) -> bool {
         !self.is_terminal() && !self.is_terminating()
     }
 
-    fn is_daemon_or_mirror(&self) -> bool {
+    /// Belongs to its node rather than to a workload that could move.
+    pub fn is_daemon_or_mirror(&self) -> bool {
         self.is_owned_by_daemon_set() || self.is_owned_by_node()
     }
 
-    fn is_reschedulable(&self) -> bool {
+    /// Would need another node if its own went.
+    pub fn is_reschedulable(&self) -> bool {
         // A StatefulSet starts the successor only once the pod is gone, so its room is needed meanwhile.
         let has_successor = self.is_terminating() && self.is_owned_by("apps/v1", "StatefulSet");
         (self.is_active() || (has_successor && !self.is_terminal())) && !self.is_daemon_or_mirror()
     }
 
-    fn is_stuck_terminating(&self, now: Timestamp) -> bool {
+    /// Still there more than a minute after it should have gone; nobody waits for it.
+    pub fn is_stuck_terminating(&self, now: Timestamp) -> bool {
         self.deletion_timestamp
             .is_some_and(|at| now.duration_since(at).as_secs() > STUCK_TERMINATING_SECONDS)
     }
 
-    fn tolerates_disrupted(&self) -> bool {
+    /// Tolerates the taint of disrupted nodes, so a drain leaves it alone.
+    pub fn tolerates_disrupted(&self) -> bool {
         !self.shape.tolerations.is_empty()
             && taints::untolerated(&[labels::disrupted_taint()], &self.shape.tolerations).is_none()
     }
 
-    fn is_drainable(&self, now: Timestamp) -> bool {
+    /// A drain is about it at all.
+    pub fn is_drainable(&self, now: Timestamp) -> bool {
         !self.tolerates_disrupted() && !self.is_owned_by_node() && !self.is_stuck_terminating(now)
     }
 
-    fn is_waited_for(&self, now: Timestamp) -> bool {
+    /// A drain waits for it to go.
+    pub fn is_waited_for(&self, now: Timestamp) -> bool {
         !self.is_terminal() && self.is_drainable(now)
     }
 
-    fn is_evictable(&self, now: Timestamp) -> bool {
+    /// May be asked to leave.
+    pub fn is_evictable(&self, now: Timestamp) -> bool {
         self.is_active()
             && !self.tolerates_disrupted()
             && !self.is_owned_by_node()
             && !self.is_protected(now)
     }
 
-    fn is_critical(&self) -> bool {
+    /// Belongs to one of the system's two priority classes.
+    pub fn is_critical(&self) -> bool {
         matches!(
             self.shape.priority_class_name.as_deref(),
             Some("system-cluster-critical" | "system-node-critical")
         )
     }
 
-    fn eviction_cost(&self) -> f64 {
+    /// What evicting it costs, between -10 and 10.
+    pub fn eviction_cost(&self) -> f64 {
         let annotation = |key: &str| self.shape.annotations.get(key).map(String::as_str);
         eviction_cost(
             annotation(labels::DISRUPTION_COST_ANNOTATION),
@@ -94,7 +78,8 @@ impl PodLife for Pod {
         )
     }
 
-    fn is_pending(&self) -> bool {
+    /// Not scheduled anywhere yet.
+    pub fn is_pending(&self) -> bool {
         self.phase == PodPhase::Pending
     }
 }

@@ -4,32 +4,30 @@
 //! `pkg/state/cost`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use apis::labels;
 use cloudprovider::sync::lock;
+use disruption::candidate::{TypesByPool, list_price_by};
 use scheduling::instance_type::InstanceType;
 use state::{Snapshot, StateNode};
-
-/// Instance types by the name of the NodePool that may buy them.
-pub(crate) type TypesOfPools = BTreeMap<String, Arc<[Arc<InstanceType>]>>;
 
 /// Shared by disruption, which looks at them, and by the gauges.
 #[derive(Debug, Default)]
 pub(crate) struct SoldTypes {
-    types: Mutex<TypesOfPools>,
+    types: Mutex<TypesByPool>,
     /// Claims of which it was told that their price is not known.
     unpriced: Mutex<BTreeSet<String>>,
 }
 
 impl SoldTypes {
     /// These are the types now.
-    pub(crate) fn set(&self, types: TypesOfPools) {
+    pub(crate) fn set(&self, types: TypesByPool) {
         *lock(&self.types) = types;
     }
 
     /// The types.
-    pub(crate) fn get(&self) -> TypesOfPools {
+    pub(crate) fn get(&self) -> TypesByPool {
         lock(&self.types).clone()
     }
 
@@ -64,7 +62,7 @@ impl SoldTypes {
 
 type ByName<'a> = BTreeMap<&'a str, &'a InstanceType>;
 
-fn by_name(types: &TypesOfPools) -> BTreeMap<&str, ByName<'_>> {
+fn by_name(types: &TypesByPool) -> BTreeMap<&str, ByName<'_>> {
     let mut named = BTreeMap::new();
     for (pool, types) in types {
         let types = types.iter().map(|it| (it.name.as_str(), it.as_ref()));
@@ -81,12 +79,5 @@ fn nodes_of_pools(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &StateNode
 /// The list price of the offering that the node was bought by.
 fn price(types: &ByName<'_>, node: &StateNode) -> Option<f64> {
     let bought = types.get(node.label(labels::INSTANCE_TYPE))?;
-    let (zone, capacity_type) = (node.label(labels::TOPOLOGY_ZONE), node.capacity_type());
-    let reservation = node.label(labels::CAPACITY_RESERVATION_ID);
-    let offering = bought.offerings.iter().find(|it| {
-        it.zone() == zone
-            && it.capacity_type() == capacity_type
-            && it.reservation_id() == reservation
-    })?;
-    Some(offering.price_per_hour)
+    list_price_by(bought, node)
 }

@@ -37,40 +37,40 @@ impl fmt::Debug for WatchedKind {
 
 impl WatchedKind {
     /// There is no cluster to manage without it.
-    pub(super) const fn core(name: &'static str) -> Self {
+    pub(crate) const fn core(name: &'static str) -> Self {
         let weight = Weight::Core;
         Self { name, weight }
     }
 
     /// Whoever does not see it does harm; a cluster that does not serve it has none of it.
-    pub(super) const fn guarding(name: &'static str) -> Self {
+    pub(crate) const fn guarding(name: &'static str) -> Self {
         let weight = Weight::Guarding;
         Self { name, weight }
     }
 
     /// Who wrote one believes that it decides.
-    pub(super) const fn policy(name: &'static str) -> Self {
+    pub(crate) const fn policy(name: &'static str) -> Self {
         let weight = Weight::Policy;
         Self { name, weight }
     }
 
     /// Without it decisions are poorer.
-    pub(super) const fn helpful(name: &'static str) -> Self {
+    pub(crate) const fn helpful(name: &'static str) -> Self {
         let weight = Weight::Helpful;
         Self { name, weight }
     }
 
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         self.name
     }
 
     /// This kind under the name by which people know its objects.
-    pub(super) const fn display_name(self, name: &'static str) -> Self {
+    pub(crate) const fn display_name(self, name: &'static str) -> Self {
         Self { name, ..self }
     }
 
     /// Whether people must hear of a watch that fails.
-    pub(super) fn is_essential(self) -> bool {
+    pub(crate) fn is_essential(self) -> bool {
         self.weight != Weight::Helpful
     }
 }

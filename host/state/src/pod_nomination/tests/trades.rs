@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::nomination::{opens_with_others, trades};
+use crate::pod_nomination::{opens_with_others, trades};
 
 /// A node of four CPUs that is ready and still closed.
 pub(super) fn closed(number: u8, zone: &str) -> [Event; 2] {
