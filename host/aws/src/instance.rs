@@ -204,7 +204,7 @@ pub(crate) struct InstanceProvider {
 
 impl InstanceProvider {
     /// With nothing seen yet.
-    pub fn new(
+    pub(crate) fn new(
         ec2: Arc<dyn Ec2Api>,
         cluster_name: &str,
         is_reserved_enabled: bool,
@@ -234,7 +234,7 @@ impl InstanceProvider {
     }
 
     /// The instance as EC2 tells it now.
-    pub async fn get(&self, id: &str) -> Result<Instance, CloudProviderError> {
+    pub(crate) async fn get(&self, id: &str) -> Result<Instance, CloudProviderError> {
         let answer = self.describe.submit(id.to_owned()).await;
         let answer = answer.ok_or_else(|| {
             CloudProviderError::Other(format!(
@@ -338,7 +338,7 @@ impl InstanceProvider {
     }
 
     /// Starts to terminate an instance.
-    pub async fn terminate(&self, id: &str) -> Result<(), CloudProviderError> {
+    pub(crate) async fn terminate(&self, id: &str) -> Result<(), CloudProviderError> {
         let answer = self.terminate.submit(id.to_owned()).await;
         let answer = answer.ok_or_else(|| {
             CloudProviderError::Other(format!(
@@ -350,7 +350,7 @@ impl InstanceProvider {
     }
 
     /// Asks an instance to reboot. Not batched: it is rare, and one id that EC2 does not know fails a whole call.
-    pub async fn reboot(&self, id: &str) -> Result<(), RebootError> {
+    pub(crate) async fn reboot(&self, id: &str) -> Result<(), RebootError> {
         let input = RebootInstancesInput::builder()
             .instance_ids(id)
             .build()
@@ -362,12 +362,19 @@ impl InstanceProvider {
     }
 
     /// What EC2 finds wrong with instances of the account, or has planned.
-    pub async fn impairments(&self, now: Timestamp) -> Result<Vec<Impairment>, CloudProviderError> {
+    pub(crate) async fn impairments(
+        &self,
+        now: Timestamp,
+    ) -> Result<Vec<Impairment>, CloudProviderError> {
         impairments(&self.ec2, now).await
     }
 
     /// Adds tags to an instance.
-    pub async fn create_tags(&self, id: &str, tags: &Tags) -> Result<(), CloudProviderError> {
+    pub(crate) async fn create_tags(
+        &self,
+        id: &str,
+        tags: &Tags,
+    ) -> Result<(), CloudProviderError> {
         let input = CreateTagsInput::builder()
             .resources(id)
             .set_tags(Some(to_ec2(tags)))

@@ -95,7 +95,7 @@ pub(crate) struct InstanceTypeProvider {
 
 impl InstanceTypeProvider {
     /// Knows nothing until first asked.
-    pub fn new(ec2: Arc<dyn Ec2Api>) -> Self {
+    pub(crate) fn new(ec2: Arc<dyn Ec2Api>) -> Self {
         Self {
             ec2,
             catalogue: Mutex::default(),
@@ -108,7 +108,7 @@ impl InstanceTypeProvider {
     }
 
     /// Asks EC2 for types and zones; lists are built again only if something has changed.
-    pub async fn refresh(&self) -> Result<(), CloudProviderError> {
+    pub(crate) async fn refresh(&self) -> Result<(), CloudProviderError> {
         let (types, zones) = futures::join!(self.describe_types(), self.describe_zones());
         let (types, zones) = (types?, zones?);
         if types.is_empty() || zones.is_empty() {

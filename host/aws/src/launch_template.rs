@@ -53,7 +53,7 @@ pub(crate) struct LaunchTemplateProvider {
 
 impl LaunchTemplateProvider {
     /// With no template known.
-    pub fn new(ec2: Arc<dyn Ec2Api>, metrics: &AwsMetrics) -> Self {
+    pub(crate) fn new(ec2: Arc<dyn Ec2Api>, metrics: &AwsMetrics) -> Self {
         Self {
             metrics: metrics.clone(),
             ec2,

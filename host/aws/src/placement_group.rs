@@ -86,7 +86,7 @@ const UNKNOWN: [&str; 2] = [
 
 impl PlacementGroupProvider {
     /// With an empty cache.
-    pub fn new(ec2: Arc<dyn Ec2Api>) -> Self {
+    pub(crate) fn new(ec2: Arc<dyn Ec2Api>) -> Self {
         Self {
             ec2,
             cache: TtlCache::new(DEFAULT_TTL),
@@ -95,7 +95,7 @@ impl PlacementGroupProvider {
     }
 
     /// The group of a class; `None` if it names none or there is none by that name.
-    pub async fn get(
+    pub(crate) async fn get(
         &self,
         node_class: &Ec2NodeClass,
         now: Timestamp,

@@ -363,7 +363,8 @@ async fn a_full_subnet_hides_its_zone() {
     launch(&rig, m5_on_demand()).await.unwrap_err();
     let class = rig.resolve(class()).await;
     let found = &rig.types(&class).await[0];
-    let available = |zone: &str, kind: CapacityType| found.offering(zone, kind).unwrap().is_available();
+    let available =
+        |zone: &str, kind: CapacityType| found.offering(zone, kind).unwrap().is_available();
     assert!(
         !available("us-east-1a", CapacityType::Spot),
         "the subnet is full for all"

@@ -81,7 +81,12 @@ async fn types_offer_every_partition_of_the_group() {
     let offered = types[0].requirements.get(labels::PLACEMENT_GROUP_PARTITION);
     assert!(["1", "2", "3"].iter().all(|it| offered.has(it)));
     assert!(!offered.has("4") && !offered.has("0"));
-    assert!(types[0].offerings.iter().any(|it| it.is_available()));
+    assert!(
+        types[0]
+            .offerings
+            .iter()
+            .any(scheduling::instance_type::Offering::is_available)
+    );
 }
 
 #[tokio::test(start_paused = true)]

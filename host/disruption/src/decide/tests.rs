@@ -318,8 +318,8 @@ fn decide_meanwhile(world: &World, waiting: &[Command]) -> Decision {
         let queued = claims.map(|it| it.claim.clone()).collect();
         let input = DisruptionInput {
             snapshot,
-            history,
             queued,
+            history,
             ..input.clone()
         };
         decide(&input, hooks, &Interrupt::never())
