@@ -1,5 +1,5 @@
-//! What happens to an object between the request and the store: defaults, validation, and the server's own
-//! side effects such as serving a new kind once its definition is stored.
+//! Admission of an object between the request and the store: defaults, validation, and the server's own side effects
+//! such as serving a new kind once its definition is stored.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the server knows of the built-in kinds: their list, their defaults, and the rules that matter here.
+//! Built-in kinds: their list, their defaults, and the rules that matter here.
 //!
 //! Not a full copy of Kubernetes' validation: it refuses what a person gets wrong and what would break the
 //! simulated world.

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::status::StatusError;
 
-/// What becomes of owned objects.
+/// Fate of owned objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Propagation {
     /// They are deleted after their owner.
@@ -16,16 +16,16 @@ pub enum Propagation {
     Orphan,
 }
 
-/// How to delete.
+/// Options of a deletion.
 #[derive(Debug, Clone, Default)]
 pub struct DeleteOptions {
     /// Seconds a pod may take; its own wish when absent. Zero removes it now.
     pub grace_period_seconds: Option<i64>,
-    /// Only this incarnation.
+    /// UID that the object must have; any when absent.
     pub uid: Option<String>,
-    /// Only this revision.
+    /// Revision that the object must have; any when absent.
     pub resource_version: Option<String>,
-    /// What becomes of owned objects.
+    /// Fate of owned objects.
     pub propagation: Propagation,
     /// Go through everything and delete nothing.
     pub dry_run: bool,

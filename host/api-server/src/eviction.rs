@@ -13,7 +13,7 @@ use super::store::Store;
 use super::timestamp::time_text;
 use super::write_options::{ObjectPart, WriteOptions};
 
-/// How to evict.
+/// Options of an eviction, the same as of a deletion.
 pub type EvictionOptions = DeleteOptions;
 
 /// Evicts the pod.

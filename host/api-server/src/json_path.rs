@@ -5,11 +5,11 @@ use serde_json::Value;
 /// One step of a JSONPath.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum JsonPathStep {
-    /// A field.
+    /// The field of that name.
     Field(String),
     /// An item by its place.
     Index(usize),
-    /// All items.
+    /// Every item of a list.
     All,
     /// Items whose field equals a text.
     Where(String, String),

@@ -23,7 +23,7 @@ pub(super) struct ScalePaths {
     pub(super) selector: Option<String>,
 }
 
-/// One served kind.
+/// A kind that the server serves.
 #[derive(Debug, Clone)]
 pub(super) struct ServedKind {
     /// The table that holds its objects.
@@ -34,15 +34,15 @@ pub(super) struct ServedKind {
     pub(super) versions: Vec<String>,
     /// Version in which objects are kept.
     pub(super) storage_version: String,
-    /// Such as `Pod`.
+    /// Name of the kind, such as `Pod`.
     pub(super) kind: String,
-    /// Such as `PodList`.
+    /// Name of its list, such as `PodList`.
     pub(super) list_kind: String,
-    /// Such as `pod`.
+    /// Resource in the singular, such as `pod`.
     pub(super) singular: String,
-    /// Such as `po`.
+    /// Short names of the resource, such as `po`.
     pub(super) short_names: Vec<String>,
-    /// Such as `all`.
+    /// Categories that name several resources, such as `all`.
     pub(super) categories: Vec<String>,
     /// Whether objects live in namespaces.
     pub(super) is_namespaced: bool,
@@ -108,7 +108,7 @@ impl ServedKind {
     }
 }
 
-/// All served kinds.
+/// All kinds that the server serves.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Kinds {
     /// By served group and plural.

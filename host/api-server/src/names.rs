@@ -1,6 +1,6 @@
 //! Seeded chance of the API server: UIDs and the suffixes of generated names.
 
-/// A splitmix64 stream.
+/// Generator of names: a splitmix64 stream.
 #[derive(Debug, Clone)]
 pub(super) struct NameGenerator {
     state: u64,
@@ -38,7 +38,7 @@ impl NameGenerator {
         )
     }
 
-    /// Five letters.
+    /// Suffix of a generated name, five letters.
     pub(super) fn suffix(&mut self) -> String {
         let mut bits = self.next();
         let mut suffix = String::with_capacity(5);

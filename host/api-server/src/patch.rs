@@ -17,9 +17,9 @@ use super::write_options::{ObjectPart, WriteOptions};
 /// A change to an object.
 #[derive(Debug, Clone)]
 pub enum Patch {
-    /// RFC 6902 operations.
+    /// JSON Patch: the operations of RFC 6902.
     Json(Value),
-    /// RFC 7386.
+    /// JSON Merge Patch, RFC 7386.
     Merge(Value),
     /// Kubernetes' merge that knows the keys of lists.
     Strategic(Value),

@@ -1,4 +1,4 @@
-//! What a request asks for: path, query and accepted representation, parsed once.
+//! Requests, parsed once: path, query and accepted representation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -64,11 +64,11 @@ pub(super) fn decode(text: &str) -> String {
 /// The shape in which objects are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Representation {
-    /// The objects themselves.
+    /// Whole objects.
     Full,
     /// Rows and columns for people.
     Table,
-    /// Metadata alone.
+    /// Metadata of the objects alone.
     Partial,
 }
 
@@ -150,7 +150,7 @@ impl Target {
     }
 }
 
-/// What a list or watch selects.
+/// Selection of a list or watch, from the query.
 pub(super) fn selection(
     target: &Target,
     query: &QueryParameters,

@@ -7,7 +7,7 @@ use http::{Method, Uri};
 
 use super::request::{QueryParameters, decode};
 
-/// What somebody asks to do to which resource.
+/// Request in terms of authorization: verb, resource and object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestInfo {
     /// As roles write it: get, list, watch, create, update, patch, delete or deletecollection.

@@ -42,7 +42,7 @@ impl ValueType {
     }
 }
 
-/// What `additionalProperties` says.
+/// Values under names that `properties` does not have, by `additionalProperties`.
 #[derive(Debug, Clone)]
 enum Additional {
     /// Any value under any name.
@@ -149,7 +149,7 @@ impl Schema {
 pub(super) struct PrinterColumn {
     /// The column as the definition has it.
     pub(super) definition: Value,
-    /// Its path, parsed.
+    /// JSONPath of the column, parsed.
     pub(super) steps: Vec<JsonPathStep>,
 }
 

@@ -50,7 +50,7 @@ pub(super) struct Store {
     pub(super) event_ages: VecDeque<(Timestamp, NamespacedName)>,
     pub(super) names: NameGenerator,
     pub(super) kinds: Kinds,
-    /// What the server says that it is.
+    /// Minor version of Kubernetes that the server reports.
     pub(super) kubernetes_minor: u32,
     /// Changes that each table remembers.
     pub(super) log_length_max: usize,

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::kinds::ServedKind;
 
-/// What a table is made for.
+/// Request that a table is made for.
 pub(super) struct TableView<'a> {
     pub(super) kind: &'a ServedKind,
     pub(super) version: &'a str,

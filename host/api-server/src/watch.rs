@@ -14,7 +14,7 @@ use super::resource::Resource;
 use super::selectors::Selection;
 use super::sync::lock;
 
-/// What happened to an object.
+/// Kind of change to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatchEventType {
     /// The object came to be, or came into the watch's selection.
@@ -39,9 +39,9 @@ impl WatchEventType {
 /// One change of one object.
 #[derive(Debug, Clone)]
 pub struct WatchEvent {
-    /// Which table.
+    /// Table that holds the object.
     pub resource: Resource,
-    /// What happened.
+    /// Kind of change.
     pub change: WatchEventType,
     /// The object after the change; for a deletion its last state.
     pub object: Arc<Value>,

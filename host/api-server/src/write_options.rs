@@ -1,7 +1,6 @@
-//! What a write may ask for besides its object. Answers to `CreateOptions`, `UpdateOptions` and `PatchOptions` of
-//! `meta/v1`.
+//! Options of a write. Answers to `CreateOptions`, `UpdateOptions` and `PatchOptions` of `meta/v1`.
 
-/// What a write may ask for besides its object.
+/// Options of a write besides its object.
 #[derive(Debug, Clone, Default)]
 pub struct WriteOptions {
     /// Which part of the object an update means.
@@ -22,7 +21,7 @@ pub enum ObjectPart {
     /// Everything but status, where status is a subresource.
     #[default]
     Main,
-    /// Status alone.
+    /// The status alone.
     Status,
     /// Everything, without the split: the server's own bookkeeping.
     Whole,

@@ -68,16 +68,16 @@ pub mod reason;
 /// The three statuses of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// It holds.
+    /// The condition holds.
     True,
-    /// It does not.
+    /// The condition does not hold.
     False,
-    /// Not known.
+    /// Nobody knows yet whether it holds.
     Unknown,
 }
 
 impl Status {
-    /// What a condition says, if it is one of the three words.
+    /// Status of a condition, if it is one of the three words.
     pub fn of(condition: &Condition) -> Option<Self> {
         Self::parse(&condition.status)
     }

@@ -39,9 +39,9 @@ pub const TOPOLOGY_ZONE: &str = "topology.kubernetes.io/zone";
 pub const TOPOLOGY_REGION: &str = "topology.kubernetes.io/region";
 /// Instance type name, such as `m7i.large`.
 pub const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
-/// `amd64` or `arm64`.
+/// CPU architecture, `amd64` or `arm64`.
 pub const ARCH: &str = "kubernetes.io/arch";
-/// `linux` or `windows`.
+/// Operating system, `linux` or `windows`.
 pub const OS: &str = "kubernetes.io/os";
 /// Host name of the node; never a requirement of a pool.
 pub const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -59,21 +59,21 @@ pub const TOPOLOGY_ZONE_ID: &str = "topology.k8s.aws/zone-id";
 pub const EC2_NODE_CLASS: &str = "karpenter.k8s.aws/ec2nodeclass";
 /// Id of the capacity reservation a reserved node runs in.
 pub const CAPACITY_RESERVATION_ID: &str = "karpenter.k8s.aws/capacity-reservation-id";
-/// `default` or `capacity-block`.
+/// Kind of the capacity reservation, `default` or `capacity-block`.
 pub const CAPACITY_RESERVATION_TYPE: &str = "karpenter.k8s.aws/capacity-reservation-type";
 /// Whether the reservation may be taken back.
 pub const CAPACITY_RESERVATION_INTERRUPTIBLE: &str =
     "karpenter.k8s.aws/capacity-reservation-interruptible";
-/// `nitro`, `xen`, or empty for metal.
+/// Hypervisor: `nitro`, `xen`, or empty for metal.
 pub const INSTANCE_HYPERVISOR: &str = "karpenter.k8s.aws/instance-hypervisor";
-/// `true` or `false`.
+/// Whether traffic between instances is encrypted, `true` or `false`.
 pub const INSTANCE_ENCRYPTION_IN_TRANSIT_SUPPORTED: &str =
     "karpenter.k8s.aws/instance-encryption-in-transit-supported";
 /// Whether Nitro enclaves are supported.
 pub const NITRO_SANDBOX: &str = "karpenter.k8s.aws/nitro-sandbox";
 /// Leading letters of the type name, such as `m`.
 pub const INSTANCE_CATEGORY: &str = "karpenter.k8s.aws/instance-category";
-/// Generation number.
+/// Generation of the instance family, a number.
 pub const INSTANCE_GENERATION: &str = "karpenter.k8s.aws/instance-generation";
 /// Text before the dot.
 pub const INSTANCE_FAMILY: &str = "karpenter.k8s.aws/instance-family";
@@ -81,37 +81,37 @@ pub const INSTANCE_FAMILY: &str = "karpenter.k8s.aws/instance-family";
 pub const INSTANCE_SIZE: &str = "karpenter.k8s.aws/instance-size";
 /// Whether it is a flex type.
 pub const INSTANCE_CAPABILITY_FLEX: &str = "karpenter.k8s.aws/instance-capability-flex";
-/// Local NVMe, GB.
+/// Size of the local NVMe disks, GB.
 pub const INSTANCE_LOCAL_NVME: &str = "karpenter.k8s.aws/instance-local-nvme";
-/// vCPUs.
+/// Number of vCPUs.
 pub const INSTANCE_CPU: &str = "karpenter.k8s.aws/instance-cpu";
 /// `intel`, `amd`, `aws`, …
 pub const INSTANCE_CPU_MANUFACTURER: &str = "karpenter.k8s.aws/instance-cpu-manufacturer";
-/// MHz.
+/// Sustained clock speed of the CPU, MHz.
 pub const INSTANCE_CPU_SUSTAINED_CLOCK_SPEED_MHZ: &str =
     "karpenter.k8s.aws/instance-cpu-sustained-clock-speed-mhz";
-/// MiB.
+/// Memory of the instance, MiB.
 pub const INSTANCE_MEMORY: &str = "karpenter.k8s.aws/instance-memory";
-/// Mbps.
+/// Maximum bandwidth to EBS, Mbit/s.
 pub const INSTANCE_EBS_BANDWIDTH: &str = "karpenter.k8s.aws/instance-ebs-bandwidth";
-/// Mbps.
+/// Baseline bandwidth of the network, Mbit/s.
 pub const INSTANCE_NETWORK_BANDWIDTH: &str = "karpenter.k8s.aws/instance-network-bandwidth";
-/// GPU model, kebab-case.
+/// Model of the GPU, in kebab-case.
 pub const INSTANCE_GPU_NAME: &str = "karpenter.k8s.aws/instance-gpu-name";
-/// GPU maker.
+/// Maker of the GPU.
 pub const INSTANCE_GPU_MANUFACTURER: &str = "karpenter.k8s.aws/instance-gpu-manufacturer";
-/// GPU count.
+/// Number of GPUs.
 pub const INSTANCE_GPU_COUNT: &str = "karpenter.k8s.aws/instance-gpu-count";
-/// MiB per GPU.
+/// Memory of each GPU, MiB.
 pub const INSTANCE_GPU_MEMORY: &str = "karpenter.k8s.aws/instance-gpu-memory";
-/// Accelerator model.
+/// Model of the accelerator.
 pub const INSTANCE_ACCELERATOR_NAME: &str = "karpenter.k8s.aws/instance-accelerator-name";
-/// Accelerator maker.
+/// Maker of the accelerator.
 pub const INSTANCE_ACCELERATOR_MANUFACTURER: &str =
     "karpenter.k8s.aws/instance-accelerator-manufacturer";
-/// Accelerator count.
+/// Number of accelerators.
 pub const INSTANCE_ACCELERATOR_COUNT: &str = "karpenter.k8s.aws/instance-accelerator-count";
-/// `default` or `dedicated`.
+/// Tenancy of the instance, `default` or `dedicated`.
 pub const INSTANCE_TENANCY: &str = "karpenter.k8s.aws/instance-tenancy";
 /// Id of the placement group.
 pub const PLACEMENT_GROUP_ID: &str = "karpenter.k8s.aws/placement-group-id";
@@ -120,11 +120,11 @@ pub const PLACEMENT_GROUP_PARTITION: &str = "karpenter.k8s.aws/placement-group-p
 
 // Label values.
 
-/// Value of [`CAPACITY_TYPE`].
+/// Value of [`CAPACITY_TYPE`]: spare capacity that EC2 may take back.
 pub const CAPACITY_TYPE_SPOT: &str = "spot";
-/// Value of [`CAPACITY_TYPE`].
+/// Value of [`CAPACITY_TYPE`]: capacity at list price.
 pub const CAPACITY_TYPE_ON_DEMAND: &str = "on-demand";
-/// Value of [`CAPACITY_TYPE`].
+/// Value of [`CAPACITY_TYPE`]: capacity of a reservation.
 pub const CAPACITY_TYPE_RESERVED: &str = "reserved";
 /// All values of [`CAPACITY_TYPE`].
 pub(crate) const CAPACITY_TYPES: [&str; 3] = [
@@ -168,7 +168,7 @@ pub const NODEPOOL_HASH_VERSION_ANNOTATION: &str = "karpenter.sh/nodepool-hash-v
 /// RFC 3339 instant by which the node must be gone.
 pub const NODECLAIM_TERMINATION_TIMESTAMP_ANNOTATION: &str =
     "karpenter.sh/nodeclaim-termination-timestamp";
-/// `"true"` or `"false"`.
+/// Whether `minValues` was lowered for the claim, `"true"` or `"false"`.
 pub const NODECLAIM_MIN_VALUES_RELAXED_ANNOTATION: &str =
     "karpenter.sh/nodeclaim-min-values-relaxed";
 /// `"true"` where a NodeOverlay changed the price.
@@ -217,18 +217,18 @@ pub const CLOUD_PROVIDER_UNINITIALIZED_TAINT_KEY: &str =
 /// Taints with this prefix come and go with a node's readiness gates.
 const READINESS_TAINT_PREFIX: &str = "readiness.k8s.io/";
 
-/// Taint effect.
+/// Taint effect: no new pod that does not tolerate it.
 pub const NO_SCHEDULE: &str = "NoSchedule";
-/// Taint effect.
+/// Taint effect: better no new pod that does not tolerate it.
 pub const PREFER_NO_SCHEDULE: &str = "PreferNoSchedule";
-/// Taint effect.
+/// Taint effect: no pod that does not tolerate it, running ones included.
 pub const NO_EXECUTE: &str = "NoExecute";
 
 // Finalizers.
 
 /// On NodeClaims before launch, and on Nodes from registration.
 pub const TERMINATION_FINALIZER: &str = "karpenter.sh/termination";
-/// On EC2NodeClasses.
+/// Finalizer on EC2NodeClasses.
 pub const EC2_NODE_CLASS_TERMINATION_FINALIZER: &str = "karpenter.k8s.aws/termination";
 
 // Tags of EC2 objects.
@@ -240,7 +240,7 @@ pub const EKS_CLUSTER_NAME_TAG: &str = "eks:eks-cluster-name";
 
 // Resource names.
 
-/// CPU.
+/// Resource: CPU, in cores.
 pub const RESOURCE_CPU: &str = "cpu";
 /// Memory, bytes.
 pub const RESOURCE_MEMORY: &str = "memory";

@@ -1,4 +1,4 @@
-//! What a node of the cluster is called, before and after its Node is there.
+//! References to a node of the cluster, before and after its Node is there.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -53,7 +53,7 @@ impl PartialOrd for NodeRef {
     }
 }
 
-/// The name.
+/// Writes the name of the Node or the claim.
 impl fmt::Display for NodeRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())

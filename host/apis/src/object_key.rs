@@ -1,4 +1,4 @@
-//! What tells objects of one kind apart.
+//! Keys of objects, by which those of one kind are told apart.
 
 use std::fmt;
 
@@ -8,9 +8,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 /// Namespace and name of an object; the namespace of cluster-scoped objects is empty.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
-    /// Namespace.
+    /// Namespace of the object; empty for cluster-scoped ones.
     pub namespace: String,
-    /// Name.
+    /// Name of the object.
     pub name: String,
 }
 

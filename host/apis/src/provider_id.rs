@@ -1,4 +1,4 @@
-//! What the cloud calls an instance.
+//! Provider ids, by which the cloud knows an instance.
 //!
 //! Which form it has is the provider's own matter: `aws:///zone/i-0123`, or another one in tests and simulations.
 
@@ -9,7 +9,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProviderId(String);
 
-/// What a provider id says of its instance.
+/// Parts of a provider id that name its instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InstanceName<'a> {
     pub zone: &'a str,

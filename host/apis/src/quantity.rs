@@ -16,11 +16,11 @@ pub struct QuantityError(String);
 /// Which suffixes a quantity is written with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// `1e3`.
+    /// An exponent of ten, as in `1e3`.
     DecimalExponent,
-    /// `1Ki`.
+    /// Suffixes for powers of 1024, as in `1Ki`.
     BinarySi,
-    /// `1k`.
+    /// Suffixes for powers of 1000, as in `1k`.
     DecimalSi,
 }
 
@@ -94,7 +94,7 @@ impl FromStr for ParsedQuantity {
     }
 }
 
-/// What a suffix does to the number before it.
+/// Effect of a suffix on the number before it.
 enum Scale {
     Decimal(i32),
     Binary(u32),

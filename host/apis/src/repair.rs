@@ -1,4 +1,4 @@
-//! What a cloud provider deems worth repairing: conditions of Nodes, and what helps.
+//! Repair policies of a cloud provider: conditions of Nodes that are worth repairing, and what helps.
 //!
 //! Plain data that a provider tells and disruption compiles; nothing here judges a node. Answers to `RepairPolicy` of
 //! Karpenter's `pkg/cloudprovider/types.go`.
@@ -8,7 +8,7 @@ use crate::GoDuration;
 /// A node condition that a provider deems worth repairing after a while.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepairPolicy {
-    /// Node condition type.
+    /// Type of the Node's condition.
     pub condition_type: String,
     /// Status of the condition that is unhealthy.
     pub condition_status: String,
@@ -20,11 +20,11 @@ pub struct RepairPolicy {
     pub termination_grace_period: Option<GoDuration>,
     /// 0 to 100; greater first.
     pub priority: u32,
-    /// What helps.
+    /// Repair that helps.
     pub action: RepairAction,
 }
 
-/// What is done about a sick node, least first.
+/// Repair of a sick node, the mildest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RepairAction {
     /// It reboots in place.

@@ -22,12 +22,12 @@ pub struct Resources(BTreeMap<String, i64>);
 pub struct ResourcesError {
     /// Name of the resource.
     pub name: String,
-    /// What is wrong with its quantity.
+    /// Fault of its quantity.
     pub source: QuantityError,
 }
 
 impl Resources {
-    /// Nothing.
+    /// An empty list: nothing of any resource.
     pub const fn new() -> Self {
         Self(BTreeMap::new())
     }
@@ -116,7 +116,7 @@ impl Resources {
         millis / MILLIS_PER_UNIT + i64::from(millis % MILLIS_PER_UNIT > 0)
     }
 
-    /// Adds in place.
+    /// Adds the other's amounts to these, up to the largest number.
     pub fn add_assign(&mut self, other: &Self) {
         for (name, millis) in &other.0 {
             match self.0.get_mut(name) {
@@ -128,7 +128,7 @@ impl Resources {
         }
     }
 
-    /// The sum.
+    /// The sum of both, resource by resource.
     #[expect(
         clippy::should_implement_trait,
         reason = "the operator would hide that it takes a reference"

@@ -10,18 +10,18 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 /// A conjunction of requirements on labels; without any it matches everything.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct LabelSelector {
-    /// Sorted requirements.
+    /// Requirements, all of which must hold.
     pub requirements: BTreeSet<SelectorRequirement>,
 }
 
 /// A requirement on one label.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SelectorRequirement {
-    /// Label key.
+    /// Key of the label.
     pub key: String,
-    /// Operator.
+    /// Operator that compares the label with the values.
     pub operator: SelectorOperator,
-    /// Values.
+    /// Values to compare with; empty for `Exists` and `DoesNotExist`.
     pub values: BTreeSet<String>,
 }
 
@@ -32,9 +32,9 @@ pub enum SelectorOperator {
     In,
     /// None of the values, or absent.
     NotIn,
-    /// Present.
+    /// The label is there, whatever its value.
     Exists,
-    /// Absent.
+    /// The label is not there.
     DoesNotExist,
 }
 
@@ -63,7 +63,7 @@ impl LabelSelector {
 }
 
 impl LabelSelector {
-    /// Adds a requirement.
+    /// Adds a requirement on a label.
     pub fn require(
         &mut self,
         key: &str,

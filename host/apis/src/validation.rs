@@ -1,4 +1,4 @@
-//! What the API server cannot check by schema alone: label syntax, restricted labels, taints that clash.
+//! Checks that the API server cannot make by schema alone: label syntax, restricted labels, taints that clash.
 //!
 //! Reports every fault with its field and value; what to do about them is the caller's business. Answers to
 //! Karpenter's `pkg/apis/v1/nodepool_validation.go` and `nodeclaim_validation.go`.

@@ -35,7 +35,7 @@ pub(super) fn run(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     Ok(exit_code(is_good))
 }
 
-/// What a check found out; `refusal` is a word and a sentence.
+/// Result of a check; `refusal` is a word and a sentence.
 struct CheckedPolicy {
     name: String,
     kind: String,
@@ -45,7 +45,7 @@ struct CheckedPolicy {
     imports: Vec<String>,
     settings: Vec<Setting>,
     message: String,
-    /// What is no fault.
+    /// Remarks that are no faults.
     notes: Vec<String>,
     conformance: Vec<Conformance>,
     refusal: Option<(String, String)>,

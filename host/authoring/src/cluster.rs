@@ -1,4 +1,5 @@
-//! What a program that has a client of clusters hands in for the verbs that look at one; `mortise-policy` has none.
+//! Access to a cluster, which a program that has a client hands in for the verbs that look at one; `mortise-policy` has
+//! none.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What `mortise policy new` writes, kept in `guest-sdk/templates` and beside it.
+//! Templates of `mortise policy new`, kept in `guest-sdk/templates` and beside it.
 
 use policy::PolicyKind;
 
@@ -23,7 +23,7 @@ macro_rules! files {
     };
 }
 
-/// The interface.
+/// Files of the policy interface, by name.
 pub(super) const WIT: [(&str, &str); 7] = files!("wit":
     "budgets.wit",
     "consolidation.wit",

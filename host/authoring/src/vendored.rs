@@ -1,4 +1,4 @@
-//! What a folder carries of the SDK, and the stamp by which changes by hand are told.
+//! Files of the SDK that a folder carries, and the stamp by which changes by hand are told.
 //!
 //! The stamp is the version and a line for each file as `sha256sum` writes it. Folders from before there was one are
 //! held against what their version wrote.
@@ -86,7 +86,7 @@ fn wit() -> impl Iterator<Item = (String, Vec<u8>)> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct VendorStamp {
     pub(crate) version: Version,
-    /// Digests by path.
+    /// Digests of the files by path.
     pub(crate) digests: BTreeMap<String, String>,
 }
 

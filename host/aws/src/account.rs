@@ -1,4 +1,4 @@
-//! What Mortise needs in an AWS account: the roles of controller and nodes with what they may do, the queue, and the
+//! Needs of Mortise in an AWS account: the roles of controller and nodes with what they may do, the queue, and the
 //! rules by which EventBridge feeds it; as documents for people, for CloudFormation and for Terraform.
 //!
 //! Pure, and asks nobody: the form that is deployed finds out region and account where it lands. Who may do what comes

@@ -40,13 +40,13 @@ const SSM_CUSTOM_TTL: SignedDuration = SignedDuration::from_mins(5);
 pub(crate) struct ResolvedAmi {
     /// Such as `ami-0123`.
     pub(crate) id: String,
-    /// Its name.
+    /// Name of the image.
     pub(crate) name: String,
     /// Whether its maker advises against it.
     pub(crate) is_deprecated: bool,
     /// As EC2 writes it; the texts sort like the times.
     pub(crate) creation_date: String,
-    /// What an instance type must be.
+    /// Requirements on the instance types that can boot it.
     pub(crate) requirements: Requirements,
 }
 

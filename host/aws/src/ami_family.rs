@@ -68,7 +68,7 @@ pub(crate) fn default_block_device_mappings(family: AmiFamily) -> Vec<BlockDevic
     }
 }
 
-/// What a node must be told to join.
+/// Facts that a node must be told to join.
 #[derive(Debug, Clone)]
 pub(crate) struct BootstrapOptions<'a> {
     pub(crate) cluster_name: &'a str,

@@ -126,7 +126,7 @@ impl<C: BatchCall> SharedBatcher<C> {
         futures::future::join_all(calls).await;
     }
 
-    /// Requests that wait.
+    /// Number of requests that wait.
     fn held(&self) -> usize {
         lock(&self.waiting).values().map(Vec::len).sum()
     }

@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 /// Entries of one minute: what Karpenter calls the default.
 pub(crate) const DEFAULT_TTL: SignedDuration = SignedDuration::from_mins(1);
 
-/// Expiring entries.
+/// Entries that expire a fixed time after they were put in.
 #[derive(Debug)]
 pub(crate) struct TtlCache<K, V> {
     ttl: SignedDuration,

@@ -164,7 +164,7 @@ impl CapacityReservationProvider {
         lock(&self.slots).revision
     }
 
-    /// Notes EC2's count.
+    /// Notes the free slots that EC2 reports.
     pub(crate) fn set(&self, id: &str, free: u32) {
         let mut slots = lock(&self.slots);
         if slots.free.insert(id.to_owned(), free) != Some(free) {

@@ -1,4 +1,4 @@
-//! What EKS says of the cluster: endpoint, service addresses, version.
+//! Facts of the cluster from EKS: endpoint, service addresses, version.
 //!
 //! Asks and reads; what is done with it is decided in [`AwsOptions::learn`]. Answers to Karpenter's
 //! `pkg/providers/version`, `ResolveClusterEndpoint` of `pkg/operator/operator.go` and `ResolveClusterCIDR` of
@@ -14,7 +14,7 @@ use crate::seam::EksApi;
 /// A cluster as EKS describes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DescribedCluster {
-    /// Its ARN.
+    /// ARN of the cluster; none where EKS leaves it out.
     pub arn: Option<String>,
     /// URL of the API server.
     pub endpoint: Option<String>,

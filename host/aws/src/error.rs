@@ -1,4 +1,4 @@
-//! What AWS' error codes mean to the provider.
+//! Meaning of AWS' error codes to the provider.
 //!
 //! Decides reactions from codes and texts; calls nothing. Answers to Karpenter's `pkg/errors/errors.go`
 //! and `pkg/cloudprovider/cloudprovider.go` (reasons of failed launches).

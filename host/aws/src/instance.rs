@@ -40,18 +40,18 @@ const WINDOW: BatchWindow = BatchWindow {
 };
 const LIVE_STATES: [&str; 5] = ["pending", "running", "stopping", "stopped", "shutting-down"];
 
-/// What EC2 tells of an instance.
+/// An instance as EC2 describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Instance {
     /// Such as `i-0123`.
     pub id: String,
     /// Such as `m7i.large`.
     pub instance_type: String,
-    /// Zone name.
+    /// Name of the zone.
     pub zone: String,
     /// Zone id, where EC2 tells it.
     pub zone_id: Option<String>,
-    /// Image it booted.
+    /// Id of the image that it booted.
     pub image_id: String,
     pub capacity_type: CapacityType,
     /// Reservation it runs in.
@@ -68,16 +68,16 @@ pub struct Instance {
     pub subnet_id: Option<String>,
     /// Groups of its interfaces.
     pub security_group_ids: Vec<String>,
-    /// Placement group.
+    /// Id of the placement group that it runs in; none outside of one.
     pub placement_group_id: Option<String>,
     /// Partition of it, once EC2 has chosen.
     pub partition: Option<i32>,
-    /// Its tags.
+    /// Tags of the instance, by key.
     pub tags: Tags,
 }
 
 impl Instance {
-    /// What Kubernetes calls it.
+    /// Provider id by which Kubernetes knows it.
     pub fn provider_id(&self) -> ProviderId {
         ProviderId::of_instance(&self.zone, &self.id)
     }
@@ -361,7 +361,7 @@ impl InstanceProvider {
             .map_err(|error| reboot_error("rebooting an instance", &error))
     }
 
-    /// What EC2 finds wrong with instances of the account, or has planned.
+    /// Impairments of instances of the account, present or planned.
     pub(crate) async fn impairments(
         &self,
         now: Timestamp,

@@ -1,4 +1,4 @@
-//! What EC2 says is wrong with instances, or will be: failed status checks and scheduled events.
+//! Troubles of instances by EC2: failed status checks and scheduled events.
 //!
 //! Three sweeps over the account, because EC2 joins filters by "and". Answers to Karpenter's
 //! `pkg/providers/instancestatus`, which takes events for open that EC2 calls completed or canceled.

@@ -44,10 +44,10 @@ const SHAPE_TTL: SignedDuration = SignedDuration::from_mins(5);
 /// Versions of classes whose shape is remembered; more are worked out anew.
 const SEEN_MAX: usize = 256;
 
-/// What EC2 tells of the types of a region.
+/// Instance types of a region, as EC2 describes them.
 #[derive(Debug, Default)]
 pub(crate) struct RegionTypes {
-    /// By name.
+    /// Instance types by name.
     pub(crate) types: BTreeMap<String, InstanceTypeInfo>,
     /// Zones that offer a type, by its name.
     pub(crate) zones: BTreeMap<String, BTreeSet<String>>,
@@ -59,7 +59,7 @@ pub(crate) struct RegionTypes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CatalogueSize {
     types: usize,
-    /// Types with zones.
+    /// Number of types that any zone offers.
     zones: usize,
 }
 
@@ -158,7 +158,7 @@ impl InstanceTypeProvider {
         )))
     }
 
-    /// What EC2 tells of all types, asked for when first needed.
+    /// Catalogue of all types, asked for when first needed.
     pub(crate) async fn catalogue(&self) -> Result<Arc<RegionTypes>, CloudProviderError> {
         let known = || lock(&self.catalogue).clone();
         if let Some(catalogue) = known() {

@@ -56,7 +56,7 @@ pub(crate) struct InterruptionHistory(Mutex<InterruptionCounts>);
 struct InterruptionCounts {
     /// By type and zone.
     places: BTreeMap<String, BTreeMap<String, Tally>>,
-    /// By type.
+    /// Rates told of each type.
     published: BTreeMap<String, PublishedRates>,
     /// Instances whose end is counted.
     counted: BTreeMap<String, Timestamp>,
@@ -66,14 +66,14 @@ struct InterruptionCounts {
     revision: u64,
 }
 
-/// Both decay alike.
+/// Counts of a type in a zone, which decay at the same rate.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Tally {
     interruptions: f64,
     exposure_seconds: f64,
 }
 
-/// What is told of a type until it has moved by a step.
+/// Rates told of a type until one has moved by a step.
 #[derive(Debug, Default)]
 struct PublishedRates {
     by_zone: BTreeMap<String, f64>,

@@ -1,4 +1,4 @@
-//! What the provider counts: batches, instances that could not be had or ended, sizes of user data.
+//! Metrics of the provider: batches, instances that could not be had or ended, sizes of user data.
 //!
 //! Names, labels and buckets are Karpenter's. Clones count together. Answers to `pkg/batcher/metrics.go` and to
 //! `metrics.go` of `pkg/providers/instance` and `pkg/providers/launchtemplate`.
@@ -13,7 +13,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-/// What EC2 takes of user data.
+/// Size of user data at most, by EC2.
 const USER_DATA_BYTES_MAX: usize = 16_384;
 
 type MetricLabels = Vec<(&'static str, String)>;
@@ -40,14 +40,14 @@ fn durations() -> Histogram {
     Histogram::new(DURATIONS)
 }
 
-/// Where something happened.
+/// Zone of a failure, by name and id.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FailurePlace<'a> {
     pub(crate) zone: &'a str,
     pub(crate) zone_id: &'a str,
 }
 
-/// What the provider counts.
+/// Counters and histograms of the provider.
 #[derive(Debug, Clone)]
 pub struct AwsMetrics {
     /// Labels: `zone`, `zone_id`, `capacity_type`, `reason`.

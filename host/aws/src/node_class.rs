@@ -49,13 +49,13 @@ pub(crate) struct Resolvers<'a> {
 pub(crate) struct Parts {
     /// With the status so far.
     pub(crate) node_class: Ec2NodeClass,
-    /// What keeps it from being asked about at all.
+    /// Fault that keeps it from being asked about at all.
     fault: Option<Outcome>,
     requeue_after_seconds: u64,
     set: ConditionSet,
 }
 
-/// What resolving one part came to.
+/// Result of resolving one part of a class.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     verdict: PartCondition,

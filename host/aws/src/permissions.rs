@@ -27,9 +27,9 @@ use crate::seam::{ApiError, Ec2Api};
 pub struct MissingPermission {
     /// As IAM names it.
     pub action: &'static str,
-    /// What does not work without it.
+    /// Function that fails without it.
     pub consequence: &'static str,
-    /// What EC2 said.
+    /// Message with which EC2 refused.
     pub refusal: String,
 }
 
@@ -58,7 +58,7 @@ pub async fn check_connectivity(ec2: &dyn Ec2Api) -> Result<(), CloudProviderErr
     }
 }
 
-/// What else the role may not ask of EC2.
+/// Further permissions on EC2 that the role lacks.
 pub async fn missing_permissions(ec2: &dyn Ec2Api) -> Vec<MissingPermission> {
     let checks = join_all(
         checks(ec2)

@@ -49,15 +49,15 @@ use crate::unavailable_offerings::{OfferingName, UnavailableOfferings};
 /// The services behind the seam.
 #[derive(Clone)]
 pub struct AwsApis {
-    /// EC2.
+    /// Calls of EC2.
     pub ec2: Arc<dyn Ec2Api>,
-    /// IAM.
+    /// Calls of IAM.
     pub iam: Arc<dyn IamApi>,
-    /// SSM.
+    /// Calls of SSM.
     pub ssm: Arc<dyn SsmApi>,
-    /// Pricing.
+    /// Calls of the price list.
     pub pricing: Arc<dyn PricingApi>,
-    /// Zonal shifts.
+    /// Calls of ARC's zonal shift.
     pub zonal_shift: Arc<dyn ZonalShiftApi>,
 }
 
@@ -77,7 +77,7 @@ impl AwsApis {
     }
 }
 
-/// The AWS provider.
+/// Provider of EC2 instances for the controllers.
 pub struct AwsProvider {
     options: RwLock<Arc<AwsOptions>>,
     clock: Arc<dyn Clock>,
@@ -201,7 +201,7 @@ impl AwsProvider {
         self.reservations.set(id, 0);
     }
 
-    /// What is counted.
+    /// Metrics of the provider, for the registry.
     pub fn metrics(&self) -> &AwsMetrics {
         &self.metrics
     }

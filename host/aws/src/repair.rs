@@ -4,7 +4,7 @@
 
 use apis::{GoDuration, RepairAction, RepairPolicy};
 
-/// What counts as a sick node, for how long, and what is done about it.
+/// Repair policies: which conditions make a node sick, for how long, and what is done about it.
 pub fn repair_policies() -> Vec<RepairPolicy> {
     let minutes = |condition_type: &str, status: &str, minutes: i64| RepairPolicy {
         condition_type: condition_type.to_owned(),

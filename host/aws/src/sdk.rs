@@ -33,7 +33,7 @@ const OPERATION_TIMEOUT: Duration = Duration::from_mins(4);
 /// How long one exchange may take, so that one that hangs leaves time for the next.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// What requests say of who sends them, where AWS logs them.
+/// Name of the sender in requests, where AWS logs them.
 const APP_NAME: &str = concat!("mortise-", env!("CARGO_PKG_VERSION"));
 
 /// The clients of all services in use, behind the seam.

@@ -75,7 +75,7 @@ pub struct ApiError {
     /// The service's error code, such as `InvalidInstanceID.NotFound`; one of the `CODE_` consts of
     /// this module when no service answered.
     pub code: String,
-    /// The service's text.
+    /// Message of the service.
     pub message: String,
     /// Whose fault the service says it is.
     pub fault: ErrorFault,
@@ -84,7 +84,7 @@ pub struct ApiError {
 /// Who has to change something before an operation can succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorFault {
-    /// The request: repeating it unchanged does not help.
+    /// The caller: the request has to change, and repeating it does not help.
     Client,
     /// The service, or the way to it (time-out, connection, no credentials): nobody knows whether it was done, and the
     /// same request may succeed later.
@@ -114,7 +114,7 @@ impl ApiError {
     }
 }
 
-/// What every operation answers.
+/// Answer of every operation.
 pub type ApiResult<T> = Result<T, ApiError>;
 
 /// A message on a queue.
@@ -122,7 +122,7 @@ pub type ApiResult<T> = Result<T, ApiError>;
 pub struct QueueMessage {
     /// With which it is deleted.
     pub receipt: String,
-    /// What was sent.
+    /// Text that was sent.
     pub body: String,
 }
 

@@ -27,7 +27,7 @@ static ELSEWHERE: LazyLock<BTreeMap<&'static str, [Option<f64>; 3]>> = LazyLock:
 enum Elsewhere {
     GovEast,
     GovWest,
-    /// In CNY.
+    /// Regions of China, in CNY.
     China,
 }
 
@@ -42,7 +42,7 @@ impl Elsewhere {
     }
 }
 
-/// What the table says of one type.
+/// Row of the table about one type.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Seed {
     /// Baseline, all cards together.

@@ -22,14 +22,14 @@ use crate::tags::{filter, tag_filters};
 
 const PAGE: i32 = 500;
 
-/// What EC2 tells of a subnet.
+/// A subnet as EC2 describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SubnetInfo {
     /// Such as `subnet-0a1b`.
     pub(crate) id: String,
-    /// Zone name.
+    /// Name of the zone.
     pub(crate) zone: String,
-    /// Zone id.
+    /// Id of the zone, the same in every account.
     pub(crate) zone_id: Option<String>,
     /// Free addresses when asked.
     pub(crate) free_addresses: i64,

@@ -29,10 +29,10 @@ struct UnavailableKey {
     placement_group: String,
 }
 
-/// What has been refused of one offering within the window.
+/// Refusals of one offering within the window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct IceHistory {
-    /// How often.
+    /// Number of refusals.
     pub(crate) count: u32,
     /// Seconds since the latest, in whole minutes so that a cache of it stays fresh for one.
     pub(crate) age_seconds: Option<u32>,
@@ -51,7 +51,7 @@ struct Marks {
     offerings: BTreeMap<UnavailableKey, Timestamp>,
     capacity_types: BTreeMap<CapacityType, Timestamp>,
     subnets: BTreeMap<String, Timestamp>,
-    /// By zone id.
+    /// Zonal shifts by the id of the zone.
     shifts: BTreeMap<String, Timestamp>,
     refusals: BTreeMap<String, BTreeMap<(String, CapacityType), Vec<Timestamp>>>,
     sequences: BTreeMap<String, u64>,

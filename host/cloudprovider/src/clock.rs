@@ -6,6 +6,6 @@ use jiff::Timestamp;
 ///
 /// Timers are not part of it: the shells use `tokio::time`, which the simulator pauses.
 pub trait Clock: Send + Sync {
-    /// The present moment.
+    /// The present moment by this clock.
     fn now(&self) -> Timestamp;
 }

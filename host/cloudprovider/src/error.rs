@@ -15,7 +15,7 @@ pub enum CloudProviderError {
     Create {
         /// Condition reason, in CamelCase.
         reason: String,
-        /// Condition message.
+        /// Message of the condition.
         message: String,
     },
     /// Nothing is wrong, and nothing can be said yet: what it hangs on was not looked at so far. It is asked again
@@ -24,7 +24,7 @@ pub enum CloudProviderError {
     NotYet {
         /// Condition reason, in CamelCase.
         reason: String,
-        /// Condition message.
+        /// Message of the condition.
         message: String,
     },
     /// The claim is no longer one to launch for, and the cloud was asked for nothing: the launch ends without a word.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::CloudProviderError;
 
-/// What a notice says.
+/// Kind of event that a notice tells of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InterruptionKind {
     /// A spot instance will be taken back within minutes.
@@ -65,7 +65,7 @@ impl InterruptionKind {
     }
 }
 
-/// What the cloud, asked, says is wrong.
+/// Kind of trouble that the cloud finds when it is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ImpairmentKind {
     /// A check of the instance itself fails: its system hangs, or its network is gone.
@@ -96,23 +96,23 @@ impl From<ImpairmentKind> for InterruptionKind {
     }
 }
 
-/// What the cloud, asked, says is wrong with an instance, or will be.
+/// Trouble of an instance, present or to come, that the cloud finds when it is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Impairment {
     /// Id of the instance, as the last part of a provider id.
     pub instance_id: String,
-    /// What it is.
+    /// Kind of trouble.
     pub kind: ImpairmentKind,
-    /// Since when.
+    /// Start of the trouble; of scheduled work, the moment at which the cloud was asked.
     pub since: Timestamp,
 }
 
-/// A notice, read.
+/// A notice of the cloud, parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interruption {
     /// With which it is taken off the queue.
     pub receipt: String,
-    /// What it says.
+    /// Kind of event that it tells of.
     pub kind: InterruptionKind,
     /// Ids of the instances it is about, as the last part of a provider id.
     pub instance_ids: Vec<String>,

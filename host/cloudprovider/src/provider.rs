@@ -28,7 +28,7 @@ pub struct LaunchRequest {
     pub instance_types: Arc<[Arc<InstanceType>]>,
 }
 
-/// What an instance turned out to be.
+/// Instance that a claim got, as the cloud tells of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Launched {
     pub provider_id: ProviderId,
@@ -77,7 +77,7 @@ pub struct NodeClassStatus {
     pub requeue_after_seconds: u64,
 }
 
-/// What the provider says of a node that is about to register.
+/// Answer of the provider whether a node may register.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Registrable {
     /// It may; with labels that could not be known before.
@@ -86,12 +86,12 @@ pub enum Registrable {
     Pending(&'static str),
 }
 
-/// What a node tells of its kind once it has registered.
+/// Facts that a node tells of its kind once it has registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RegisteredNode<'a> {
-    /// Its type.
+    /// Name of its instance type.
     pub instance_type: &'a str,
-    /// What it booted.
+    /// Id of the machine image that it booted.
     pub image_id: &'a str,
     /// Memory as its kubelet counts it.
     pub memory_bytes: i64,

@@ -29,7 +29,7 @@ const CONDITIONS: ConditionSet = ConditionSet {
     dependents: &[],
 };
 
-/// `capacitybuffer`.
+/// Controller `capacitybuffer`: one buffer a reconcile.
 pub(crate) struct CapacityBufferController {
     pub(crate) shell: Arc<Shell>,
     pub(crate) batcher: Arc<Batcher>,

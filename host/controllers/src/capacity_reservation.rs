@@ -1,5 +1,5 @@
-//! What becomes of nodes when their capacity reservation ends: those of a block that ends soon go in time, and those
-//! that run on on-demand afterwards say so.
+//! Follows the ends of capacity reservations: nodes of a block that ends soon go in time, and those that run on
+//! on-demand afterwards say so.
 //!
 //! Every minute, and only while there are nodes of reservations. Answers to `pkg/controllers/capacityreservation` of
 //! the AWS provider (`expiration` and `capacitytype`).
@@ -23,7 +23,7 @@ use crate::shell::periodic::{PastRound, Periodic};
 
 const PERIOD: Duration = Duration::from_mins(1);
 
-/// The controller.
+/// Controller of nodes whose capacity reservation ends; one round a minute.
 pub(crate) struct CapacityReservations {
     shell: Arc<Shell>,
     provider: Arc<dyn CloudProvider>,

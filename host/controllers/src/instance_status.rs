@@ -27,7 +27,7 @@ const PERIOD: Duration = Duration::from_mins(1);
 /// Instances handled at one time.
 const AT_ONCE: usize = 10;
 
-/// The controller.
+/// Controller that asks the cloud for instances in trouble; one round a minute.
 pub(crate) struct InstanceStatusController {
     shell: Arc<Shell>,
     provider: Arc<dyn CloudProvider>,
@@ -151,7 +151,7 @@ fn ours<'a>(
     ours.collect()
 }
 
-/// What is done about the claim of an unhealthy instance, in this order.
+/// Steps for the claim of an unhealthy instance, in this order.
 #[derive(Debug)]
 enum Step {
     /// Nothing waits for its pods any more.

@@ -37,7 +37,7 @@ const RETRY: BackOff = BackOff {
 /// A notice that nobody can make sense of yet is put back until it is this old.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(2);
 
-/// The controller.
+/// Controller that reads the queue of notices.
 pub(crate) struct InterruptionController {
     pub(crate) shell: Arc<Shell>,
     pub(crate) provider: Arc<dyn CloudProvider>,
@@ -46,7 +46,7 @@ pub(crate) struct InterruptionController {
     pub(crate) terminations: Keys,
 }
 
-/// What is known before notices are handled that came together.
+/// Knowledge that notices share which came together.
 struct Background {
     /// Names of claims, by the id of their instance.
     claims: BTreeMap<String, String>,
@@ -54,7 +54,7 @@ struct Background {
     scheduled: Option<BTreeSet<String>>,
 }
 
-/// What becomes of a notice.
+/// Fate of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Handled {
     /// It is off the queue.
@@ -106,7 +106,7 @@ impl InterruptionController {
             .await;
     }
 
-    /// What is known before any of the notices is handled.
+    /// Gathers the knowledge that these notices share.
     async fn background(&self, notices: &[Interruption]) -> Background {
         let ids = notices.iter().flat_map(|it| &it.instance_ids);
         let ids = ids.map(String::as_str).collect();

@@ -22,7 +22,7 @@ use crate::shell::periodic::{PastRound, Periodic};
 const PERIOD: Duration = Duration::from_hours(12);
 const RETRY: Duration = Duration::from_mins(1);
 
-/// The controller.
+/// Controller that tells the provider how large nodes turned out to be.
 pub(crate) struct NodeCapacities {
     shell: Arc<Shell>,
     provider: Arc<dyn CloudProvider>,
@@ -39,7 +39,7 @@ impl Periodic for NodeCapacities {
     const BEGINS_AT_ONCE: bool = true;
     type Error = ReconcileError;
 
-    /// Tells of all.
+    /// Tells the provider of all registered nodes.
     async fn round(&mut self) -> Result<(), ReconcileError> {
         let mut booted = BTreeMap::new();
         let model = &self.shell.model;

@@ -34,11 +34,11 @@ use apis::{NodeClaim, labels};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
-/// What keeps a node from opening or from being initialized is told once it has for that long: most are soon done with
-/// it, and each word is a write.
+/// Time after which it is told on the claim what keeps a node from opening or from being initialized: most causes are
+/// soon over, and each word is a write.
 const TOLD_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
-/// What a condition is to say.
+/// A condition as it is to be written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConditionUpdate<'a> {
     pub(crate) condition_type: &'a str,
@@ -156,7 +156,7 @@ pub(crate) fn deadline_text(deadline: Timestamp) -> String {
     deadline.strftime("%FT%TZ").to_string()
 }
 
-/// What is left of `limit` since `since`; zero once it is over.
+/// Time left of `limit` since `since`; zero once it is over.
 pub(crate) fn remaining(since: Timestamp, limit: Duration, now: Timestamp) -> Duration {
     let elapsed = Duration::try_from(now.duration_since(since)).unwrap_or_default();
     limit.saturating_sub(elapsed)

@@ -29,7 +29,7 @@ const HASH_KEYS: HashKeys = HashKeys {
     version: labels::EC2_NODE_CLASS_HASH_VERSION_ANNOTATION,
 };
 
-/// The controller.
+/// Controller of EC2NodeClasses: one class a reconcile.
 pub(crate) struct NodeClassController {
     pub(crate) shell: Arc<Shell>,
     pub(crate) provider: Arc<dyn CloudProvider>,

@@ -38,7 +38,7 @@ pub(crate) struct NodeOverlayController {
     pub(crate) overlays: Arc<Overlays>,
 }
 
-/// The one key.
+/// Key of the queue, the only one: overlays are judged all together.
 pub(crate) fn key() -> ObjectKey {
     ObjectKey::cluster("")
 }
@@ -51,7 +51,7 @@ struct Observed {
     untold: BTreeMap<String, CloudProviderError>,
 }
 
-/// What came of judging them together.
+/// Verdicts on all overlays, and when to judge again.
 struct Decided {
     judged: JudgedOverlays,
     /// Each overlay with its verdict in its status, in the order of those that were observed.

@@ -42,7 +42,7 @@ pub struct StateMetrics {
     pub(crate) queue_loads: Arc<QueueLoads>,
 }
 
-/// What gauges look at.
+/// Everything that gauges look at.
 struct Observation<'a> {
     known: &'a StateMetrics,
     snapshot: &'a Snapshot,
@@ -74,7 +74,7 @@ const fn gauge(
     }
 }
 
-/// What is shown in any case: without labels, or of the process.
+/// Gauges that are shown in any case: without labels, or of the process.
 const OF_THE_PROCESS: &[StateGauge] = &[
     gauge(
         "karpenter_cluster_state_node_count",
@@ -126,8 +126,8 @@ const OF_THE_PROCESS: &[StateGauge] = &[
     ),
 ];
 
-/// What grows with the cluster. Nodes carry a label for each well-known label, beside `node_name`, `phase` and
-/// `managed`.
+/// Gauges whose number grows with the cluster. Nodes carry a label for each well-known label, beside `node_name`,
+/// `phase` and `managed`.
 const OF_THE_CLUSTER: &[StateGauge] = &[
     gauge(
         "karpenter_nodes_allocatable",

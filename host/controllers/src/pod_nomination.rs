@@ -101,7 +101,7 @@ impl PodNominations {
         });
     }
 
-    /// Said once: who refuses one refuses all.
+    /// Turns nominations off, with one warning: an API server that refuses one refuses all.
     fn turn_off(&self, error: &kube::Error) {
         if self.is_on.swap(false, Ordering::Relaxed) {
             warn!(
@@ -138,7 +138,7 @@ impl Write {
         }
     }
 
-    /// What we want of the object, whole: what is missing is no longer ours to say.
+    /// The whole of our fields of the object: those that are missing are no longer ours.
     fn object(&self) -> Value {
         let mut object = json!({
             "apiVersion": "v1", "kind": "Pod",

@@ -35,7 +35,7 @@ pub(crate) use objects::{PolicyFact, PolicyObjects};
 pub use source::source_of;
 pub use status::STATUS_ANNOTATION;
 
-/// The controller.
+/// Controller of policy bindings: one ConfigMap a reconcile.
 pub(crate) struct PolicyBinding {
     shell: Arc<Shell>,
     registry: Arc<dyn PolicyRegistry>,

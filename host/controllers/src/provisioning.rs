@@ -60,7 +60,7 @@ const SYNC_COMPLAINT: Duration = Duration::from_secs(30);
 /// Longest time a pass may take to decide; then what was decided so far is kept.
 const SOLVE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The controller: one loop, one pass at a time.
+/// Controller of provisioning: one loop, one pass at a time.
 pub(crate) struct Provisioner {
     shell: Arc<Shell>,
     parts: ProvisionerParts,
@@ -69,7 +69,7 @@ pub(crate) struct Provisioner {
     is_busy: AtomicBool,
 }
 
-/// What it works with beside the shell.
+/// Parts that it works with beside the shell.
 pub(crate) struct ProvisionerParts {
     pub(crate) provider: Arc<dyn CloudProvider>,
     pub(crate) batcher: Arc<Batcher>,
@@ -80,7 +80,7 @@ pub(crate) struct ProvisionerParts {
     pub(crate) notes: PassNotes,
 }
 
-/// What passes look up and leave behind for others.
+/// Notes that passes look up and leave behind for others.
 pub(crate) struct PassNotes {
     pub(crate) pod_nominations: Arc<PodNominations>,
     pub(crate) launching: Arc<Launching>,
@@ -89,7 +89,7 @@ pub(crate) struct PassNotes {
     pub(crate) pod_starts: Arc<PodStarts>,
 }
 
-/// What a pass looks at.
+/// Everything that a pass looks at.
 pub(crate) struct Observed {
     /// While it goes on, only claims that are certain are created.
     batch: Batch,
@@ -97,7 +97,7 @@ pub(crate) struct Observed {
     pools: Vec<PoolTypes>,
     /// Nodes that there are or are about to be, for the ranking policy.
     usage: BTreeMap<UsageKey, Usage>,
-    /// What the nodes that there are cost an hour, for launches, which know the types of their own pool only.
+    /// Prices of the nodes that there are, USD an hour, for launches, which know the types of their own pool only.
     prices: BTreeMap<UsageKey, f64>,
     /// Every NodePool once, with what its object and its class come to.
     pool_outcomes: Vec<PoolOutcome>,
@@ -120,7 +120,7 @@ pub(crate) enum NoInstanceTypes {
     Provider(#[from] CloudProviderError),
 }
 
-/// What a pass decided, with its reasons.
+/// Decision of a pass, with its reasons.
 #[derive(Debug, Default)]
 pub(crate) struct Decided {
     solution: Solution,
@@ -269,7 +269,7 @@ impl Provisioner {
         (!is_told).then(|| Arc::clone(profile))
     }
 
-    /// What a pool can buy.
+    /// Instance types that a pool can buy.
     async fn types_of(&self, node_pool: Arc<NodePool>) -> Result<PoolTypes, NoInstanceTypes> {
         let class = &node_pool.spec.template.spec.node_class_ref.name;
         let class = self.shell.model.node_class(class);
@@ -359,7 +359,7 @@ fn decide(
     }
 }
 
-/// What is found of each pool before any pod is placed.
+/// Outcome of each pool before any pod is placed.
 fn pool_outcomes(observed: &Observed) -> Vec<PoolOutcome> {
     let mut outcomes = observed.pool_outcomes.clone();
     for pool in &mut outcomes {

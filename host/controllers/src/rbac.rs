@@ -1,5 +1,5 @@
-//! What the process may ask of the API server: one table, from which the roles of the chart are written. What it may
-//! watch follows from the rows of `watches.rs`; the rest is in `rbac/rules.rs`.
+//! Rights that the process needs at the API server: one table, from which the roles of the chart are written. What it
+//! may watch follows from the rows of `watches.rs`; the rest is in `rbac/rules.rs`.
 //!
 //! A right that is missing would be found out by a user, and one that is of no use by who took the service account
 //! over; so tests compare the table with what is asked (`tests/it/rbac.rs`) and with the chart. Answers to

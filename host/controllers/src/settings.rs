@@ -132,7 +132,7 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// What the flags say when nobody says anything, whatever is in the environment.
+    /// Settings of the flags' defaults, whatever is in the environment.
     fn default() -> Self {
         let flags = Self::augment_args(Command::new("defaults").no_binary_name(true));
         let flags = flags.mut_args(|flag| flag.env(Resettable::Reset));
@@ -146,16 +146,16 @@ impl Default for Settings {
     }
 }
 
-/// What one decision is about, for the solver.
+/// Decision that the solver is run for.
 #[derive(Debug, Clone)]
 pub struct SolverRun {
     /// Stable id of the decision.
     pub id: String,
-    /// The present moment.
+    /// Moment of the decision.
     pub now: Timestamp,
     /// Seed of the policies that are asked.
     pub seed: u64,
-    /// What happens when reserved capacity runs out.
+    /// Rule for pods when reserved capacity runs out.
     pub reserved: ReservedMode,
 }
 
@@ -164,7 +164,7 @@ pub struct SolverRun {
 pub struct SolverPlace {
     /// Name of the cluster, as policies see it.
     pub cluster: String,
-    /// Worker threads.
+    /// Number of worker threads of the solver.
     pub threads: usize,
     /// Whether pods that controllers are about to create are planned with those that are there.
     pub plans_coming_pods: bool,

@@ -1,7 +1,7 @@
-//! What the controllers stand on and share: settings and clock, the model that is read, the writer, the journal. What
-//! serves one purpose of the process alone has a module of its own: settings, rights, watches, the wiring of
-//! controllers, what is scraped. What a few controllers remember together stands with the one that writes it and is
-//! handed to them by `wiring/shared.rs`.
+//! Things that all controllers share: settings and clock, the model that is read, the writer, the journal. What serves
+//! one purpose of the process alone has a module of its own: settings, rights, watches, the wiring of controllers, what
+//! is scraped. What a few controllers remember together stands with the one that writes it and is handed to them by
+//! `wiring/shared.rs`.
 //!
 //! It decides nothing, and knows no controller but for the overlays that lie on what the provider sells.
 

@@ -92,7 +92,7 @@ pub(crate) async fn count(
     Ok(count)
 }
 
-/// The controller.
+/// Controller of NodePools with replicas: one pool a reconcile.
 pub(crate) struct StaticPools {
     pub(crate) shell: Arc<Shell>,
     pub(crate) claims: ClaimCreator,
@@ -106,7 +106,7 @@ struct Observed {
     snapshot: Snapshot,
 }
 
-/// What brings the pool to its count.
+/// Step that brings the pool to its count.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     /// It has what it is to have, or may have nothing now.

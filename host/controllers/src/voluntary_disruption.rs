@@ -57,7 +57,7 @@ const LOOK_SOON: Duration = Duration::from_secs(2);
 /// A scan is cut off after this long, and keeps what it found; so is a second look, whose command is then dropped.
 const SCAN_TIMEOUT: Duration = Duration::from_mins(3);
 
-/// The controller.
+/// Controller of voluntary disruption: one loop, one scan at a time.
 pub(crate) struct VoluntaryDisruption {
     shell: Arc<Shell>,
     parts: DisruptionParts,
@@ -68,7 +68,7 @@ pub(crate) struct VoluntaryDisruption {
     waiting: Mutex<VecDeque<WaitingCommand>>,
 }
 
-/// What it works with beside the shell and the policies.
+/// Parts that it works with beside the shell and the policies.
 pub(crate) struct DisruptionParts {
     pub(crate) provider: Arc<dyn CloudProvider>,
     pub(crate) tables: Arc<TableCache>,
@@ -79,11 +79,11 @@ pub(crate) struct DisruptionParts {
     pub(crate) written_costs: Arc<WrittenCosts>,
     /// Notified when a pod left a node that stays.
     pub(crate) pod_left: Arc<Notify>,
-    /// What counts as sick; none where no node is repaired, or not by this controller.
+    /// Policies that say which nodes are sick; none where no node is repaired, or not by this controller.
     pub(crate) repair: Option<Arc<RepairPolicies>>,
 }
 
-/// What a scan came to.
+/// Result of a scan.
 enum ScanResult {
     /// It found a command that began, or waits to be looked at a second time.
     Acted,
@@ -91,7 +91,7 @@ enum ScanResult {
     LookAgain(Duration),
 }
 
-/// What ended a sleep between two scans.
+/// Cause that ended a sleep between two scans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WakeUp {
     Due,

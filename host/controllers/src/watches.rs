@@ -49,13 +49,13 @@ pub use backoff::WatchBackoff;
 pub(crate) use queues::{Keys, QueueName, QueueRow, Queues};
 pub(crate) use router::Router;
 
-/// What keeps first lists from being complete and somebody has to mend is told after this long, so that what passes
-/// by itself within the first tries is not.
+/// Time after which a cause that keeps first lists from being complete is told if somebody has to mend it, so that one
+/// that passes by itself within the first tries is not.
 const FIRST_WORD: Duration = Duration::from_secs(5);
 /// First lists that take longer are spoken of.
 const LONG_LIST: Duration = Duration::from_secs(30);
 
-/// What watches are begun with.
+/// Everything that watches are begun with.
 pub(crate) struct WatchSource {
     pub(crate) shell: Arc<Shell>,
     pub(crate) written_costs: Arc<WrittenCosts>,
@@ -270,7 +270,7 @@ where
     Api::namespaced(shell.client.clone(), &shell.settings.policy_namespace)
 }
 
-/// What tells of devices, in the version that the cluster prefers. An object that cannot be read counts as absent.
+/// Watches of devices, in the version that the cluster prefers. An object that cannot be read counts as absent.
 fn devices() -> [WatchRow; 4] {
     [
         device(

@@ -19,7 +19,7 @@ use crate::shell::periodic::{PastRound, Periodic};
 
 const PERIOD: Duration = Duration::from_secs(30);
 
-/// The controller.
+/// Controller of zonal shifts; one round in half a minute.
 pub(crate) struct ZonalShifts {
     shell: Arc<Shell>,
     provider: Arc<dyn CloudProvider>,

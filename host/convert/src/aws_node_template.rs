@@ -12,7 +12,7 @@ use crate::report::{Fate, ObjectOrigin};
 use crate::selectors::{Finds, terms};
 use crate::{Converter, ami, identity, metadata};
 
-/// What a class came to.
+/// EC2NodeClass that an object was converted to.
 #[derive(Debug)]
 pub(crate) struct ConvertedClass<'a> {
     pub(crate) fields: Fields<'a>,
@@ -32,7 +32,7 @@ pub(crate) fn convert(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &
     }
 }
 
-/// An EC2NodeClass.
+/// Makes an EC2NodeClass of metadata and spec.
 pub(crate) fn class(metadata: &Value, spec: &Map<String, Value>) -> Value {
     let version = format!("{}/v1", labels::AWS_GROUP);
     json!({"apiVersion": version, "kind": "EC2NodeClass", "metadata": metadata, "spec": spec})

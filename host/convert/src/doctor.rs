@@ -1,5 +1,5 @@
-//! What a switch to Mortise would meet in a cluster: what breaks, what differs, what is good to know, each with its
-//! fix.
+//! Findings about a cluster before it switches to Mortise: what breaks, what differs, what is good to know, each with
+//! its fix.
 //!
 //! Looks at objects only, and takes what is not among them for unknown, not for absent: half a dump has fewer findings.
 
@@ -25,7 +25,7 @@ pub enum Severity {
     Breaks,
     /// It works, and otherwise than before.
     Differs,
-    /// Good to know.
+    /// Nothing has to be done; it is good to know.
     Note,
 }
 
@@ -36,9 +36,9 @@ pub struct DoctorFinding {
     pub severity: Severity,
     /// Kind and name, or the place of what could not be read.
     pub object: String,
-    /// What it is.
+    /// Finding in words.
     pub what: String,
-    /// What to do.
+    /// Advice what to do about it.
     pub fix: String,
 }
 

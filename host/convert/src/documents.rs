@@ -16,7 +16,7 @@ pub(crate) const AWS: &str = "aws";
 pub struct SourcePlace {
     /// Name of the file, for people.
     pub file: String,
-    /// Line, from 1.
+    /// Number of the line, from 1.
     pub line: usize,
 }
 
@@ -38,9 +38,9 @@ pub struct Source {
 /// Something that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
-    /// Where it stands.
+    /// Place where its document begins.
     pub place: SourcePlace,
-    /// What is wrong with it, and what to do.
+    /// Fault of the document, and what to do.
     pub message: String,
 }
 
@@ -49,7 +49,7 @@ pub struct Unread {
 pub struct ConversionInput {
     /// Objects, in the order of the input.
     pub sources: Vec<Source>,
-    /// The rest.
+    /// Documents that could not be read.
     pub unread: Vec<Unread>,
 }
 

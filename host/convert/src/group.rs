@@ -15,7 +15,7 @@ use crate::{Converter, identity};
 pub(crate) mod auto_scaling;
 pub(crate) mod managed;
 
-/// What both kinds of group come to before it is written as objects.
+/// Node group of either kind before it is written as objects.
 #[derive(Debug, Default)]
 struct NodeGroup {
     name: String,

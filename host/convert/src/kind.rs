@@ -20,7 +20,7 @@ pub(crate) enum Age {
     V1Alpha5,
 }
 
-/// What an object is to the conversion.
+/// Meaning of an object to the conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SourceKind {
     Provisioner(Age),
@@ -38,7 +38,7 @@ pub(crate) enum SourceKind {
     Nodegroup,
     /// Of Karpenter's groups, and nothing known.
     Unknown,
-    /// None of Karpenter's.
+    /// Of a group that has nothing to do with Karpenter.
     Other,
 }
 

@@ -35,7 +35,7 @@ use kind::SourceKind;
 use report::ObjectOrigin;
 use settings::GlobalSettings;
 
-/// What the old objects do not say, from who calls.
+/// Answers of the caller to what the old objects do not say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConversionOptions {
     /// Name of the cluster, by which subnets and security groups are found where nothing else says them.
@@ -50,14 +50,14 @@ pub struct ConversionOptions {
     pub node_claims: bool,
 }
 
-/// What came of the input.
+/// Result of a conversion.
 #[derive(Debug, Clone, Default)]
 pub struct Conversion {
     /// Objects of v1: classes, pools, claims, each by name.
     pub objects: Vec<Value>,
     /// Values for the chart, of the settings that stood in ConfigMaps; null without any.
     pub values: Value,
-    /// What became of everything else.
+    /// Report about everything that was not taken over as it was.
     pub report: ConversionReport,
 }
 
@@ -80,7 +80,7 @@ impl Made {
     }
 }
 
-/// What is known while the objects are gone through.
+/// State while the objects are gone through.
 #[derive(Debug)]
 struct Converter<'a> {
     options: &'a ConversionOptions,

@@ -1,4 +1,4 @@
-//! What of an object's metadata goes along: name, labels and annotations that people wrote.
+//! Metadata of an object that goes along: name, labels and annotations that people wrote.
 //!
 //! What the API server and controllers wrote is theirs to write again.
 

@@ -1,4 +1,4 @@
-//! What became of everything that was not taken over as it was: one line for each object and field, with the way out.
+//! Report about everything that was not taken over as it was: one line for each object and field, with the way out.
 //!
 //! Wording of single lines is the business of who converts the field; here is their form, order and sum.
 
@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// What became of a field or an object.
+/// Fate of a field or an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fate {
@@ -70,15 +70,15 @@ impl ObjectOrigin {
 pub struct ReportLine {
     #[serde(skip)]
     index: usize,
-    /// What became of it.
+    /// Fate of the field or the object.
     pub fate: Fate,
     /// Kind and name, or the place in the input of what could not be read.
     pub object: String,
     /// Path of the field; empty for the whole object.
     pub field: String,
-    /// What became of it, in words.
+    /// Explanation of its fate, in words.
     pub what: String,
-    /// What to do about it, where something can be done.
+    /// Advice what to do about it, where something can be done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub way_out: Option<String>,
 }
@@ -122,7 +122,7 @@ impl ConversionReport {
         self.entries.sort_by_key(|entry| entry.index);
     }
 
-    /// The lines.
+    /// Lines of the report; in the order of the input once they are sorted.
     pub fn entries(&self) -> &[ReportLine] {
         &self.entries
     }

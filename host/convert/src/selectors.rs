@@ -10,7 +10,7 @@ use crate::report::{Fate, ObjectOrigin};
 /// As many terms as v1 takes.
 const TERMS_MAX: usize = 30;
 
-/// What a selector finds.
+/// Kind of AWS object that a selector finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Finds {
     Subnets,

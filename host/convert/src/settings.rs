@@ -9,7 +9,7 @@ use crate::Converter;
 use crate::fields::{Fields, as_text};
 use crate::report::{ConversionReport, Fate, ObjectOrigin};
 
-/// What the ConfigMap says.
+/// Settings of the ConfigMap.
 #[derive(Debug, Default)]
 pub(crate) struct GlobalSettings {
     pub(crate) cluster_name: Option<String>,

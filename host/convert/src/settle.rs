@@ -1,5 +1,5 @@
-//! What is looked at once everything is made: names that collide, fields that v1 does not have, objects that a cluster
-//! would refuse, and pools whose class is missing.
+//! Checks once everything is made: names that collide, fields that v1 does not have, objects that a cluster would
+//! refuse, and pools whose class is missing.
 //!
 //! Makes nothing new.
 

@@ -1,4 +1,4 @@
-//! What the ranking policy makes of the nodes that run: the currency in which moves are weighed.
+//! Cost of the nodes that run, as the ranking policy reckons: the currency in which moves are weighed.
 //!
 //! A node on an offering that can be bought costs what buying it would; the policy is asked about the others in one
 //! call. Native all the way: nothing is decided here.
@@ -17,7 +17,7 @@ use crate::simulation::SimulationInput;
 /// Effective cost an hour of a node, by what it is.
 pub(crate) type EffectiveCosts = BTreeMap<UsageKey, f64>;
 
-/// What candidates cost.
+/// Effective costs of the candidates, by offering and by node.
 pub(crate) struct Costs {
     by_offering: EffectiveCosts,
     /// Effective cost an hour, by name of the node.
@@ -49,7 +49,7 @@ impl Costs {
         (Self::of_nodes(candidates, costs), uses)
     }
 
-    /// What an earlier loop was told; `None` where it was not told of every candidate.
+    /// Costs that an earlier loop was told; `None` where it was not told of every candidate.
     pub(crate) fn known(candidates: &[Candidate], costs: &EffectiveCosts) -> Option<Self> {
         let is_known = |it: &Candidate| costs.contains_key(&key(it));
         let is_whole = candidates.iter().all(is_known);
@@ -67,7 +67,7 @@ impl Costs {
         }
     }
 
-    /// What a node costs; where the policy is silent, its list price.
+    /// Cost of a node; its list price stands in where the policy is silent.
     pub(crate) fn of(&self, candidate: &Candidate) -> Cost {
         let listed = Cost::at_list_price(candidate.price_per_hour);
         let effective = self.by_node.get(candidate.name());

@@ -24,7 +24,7 @@ pub use pools::{BudgetWorld, Targets, pools, targets};
 pub use window::InvalidBudget;
 use window::window;
 
-/// What may still be disrupted in this loop.
+/// Nodes that may still be disrupted in this loop, by pool and reason.
 #[derive(Debug, Clone, Default)]
 pub struct Budgets {
     remaining: BTreeMap<(String, BudgetReason), u32>,
@@ -39,17 +39,17 @@ pub struct Budgets {
 /// How one number came about, for metrics, events and records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetDetail {
-    /// NodePool.
+    /// Name of the NodePool.
     pub pool: String,
-    /// For what.
+    /// Reason of the disruptions that the number limits.
     pub reason: BudgetReason,
-    /// Nodes at once.
+    /// Nodes that may be disrupted at once, those of `consuming` included.
     pub allowed: u32,
     /// Nodes that use the budget up already.
     pub consuming: u32,
     /// Nodes of the pool that count.
     pub total: u32,
-    /// Who decided.
+    /// Source of the number in words: `declared budgets`, the policy's explanation, or the fault of a budget.
     pub why: String,
 }
 
@@ -162,7 +162,7 @@ fn combine(declared: u32, asked: Option<&Allowance>) -> (u32, String) {
     }
 }
 
-/// What the pools without nodes would allow. No policy is asked about them, as there is nothing to disrupt.
+/// Numbers for the pools without nodes. No policy is asked about them, as there is nothing to disrupt.
 fn without_nodes(snapshot: &Snapshot, others: &[BudgetPool], now: Timestamp) -> Vec<BudgetDetail> {
     let of_pool = |pool: &NodePool| {
         let name = pool.metadata.name.clone().unwrap_or_default();
@@ -213,7 +213,7 @@ pub fn declared(pool: &NodePool, total: u32, now: Timestamp) -> Vec<DeclaredBudg
         .collect()
 }
 
-/// What cannot be understood allows nothing: nobody knows what the author meant.
+/// A budget that cannot be understood allows nothing: nobody knows what the author meant.
 fn resolve_or_close(budget: &Budget, total: u32, now: Timestamp) -> DeclaredBudget {
     resolve(budget, total, now).unwrap_or_else(|_| DeclaredBudget {
         nodes: budget.nodes.clone(),

@@ -29,7 +29,7 @@ pub struct Candidate {
     claim: String,
     pool: String,
     pub node: Arc<StateNode>,
-    /// Its NodePool.
+    /// NodePool that owns the node.
     pub node_pool: Arc<NodePool>,
     /// Its instance type, while the pool still knows it.
     pub instance_type: Option<Arc<InstanceType>>,
@@ -63,12 +63,12 @@ pub struct Blocked {
     pub claim: Option<String>,
     /// NodePool; empty without one.
     pub pool: String,
-    /// What keeps it.
+    /// Rule that keeps the node, and why.
     pub obstacle: Obstacle,
 }
 
 impl Blocked {
-    /// What keeps a node, with whose it is.
+    /// A node that is kept, named by its Node, its claim and its pool.
     pub(crate) fn new(node: &StateNode, obstacle: Obstacle) -> Self {
         Self {
             name: node.node_name().unwrap_or_else(|| node.name()).to_owned(),
@@ -259,7 +259,7 @@ impl Candidate {
         self.node.label(labels::INSTANCE_TYPE)
     }
 
-    /// Zone.
+    /// Zone from the node's label; empty without one.
     pub fn zone(&self) -> &str {
         self.node.label(labels::TOPOLOGY_ZONE)
     }
@@ -274,7 +274,7 @@ impl Candidate {
         self.reschedule_cost <= 1.0
     }
 
-    /// What keeps the node from methods of a class.
+    /// Obstacle that keeps the node from methods of a class.
     pub fn block(&self, class: DisruptionClass) -> Option<&Obstacle> {
         let is_bounded = self
             .node

@@ -1,4 +1,4 @@
-//! What a disruption loop decides: nodes that go, and claims that come in their place.
+//! Commands, the decisions of a disruption loop: nodes that go, and claims that come in their place.
 //!
 //! Values only. Answers to Karpenter's `disruption/types.go` (`Command`).
 
@@ -55,7 +55,7 @@ impl TerminateFirst {
     }
 }
 
-/// What repair found, for a command of that method.
+/// Finding of repair, for a command of that method.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RepairReason {
     /// The condition that decided.
@@ -71,7 +71,7 @@ pub struct RepairReason {
 /// A move that could be made, before any policy has judged it.
 #[derive(Debug, Clone)]
 pub(crate) struct Proposal<'s> {
-    /// Who found it.
+    /// Method that found the move.
     pub method: Method,
     /// How the nodes go.
     pub execution: Execution,
@@ -79,9 +79,9 @@ pub(crate) struct Proposal<'s> {
     pub candidates: Vec<&'s Candidate>,
     /// Existing nodes that take pods over.
     pub destinations: Vec<NodeRef>,
-    /// What goes.
+    /// Cost of the nodes that go.
     pub before: Cost,
-    /// What comes.
+    /// Cost of the nodes that come, each at its best offering.
     pub after: Cost,
 }
 
@@ -116,12 +116,12 @@ impl Proposal<'_> {
     }
 }
 
-/// What some nodes cost, in both currencies. Decisions reckon with the effective cost, reports show both.
+/// Cost of some nodes in both currencies. Decisions reckon with the effective cost, reports show both.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Cost {
     /// List prices, USD an hour.
     pub price_per_hour: f64,
-    /// What the ranking policy says, USD an hour.
+    /// Cost as the ranking policy reckons, effective USD an hour.
     pub effective_per_hour: f64,
 }
 
@@ -155,12 +155,12 @@ impl std::iter::Sum for Cost {
     }
 }
 
-/// A decided move.
+/// A move that was decided.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Command {
     /// Same in all its records.
     pub id: String,
-    /// Who found it.
+    /// Method that found the move.
     pub method: Method,
     /// How the nodes go.
     pub execution: Execution,
@@ -170,13 +170,13 @@ pub struct Command {
     pub candidates: Vec<CommandCandidate>,
     /// Existing nodes that take pods over, to be nominated.
     pub destinations: Vec<NodeRef>,
-    /// What goes.
+    /// Cost of the nodes that go.
     pub before: Cost,
-    /// What comes.
+    /// Cost of the nodes that come, each at its best offering.
     pub after: Cost,
-    /// The policy's reason.
+    /// Reason that the policy gave with its verdict; empty where it gave none.
     pub policy_reason: String,
-    /// The policy's score.
+    /// Score that the policy gave the move: the highest goes first.
     pub score: f64,
 }
 
@@ -187,13 +187,13 @@ pub struct CommandCandidate {
     pub node: String,
     /// Name of the claim.
     pub claim: String,
-    /// NodePool.
+    /// Name of the NodePool.
     pub pool: String,
     pub instance_type: String,
     pub zone: String,
     /// None where nobody knows it.
     pub capacity_type: Option<CapacityType>,
-    /// What it costs.
+    /// Cost of the node.
     pub cost: Cost,
     /// Pods that must find another node.
     pub pods: u32,
@@ -232,7 +232,7 @@ impl Command {
         }
     }
 
-    /// What is done, as metrics and events say it.
+    /// Word of metrics and events for the command: `delete`, `replace`, `reboot` or `terminate-first`.
     pub fn decision(&self) -> &'static str {
         match &self.execution {
             Execution::TerminateFirst(_) => "terminate-first",

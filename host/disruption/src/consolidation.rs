@@ -26,16 +26,16 @@ use eligibility::eligibility;
 
 pub use crate::input::Gates;
 
-/// What a method of consolidation is to do.
+/// Work of a method of consolidation in this loop.
 enum Agenda<'s> {
-    /// Nothing: no node is eligible, or those that are wait for others to come to rest.
+    /// Look at nothing: no node is eligible, or those that are wait for others to come to rest.
     Nothing,
     /// To say again what was said of these: nothing changed since it last found nothing.
     Repeat(Vec<&'s Candidate>),
     /// To try these, in the policy's order and within the budgets.
     Try {
         candidates: Vec<&'s Candidate>,
-        /// What to remember where nothing comes of it.
+        /// Record to keep where nothing comes of it.
         nothing: NothingFound,
     },
 }

@@ -1,4 +1,4 @@
-//! What a disruption loop decided, and the record of it.
+//! Everything that a disruption loop decided, and the record of it.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -15,7 +15,7 @@ use crate::memory::Memory;
 use crate::method::Method;
 use crate::scored::ScoredMove;
 
-/// What a loop decided.
+/// Everything that a loop decided.
 #[derive(Debug, Clone, Default)]
 pub struct Decision {
     /// At most one, unless a method may start several.
@@ -26,9 +26,9 @@ pub struct Decision {
     pub blocked: Vec<Blocked>,
     /// Pools, for the event and the metrics of budgets.
     pub budgets: Budgets,
-    /// Policies asked.
+    /// Policies that were asked, and how it went.
     pub uses: Vec<PolicyUse>,
-    /// For the next loop.
+    /// Knowledge that the next loop starts from.
     pub memory: Memory,
     /// When to look again at the latest, as far as budgets change with time.
     pub next_look_seconds: Option<NonZero<u32>>,

@@ -16,7 +16,7 @@ const GOING: i32 = i32::MIN;
 /// Pods in this namespace pin no node.
 const SYSTEM_NAMESPACE: &str = "kube-system";
 
-/// What the pods of a node are to carry.
+/// Deletion cost that the pods of a node are to carry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeCost {
     /// Name of the Node.

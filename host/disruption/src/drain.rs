@@ -12,7 +12,7 @@ use scheduling::pod::{Pod, PodKey};
 /// The drain is not called done earlier than this after it began, to catch pods bound late.
 const UNDISTURBED_SECONDS: i64 = 5;
 
-/// What a drain step knows.
+/// Everything that a drain step knows.
 #[derive(Debug, Clone, Copy)]
 pub struct DrainInput<'a> {
     /// Pods bound to the node.
@@ -21,7 +21,7 @@ pub struct DrainInput<'a> {
     pub deadline: Option<Timestamp>,
     /// When the drain began.
     pub draining_since: Timestamp,
-    /// The present moment.
+    /// Moment of the step.
     pub now: Timestamp,
 }
 
@@ -30,11 +30,11 @@ pub struct DrainInput<'a> {
 pub enum Drain {
     /// Nothing is waited for and the settling time has passed.
     Done,
-    /// It goes on.
+    /// Pods are still waited for, or the settling time has not passed.
     Draining(DrainStep),
 }
 
-/// What a drain step asks for.
+/// Work that a drain step asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DrainStep {
     /// Pods to evict through the API, which honours PodDisruptionBudgets.
@@ -48,7 +48,7 @@ pub struct DrainStep {
 /// A pod of which another with the same name must not be hit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodRef {
-    /// Namespace and name.
+    /// Namespace and name of the pod.
     pub key: PodKey,
     /// UID, as a precondition.
     pub uid: String,
@@ -58,7 +58,7 @@ pub struct PodRef {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForcedDelete {
     pub pod: PodRef,
-    /// What is left for it, at least one second.
+    /// Seconds left to the pod until the deadline, at least one.
     pub grace_period_seconds: u32,
 }
 

@@ -42,7 +42,7 @@ const DONE: [&str; 4] = [
     conditions::CONSOLIDATABLE,
 ];
 
-/// What loops work with.
+/// Everything that loops work with beside the model.
 #[derive(Clone, Copy)]
 pub struct EndStateInput<'a> {
     /// Instance types of every pool that has nodes.
@@ -51,15 +51,15 @@ pub struct EndStateInput<'a> {
     pub pools: &'a [PoolTypes],
     /// Options of simulations; `now` is the moment of the first loop.
     pub options: &'a Options,
-    /// Feature gates.
+    /// Moves that are switched on.
     pub gates: Gates,
-    /// What counts as sick; `None` while repair is switched off.
+    /// Policies that say which nodes are sick; `None` while repair is switched off.
     pub repair: Option<&'a Arc<RepairPolicies>>,
-    /// The policies.
+    /// Policies that rank, judge and allow.
     pub hooks: PolicyHooks<'a>,
 }
 
-/// What came of it.
+/// Loops that led to the end.
 #[derive(Debug, Clone, Default)]
 pub struct EndState {
     /// Every loop, the last one without a command unless loops ran out.

@@ -1,4 +1,4 @@
-//! What a loop says of each candidate: the rule that keeps the node, or the one that chose it.
+//! Findings of a loop on each candidate: the rule that keeps the node, or the one that chose it.
 //!
 //! The last word of a method on a node stands, save that what keeps a drifted node is not talked over by
 //! consolidation, which looks at it too. Says nothing by itself.
@@ -13,12 +13,12 @@ use crate::consolidation::eligibility::eligibility;
 use crate::obstacle::Obstacle;
 use crate::scene::Scene;
 
-/// What is said of one node.
+/// Finding on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeFinding {
-    /// Something keeps it.
+    /// A rule keeps the node.
     Kept(Obstacle),
-    /// It goes.
+    /// A method chose the node to go.
     Chosen(NodeChoice),
 }
 
@@ -27,26 +27,26 @@ pub enum NodeFinding {
 pub struct NodeChoice {
     /// By which method, in the words of the ledger.
     pub outcome: OutcomeId,
-    /// What the policy said, or what is wrong with the node.
+    /// Words of the policy, or the trouble of the node.
     pub reason: String,
 }
 
-/// What was said so far, by name of the node.
+/// Findings so far, by name of the node.
 #[derive(Default)]
 pub(crate) struct Findings<'s> {
     last: BTreeMap<&'s str, NodeFinding>,
     of_drift: BTreeMap<&'s str, Obstacle>,
 }
 
-/// What stands in the end.
+/// Finding that stands in the end.
 pub(crate) struct LastWord {
     pub(crate) finding: NodeFinding,
-    /// What keeps a drifted node, for the event about it.
+    /// Obstacle that keeps a drifted node, for the event about it.
     pub(crate) keeps_drifted: Option<Obstacle>,
 }
 
 impl NodeFinding {
-    /// The rule, or the choice.
+    /// Outcome of the rule that keeps the node, or of the method that chose it.
     pub(crate) fn outcome(&self) -> OutcomeId {
         match self {
             Self::Kept(obstacle) => obstacle.outcome,
@@ -54,7 +54,7 @@ impl NodeFinding {
         }
     }
 
-    /// In words.
+    /// Explanation in words; empty where the outcome says it all.
     pub(crate) fn reason(&self) -> &str {
         match self {
             Self::Kept(obstacle) => &obstacle.message,
@@ -62,7 +62,7 @@ impl NodeFinding {
         }
     }
 
-    /// What keeps the node.
+    /// Obstacle that keeps the node; `None` for one that was chosen.
     pub(crate) fn obstacle(&self) -> Option<&Obstacle> {
         match self {
             Self::Kept(obstacle) => Some(obstacle),
@@ -77,7 +77,7 @@ impl<'s> Findings<'s> {
         self.last.insert(candidate.name(), finding);
     }
 
-    /// What was said of these drifted nodes outlasts what other methods say.
+    /// Findings on these drifted nodes outlast those of other methods.
     pub(crate) fn keep_of_drift(&mut self, drifted: &[&'s Candidate]) {
         for candidate in drifted {
             let last = self.last.get(candidate.name());
@@ -115,7 +115,7 @@ impl<'s> Findings<'s> {
     }
 }
 
-/// What to say of a node that no method came to.
+/// Finding on a node that no method came to.
 fn unexamined(candidate: &Candidate, scene: &Scene<'_>, commands: &[Command]) -> Obstacle {
     if let Some(block) = &candidate.pod_block {
         return block.clone();

@@ -1,4 +1,4 @@
-//! What disruption did lately, as far as policies, budgets and the guard against going in circles ask for it.
+//! Disruptions of late, as far as policies, budgets and the guard against going in circles ask for them.
 //!
 //! Owned by the shell, which tells it of every command; bounded to one day.
 
@@ -50,9 +50,9 @@ pub struct History {
     origins: BTreeMap<String, ClaimOrigin>,
     /// Reboots by UID of the claim.
     reboots: BTreeMap<String, VecDeque<Timestamp>>,
-    /// By claim.
+    /// Commands in a row whose replacements did not come, by claim.
     failures: BTreeMap<String, Failures>,
-    /// Of drift, by pool.
+    /// The same of drift alone, by pool.
     pool_failures: BTreeMap<String, Failures>,
 }
 
@@ -66,7 +66,7 @@ struct Backoff {
 /// How long nothing is bought in place of what replacements did not come for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplacementPause {
-    /// When it ends.
+    /// Moment at which the pause ends.
     pub until: Timestamp,
     /// Commands in a row that led to it.
     pub failures: u32,
@@ -98,7 +98,7 @@ impl Failures {
     }
 }
 
-/// What a claim came in place of.
+/// Nodes that a claim came in place of.
 #[derive(Debug, Clone)]
 struct ClaimOrigin {
     at: Timestamp,
@@ -139,7 +139,7 @@ impl History {
         }
     }
 
-    /// What part of the cost of what goes a move must save where several nodes come: twice as much each time that its
+    /// Share of the cost of what goes that a move must save where several nodes come: twice as much each time that its
     /// nodes came by such moves themselves, so that a row of moves ends.
     pub(crate) fn share_to_save(&self, claims: &[&str], now: Timestamp) -> f64 {
         let moves = self.recent_origins(claims, now).map(|it| it.moves);
@@ -182,8 +182,8 @@ impl History {
         self.reasons.remove(claim);
     }
 
-    /// What was to come in place of the command's nodes did not: no capacity, or never ready. To try again at once
-    /// would taint and launch in vain for as long as the shortage lasts.
+    /// Replacements of the command did not come: no capacity, or never ready. To try again at once would taint and
+    /// launch in vain for as long as the shortage lasts.
     pub fn note_failure(&mut self, command: &Command, now: Timestamp) {
         let is_recent = |it: &Failures| now.duration_since(it.last).as_secs() <= DAY_SECONDS;
         self.failures.retain(|_, it| is_recent(it));
@@ -295,7 +295,7 @@ struct Disrupted {
     reason: Option<BudgetReason>,
 }
 
-/// By pool.
+/// Disrupted nodes by pool, oldest first.
 type DisruptedNodes = BTreeMap<String, VecDeque<Disrupted>>;
 
 /// Adds a node and lets go of those of more than a day before it, of whichever pool: one that is gone has none to add.

@@ -1,4 +1,4 @@
-//! What a disruption loop is given: the cluster, what may be bought, options, gates and policies.
+//! Input of a disruption loop: the cluster, what may be bought, options, gates and policies.
 //!
 //! Complete when the loop begins, and lent for as long as it runs: whoever decides elsewhere takes the whole along.
 
@@ -19,10 +19,10 @@ use crate::hooks::{BudgetsHook, Civil, ConsolidationHook, Context};
 use crate::memory::Memory;
 use crate::repair::policies::RepairPolicies;
 
-/// What a loop looks at.
+/// Everything that a loop looks at.
 #[derive(Clone)]
 pub struct DisruptionInput {
-    /// The cluster.
+    /// The cluster as the loop sees it.
     pub snapshot: Snapshot,
     /// Instance types of every pool that has nodes, static and unready ones included.
     pub types: TypesByPool,
@@ -30,22 +30,22 @@ pub struct DisruptionInput {
     pub pools: Vec<PoolTypes>,
     /// Claims that a command is about already.
     pub queued: BTreeSet<String>,
-    /// Finished moves.
+    /// Moves that finished or failed lately, and those under way.
     pub history: History,
-    /// What the loop before left behind.
+    /// Knowledge that the last loop left.
     pub memory: Memory,
     /// Options of simulations; `now` is the present moment of the whole loop.
     pub options: Options,
-    /// Feature gates.
+    /// Moves that are switched on.
     pub gates: Gates,
-    /// What counts as sick; `None` while repair is switched off.
+    /// Policies that say which nodes are sick; `None` while repair is switched off.
     pub repair: Option<Arc<RepairPolicies>>,
-    /// What earlier rounds worked out about pools and their types.
+    /// Tables of pools and their types that earlier rounds worked out.
     pub tables: Arc<TableCache>,
 }
 
 impl DisruptionInput {
-    /// What budgets are worked out of.
+    /// The part of the input that budgets are worked out of.
     pub(crate) fn budget_world<'a>(&'a self, targets: &'a Targets) -> budgets::BudgetWorld<'a> {
         budgets::BudgetWorld {
             snapshot: &self.snapshot,
@@ -57,14 +57,14 @@ impl DisruptionInput {
     }
 }
 
-/// The policies.
+/// Policies that rank, judge and allow.
 #[derive(Clone, Copy)]
 pub struct PolicyHooks<'a> {
     /// Values offerings in simulations.
     pub rank: &'a dyn RankHook,
-    /// Orders and judges.
+    /// Orders candidates and judges moves.
     pub consolidation: &'a dyn ConsolidationHook,
-    /// Allows.
+    /// Says how many nodes may be disrupted.
     pub budgets: &'a dyn BudgetsHook,
 }
 
@@ -75,14 +75,14 @@ pub struct Gates {
     pub spot_to_spot: bool,
     /// Drifted nodes may go before their replacement comes where it could not come before.
     pub terminate_first_drift: bool,
-    /// Sick nodes may.
+    /// Sick nodes may go before their replacement comes where it could not come before.
     pub terminate_first_repair: bool,
     /// Moves that could go at once may be put off, such as those that save little of the bill. Karpenter's packing puts
     /// none off, nor do those who ask where the cluster ends up.
     pub puts_moves_off: bool,
 }
 
-/// What policies are told of every question of a decision.
+/// Context that policies are told with every question of a decision.
 pub fn context(options: &Options) -> Context {
     let now = options.now;
     Context {

@@ -1,4 +1,4 @@
-//! What one disruption loop leaves to the next, so that it need not look again at what stayed as it was.
+//! Knowledge that one disruption loop leaves to the next, which need not look again at what stayed as it was.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,22 +11,23 @@ use crate::findings::NodeFinding;
 use crate::method::Method;
 use crate::preferred::Preferred;
 
-/// What one loop leaves to the next.
+/// Knowledge that one loop leaves to the next.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Memory {
     /// When a method found nothing, so that it need not look again.
     pub nothing_found: BTreeMap<Method, NothingFound>,
-    /// What consolidation last said of each claim, repeated while nothing changes.
+    /// Last finding of consolidation on each claim, repeated while nothing changes.
     pub findings: BTreeMap<String, NodeFinding>,
     /// Claims that a policy holds back until then.
     pub holds: BTreeMap<String, Timestamp>,
-    /// What the ranking policy made of the nodes when it was last asked.
+    /// Effective costs that the ranking policy gave the nodes when it was last asked.
     pub costs: EffectiveCosts,
-    /// Who judged: what others held back or found nothing in is looked at again.
+    /// Policies that judged, by name and digest: once others do, all that was held back or found nothing in is looked
+    /// at again.
     pub judges: String,
     /// Moves that the ranking policy prefers although they cost more, by claim, and since when.
     pub preferred: Preferred,
-    /// What nodes of each pool would be made of, and since when.
+    /// Definition that a new node of each pool would have, and since when.
     pub targets: Targets,
     /// Since when consolidation has met many nodes whose pods came or left just now.
     pub unsettled_since: Option<Timestamp>,

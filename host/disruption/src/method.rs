@@ -39,11 +39,11 @@ pub(crate) enum ValidatedMethod {
 /// Whether pods that block disruption exclude their node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DisruptionClass {
-    /// They do.
+    /// Such pods exclude their node.
     Graceful,
-    /// They do not, if the claim bounds its drain.
+    /// Such pods exclude their node unless the claim bounds its drain.
     Eventual,
-    /// They do not, if the claim or the policy that found the node sick bounds its drain.
+    /// Such pods exclude their node unless the claim or the policy that found the node sick bounds its drain.
     Repair,
 }
 
@@ -81,7 +81,7 @@ impl Method {
         }
     }
 
-    /// What is said of a node that it chose.
+    /// Outcome of a node that the method chose.
     pub(crate) fn chosen(self) -> OutcomeId {
         match self {
             Self::Repair => OutcomeId::NodeChosenUnhealthy,

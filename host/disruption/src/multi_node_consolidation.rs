@@ -28,9 +28,9 @@ const EXCHANGE_LEAVES: f64 = 0.5;
 /// Most nodes of one command, as in Karpenter, which looks at no more of them at once.
 pub(crate) const NODES_MAX: usize = 100;
 
-/// What was found.
+/// Result of the search.
 pub(crate) enum Found<'s> {
-    /// Nodes that go.
+    /// A command for nodes that go together.
     Command(Command),
     /// An exchange of several nodes, to be had unless something simpler saves about as much.
     Exchange(Approved<'s>),
@@ -149,7 +149,7 @@ fn approve_longest<'s>(scan: &mut Scan<'s, '_>, valid: Vec<Proposal<'s>>) -> Opt
     approved.max_by_key(|it| it.proposal.candidates.len())
 }
 
-/// What passes the guards and the policy.
+/// The proposals that pass the guards and the policy.
 fn approve<'s>(scan: &mut Scan<'s, '_>, valid: Vec<Proposal<'s>>) -> Vec<Approved<'s>> {
     let valid = guards::retain_passing(scan, valid);
     scan.ask_verdicts(valid)

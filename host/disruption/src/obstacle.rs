@@ -1,16 +1,16 @@
-//! What stands in the way of a move, in the words of the ledger: which rule, and what exactly.
+//! Obstacles to a move, in the words of the ledger: which rule, and what exactly.
 
 use state::ledger::OutcomeId;
 
-/// What stands in the way of a move.
+/// Rule that stands in the way of a move, and its cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
-    /// Which rule.
+    /// Rule that says no, as the ledger knows it.
     pub outcome: OutcomeId,
     /// The pod that blocks, the PodDisruptionBudgets that hold it, or the condition that is not repaired; empty where
     /// the node itself is the cause. With the rule it tells one cause from another, which the words for people do not.
     pub about: String,
-    /// What exactly; empty where the rule says it all.
+    /// Particulars for people; empty where the rule says it all.
     pub message: String,
 }
 

@@ -16,7 +16,7 @@ use crate::candidate::Candidate;
 use crate::command::Proposal;
 use crate::obstacle::Obstacle;
 
-/// What disturbing a pod of ordinary eviction cost is reckoned at, in USD.
+/// Assumed cost of disturbing a pod of ordinary eviction cost, USD.
 const USD_PER_DISRUPTION: f64 = 0.01;
 /// A move that saves less of the bill than this share must pay for itself first.
 const SMALL_GAIN: f64 = 0.03;
@@ -33,7 +33,7 @@ pub struct Preferred {
     due: Option<Timestamp>,
 }
 
-/// What a loop found.
+/// Moves that a loop found and that do not pay yet.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Deferred {
     looked_at: BTreeSet<String>,

@@ -18,17 +18,17 @@ const TIMEOUT_MAX_SECONDS: i64 = 3_600;
 /// A command whose candidates are tainted and whose replacements are created.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunningCommand {
-    /// The command.
+    /// The command as it was decided.
     pub command: Command,
     /// Names of the replacement claims, in the order of the command's.
     pub replacements: Vec<String>,
-    /// When it started.
+    /// Moment at which the command started; replacements time out from here.
     pub started_at: Timestamp,
     /// Whether the ledger has it that replacements are waited for.
     pub is_wait_told: bool,
 }
 
-/// What to do about a running command now.
+/// Next step of a running command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandProgress {
     /// Replacements are not ready: look again in a second.
@@ -40,7 +40,7 @@ pub enum CommandProgress {
     Delete,
     /// Take taints, conditions and marks back, then drop the command.
     GiveUp {
-        /// Why.
+        /// Reason for events and the ledger.
         reason: String,
     },
 }
@@ -106,9 +106,9 @@ pub fn is_unused(snapshot: &Snapshot, replacement: &str, now: Timestamp) -> bool
 /// A node that still bears the marks of a command that is no more: the taint, the condition `DisruptionReason` or both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaleMark {
-    /// The Node.
+    /// Name of the Node.
     pub node: String,
-    /// Its claim.
+    /// Name of the node's claim.
     pub claim: String,
     /// Whether it bears the taint; whoever takes the condition off reads the claim anyway.
     pub is_tainted: bool,

@@ -35,14 +35,14 @@ const REBOOTS_MAX: usize = 2;
 /// A pool of which more than this share is sick has a trouble that replacing nodes does not end.
 const BREAKER_PERCENT: usize = 20;
 
-/// What came of a look at all nodes.
+/// Result of a look at all nodes.
 #[derive(Debug, Default)]
 pub(crate) struct Repaired {
-    /// At most one.
+    /// Command to carry out, at most one.
     pub(crate) command: Option<Command>,
-    /// What is said of the sick nodes, by name of the node.
+    /// Findings on the sick nodes, by name of the node.
     pub(crate) findings: BTreeMap<String, NodeFinding>,
-    /// For events.
+    /// Sick nodes that may not be disrupted, for events.
     pub(crate) blocked: Vec<Blocked>,
     /// Sick nodes that might go.
     pub(crate) eligible: u32,

@@ -18,11 +18,11 @@ use crate::hooks::{
 use crate::input::DisruptionInput;
 use crate::method::Method;
 
-/// What the table is made of.
+/// Sources of the table.
 pub(crate) struct Given<'v> {
-    /// What the loop was given.
+    /// Input of the loop.
     pub(crate) input: &'v DisruptionInput,
-    /// What policies are told of the loop itself.
+    /// Context that policies are told with every question of the loop.
     pub(crate) context: &'v Context,
     /// In order of node name.
     pub(crate) candidates: &'v [Candidate],
@@ -36,7 +36,7 @@ impl Given<'_> {
     }
 }
 
-/// What is worked out once for all calls of a loop.
+/// The table that all calls of a loop share, worked out once.
 #[derive(Debug, Clone)]
 pub(crate) struct PolicyRound {
     /// The table; one row a candidate, in their order.

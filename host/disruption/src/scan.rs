@@ -27,10 +27,10 @@ const HOLD_SECONDS_MAX: u32 = 3_600;
 /// While nodes come to rest, the next loop comes this soon.
 const SETTLING_SECONDS: u32 = 3;
 
-/// What a loop came to so far.
+/// State of a loop while its methods look: memory, findings and verdicts so far.
 pub(crate) struct Scan<'s, 'a> {
     pub(crate) scene: &'s Scene<'a>,
-    /// For the next loop.
+    /// Knowledge for the next loop.
     pub(crate) memory: Memory,
     /// Moves of this loop that do not pay yet.
     pub(crate) deferred: Deferred,
@@ -85,7 +85,7 @@ impl<'s, 'a> Scan<'s, 'a> {
         }
     }
 
-    /// What was said of these drifted nodes outlasts what consolidation says.
+    /// Findings on these drifted nodes outlast those of consolidation.
     pub(crate) fn keep_of_drift(&mut self, drifted: &[&'s Candidate]) {
         self.findings.keep_of_drift(drifted);
     }
@@ -225,7 +225,7 @@ impl<'s, 'a> Scan<'s, 'a> {
         }
     }
 
-    /// What was approved becomes a command, and its nodes are chosen.
+    /// Makes a command of an approved move, whose nodes count as chosen from then on.
     pub(crate) fn command(&mut self, approved: Approved<'s>) -> Command {
         let (scene, proposal) = (self.scene, &approved.proposal);
         let outcome = proposal.method.chosen();

@@ -1,4 +1,4 @@
-//! What the methods of one loop look at: the candidates, their budgets, and what would happen if some of them went.
+//! View that the methods of one loop share: the candidates, their budgets, and what would happen if some of them went.
 //!
 //! Complete from the start: what takes time and is not always needed (the simulator, the answers of the policies) is
 //! worked out when it is first asked for, so that no caller can find it missing. One answer depends on what was asked
@@ -40,9 +40,9 @@ pub(crate) struct Scene<'a> {
     simulator: OnceCell<Simulator<'a>>,
     prices: PoolPrices,
     lower_bound: OnceCell<LowerBound>,
-    /// What the ranking policy makes of the nodes now.
+    /// Costs as the ranking policy reckons now.
     costs: OnceCell<Costs>,
-    /// What it made of them in a loop that saw the same cluster.
+    /// Costs from a loop that saw the same cluster.
     known_costs: OnceCell<Option<Costs>>,
     round: OnceCell<PolicyRound>,
     /// The table with known costs.
@@ -54,13 +54,13 @@ pub(crate) struct Scene<'a> {
     uses: RefCell<Vec<PolicyUse>>,
 }
 
-/// What moves are simulated and weighed with.
+/// Simulator, costs and prices by which moves are simulated and weighed.
 pub(crate) struct WhatIf<'s, 'a> {
     /// Tells what would happen.
     pub(crate) simulator: &'s Simulator<'a>,
-    /// What each candidate costs.
+    /// Cost of each candidate.
     pub(crate) costs: &'s Costs,
-    /// What could come, by pool.
+    /// Types that could come, by pool.
     pub(crate) prices: &'s PoolPrices,
     /// The least that resources cost anywhere.
     pub(crate) lower_bound: &'s LowerBound,
@@ -133,7 +133,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// What moves are simulated and weighed with, by what the ranking policy says now.
+    /// Simulator, costs and prices for moves, by what the ranking policy says now.
     pub(crate) fn what_if(&self) -> WhatIf<'_, 'a> {
         let simulator = self.simulator();
         let costs = self.costs.get_or_init(|| {
@@ -154,12 +154,12 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// What a candidate costs, as far as it is known without asking again.
+    /// Cost of a candidate, as far as it is known without asking again.
     pub(crate) fn cost(&self, candidate: &Candidate) -> Cost {
         self.known_or_asked().1.of(candidate)
     }
 
-    /// What the ranking policy was found to make of the nodes, if this loop asked.
+    /// Effective costs that the ranking policy gave the nodes, if this loop asked.
     pub(crate) fn effective_costs(&self) -> Option<&EffectiveCosts> {
         self.costs.get().map(Costs::by_offering)
     }
@@ -250,7 +250,7 @@ impl<'a> Scene<'a> {
 }
 
 impl WhatIf<'_, '_> {
-    /// What candidates cost together.
+    /// Cost of the candidates together.
     pub(crate) fn cost_of(&self, candidates: &[&Candidate]) -> Cost {
         candidates.iter().map(|it| self.costs.of(it)).sum()
     }
@@ -264,7 +264,7 @@ impl WhatIf<'_, '_> {
         self.lower_bound.cost_per_hour(&needed)
     }
 
-    /// What a pool may buy.
+    /// Types that a pool may buy.
     pub(crate) fn types(&self, pool: &str) -> Rc<Types> {
         self.prices.pool(self.simulator.prepared(), pool)
     }

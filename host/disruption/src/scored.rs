@@ -17,11 +17,11 @@ pub struct ScoredMove {
     pub claims: BTreeSet<String>,
     /// The pools they belong to, in order of name.
     pub pools: Vec<ScoredPool>,
-    /// What became of it.
+    /// Whether the move was refused, approved or carried out.
     pub result: MoveResult,
 }
 
-/// What became of a move that a policy judged.
+/// End of a move that a policy judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MoveResult {
     /// The policy rejected it or held it back.
@@ -37,7 +37,7 @@ pub enum MoveResult {
 pub struct ScoredPool {
     /// Name of the NodePool.
     pub name: String,
-    /// How it consolidates.
+    /// Consolidation policy of the NodePool.
     pub policy: ConsolidationPolicy,
     /// The score, of a Balanced pool.
     pub balanced: Option<BalancedScore>,
@@ -79,8 +79,8 @@ impl ScoredMove {
     }
 }
 
-/// What counts of all that was judged on the way: every node by itself, and of the sets of nodes the one that became a
-/// command, or the largest that was refused where none did. A search asks about many sets and means one.
+/// Moves that count of all that were judged on the way: every node by itself, and of the sets of nodes the one that
+/// became a command, or the largest that was refused where none did. A search asks about many sets and means one.
 pub(crate) fn counted(judged: Vec<ScoredMove>, commands: &[Command]) -> Vec<ScoredMove> {
     let chosen: BTreeSet<BTreeSet<&str>> = commands
         .iter()

@@ -1,4 +1,4 @@
-//! What would happen if some nodes were gone: a solve without them.
+//! Simulation of the cluster as if some nodes were gone: a solve without them.
 //!
 //! One base problem a loop, shared by all simulations; each is a difference to it. Answers to Karpenter's
 //! `disruption/helpers.go` (`SimulateScheduling`). Never looks at prices; that is the methods' business.
@@ -34,22 +34,22 @@ pub(crate) struct Simulator<'a> {
     now: Timestamp,
 }
 
-/// What is simulated.
+/// Everything that simulations of a loop work with.
 #[derive(Clone, Copy)]
 pub(crate) struct SimulationInput<'a> {
-    /// The cluster.
+    /// The cluster as the loop sees it.
     pub(crate) snapshot: &'a Snapshot,
     /// Pools that may open nodes.
     pub(crate) pools: &'a [PoolTypes],
-    /// Options of simulations.
+    /// Options of the solver in simulations.
     pub(crate) options: &'a Options,
-    /// Values offerings.
+    /// Policy that ranks the offerings.
     pub(crate) rank: &'a dyn RankHook,
-    /// Cuts simulations off.
+    /// Signal that cuts simulations off.
     pub(crate) interrupt: &'a Interrupt,
 }
 
-/// What a simulation is for.
+/// Purpose of a simulation, which decides what may come and which pods may stay behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// The nodes must go; what comes is bought as for pending pods.
@@ -76,7 +76,7 @@ pub(crate) struct Simulated {
     pub(crate) unsound: Option<Unsound>,
 }
 
-/// What the removal would do to a pod that has its place today.
+/// Harm that the removal would do to a pod that has its place today.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Unsound {
     /// Nobody knows: the solve was cut off, and the rest of the answer means nothing.

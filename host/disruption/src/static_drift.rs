@@ -101,11 +101,11 @@ fn exchange_each<'s>(scan: &mut Scan<'s, '_>, candidates: Vec<&'s Candidate>) ->
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NodeCounts {
     replicas: u64,
-    /// Nodes that stay.
+    /// Nodes that no command is about and that are not being deleted.
     active: u64,
     /// Nodes that a command is about.
     pending: u64,
-    /// Nodes that go.
+    /// Nodes that are being deleted.
     deleting: u64,
     /// Nodes that may still come.
     headroom: u64,

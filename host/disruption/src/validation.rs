@@ -31,7 +31,7 @@ pub enum Rejection {
     /// A candidate is one no more.
     #[error("churn: {0}")]
     Churn(String),
-    /// A budget closed.
+    /// A budget no longer allows the disruption.
     #[error("budget: {0}")]
     Budget(String),
     /// The pods would no longer fit as decided.
@@ -50,8 +50,9 @@ impl Rejection {
     }
 }
 
-/// What loops look at while commands wait for their second look: their nodes count as going already, for budgets too,
-/// and the nodes that are to take their pods over as expecting them, so that no other command counts on either.
+/// View of the cluster for loops while commands wait for their second look: their nodes count as going already, for
+/// budgets too, and the nodes that are to take their pods over as expecting them, so that no other command counts on
+/// either.
 pub fn supposing_begun(
     snapshot: &Snapshot,
     history: &History,
@@ -77,7 +78,7 @@ pub fn may_be_supposed_begun(command: &Command) -> bool {
     command.replacements().is_empty()
 }
 
-/// What a second look makes of a command.
+/// Result of a second look at a command.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValidatedCommand {
     /// The command with the nodes that still hold, or why none is left of it.
@@ -290,7 +291,7 @@ fn unpaired(fits: &[Vec<bool>]) -> Option<usize> {
     (0..fits.len()).find(|row| !find(*row, fits, &mut vec![false; columns], &mut taken_by))
 }
 
-/// What was decided and what it would be now.
+/// Both decisions in words: the one that was wanted, and the one that it would be now.
 fn another(wanted: &NewClaim, now: &[NewClaim]) -> String {
     let name = |claim: &NewClaim| {
         let best = &claim.best;

@@ -32,7 +32,7 @@ pub trait PolicyRegistry: Send + Sync {
     /// Where a binding stands now.
     fn status(&self, key: &ObjectKey) -> Option<BindingStatus>;
 
-    /// What went wrong while the binding was at work, since the last time: a sentence for each.
+    /// Failures of the binding at work since the last call, a sentence each.
     fn take_failures(&self, key: &ObjectKey) -> Vec<String>;
 
     /// From now on `listener`, and no other, is called when a binding failed at work, or another status came of that.
@@ -52,7 +52,7 @@ pub struct BindingSource {
     pub name: String,
     pub labels: BTreeMap<String, String>,
     pub annotations: BTreeMap<String, String>,
-    /// Its text values.
+    /// Text values of the ConfigMap, by key.
     pub data: BTreeMap<String, String>,
     /// Its binary values, decoded.
     pub binary_data: BTreeMap<String, Vec<u8>>,
@@ -70,7 +70,7 @@ impl BindingSource {
 /// A ConfigMap that a binding names, as plain maps.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct OtherConfigMap {
-    /// Its text values.
+    /// Text values of the ConfigMap, by key.
     pub data: BTreeMap<String, String>,
     /// Its binary values, decoded.
     pub binary_data: BTreeMap<String, Vec<u8>>,
@@ -82,9 +82,9 @@ pub type NodePoolLabels = BTreeMap<String, BTreeMap<String, String>>;
 /// Where a binding stands, and what is in charge under it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BindingStatus {
-    /// Which.
+    /// Namespace and name of the binding's ConfigMap.
     pub key: ObjectKey,
-    /// Where it stands.
+    /// Whether the binding decides, was refused, or is asked no more.
     pub state: BindingState,
     /// Digest of the component in charge under this binding, if any.
     pub digest: Option<String>,
@@ -96,7 +96,7 @@ pub struct BindingStatus {
     pub in_charge: Option<InCharge>,
     /// Calls since the process started, whatever bytes were in charge.
     pub calls: u64,
-    /// Those that failed.
+    /// Calls that failed since the process started.
     pub failures: u64,
 }
 
@@ -131,7 +131,7 @@ pub enum BindingState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InCharge {
-    /// What its answer does.
+    /// Use that is made of the policy's answer.
     pub mode: Mode,
     /// Place in the chain.
     pub order: i32,
@@ -153,22 +153,22 @@ pub struct AppliesTo {
     /// How many NodePools there are.
     #[serde(rename = "nodePoolsTotal")]
     pub total: usize,
-    /// What in its annotations matches none of them, with a guess what was meant.
+    /// Names and patterns in the binding's annotations that match no NodePool, each with a guess what was meant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmatched: Vec<String>,
 }
 
-/// What a policy's answer does.
+/// Use that is made of a policy's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Mode {
-    /// It decides.
+    /// The policy decides.
     Enforce,
     /// It is asked after the decision, and the difference is reported.
     Shadow,
     /// It decides for so many of a hundred NodePools, picked by their names.
     Canary {
-        /// 0 to 100.
+        /// Share of the NodePools, 0 to 100.
         percent: u8,
     },
     /// It is checked and not asked.
@@ -228,9 +228,9 @@ impl From<Mode> for String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {
-    /// The built-in default.
+    /// The built-in default decides.
     Default,
-    /// Nobody: nothing is disrupted this round.
+    /// Nobody decides: nothing is disrupted this round.
     Hold,
 }
 

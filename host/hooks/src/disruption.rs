@@ -33,7 +33,7 @@ pub trait ConsolidationHook: Send + Sync {
     /// One verdict per simulated move, in the order of `moves`.
     fn judge(&self, round: &ConsolidationRound, moves: &[Move]) -> JudgeAnswer;
 
-    /// What its policies must be told beside the plain tables.
+    /// Facts beside the plain tables that the policies need to be told.
     fn needs(&self) -> Needs {
         Needs::default()
     }
@@ -45,7 +45,7 @@ pub trait ConsolidationHook: Send + Sync {
     }
 }
 
-/// What every call carries: the WIT record `context`.
+/// Time, cluster and decision, which every call carries: the WIT record `context`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Context {
@@ -69,17 +69,17 @@ pub struct Civil {
     pub zone: String,
     /// Year of the proleptic Gregorian calendar.
     pub year: i32,
-    /// 1..=12.
+    /// Month of the year, 1..=12.
     pub month: u8,
-    /// 1..=31.
+    /// Day of the month, 1..=31.
     pub day: u8,
     /// 0 = Monday .. 6 = Sunday.
     pub weekday: u8,
-    /// 0..=23.
+    /// Hour of the day, 0..=23.
     pub hour: u8,
-    /// 0..=59.
+    /// Minute of the hour, 0..=59.
     pub minute: u8,
-    /// Offset from UTC.
+    /// Offset from UTC in minutes, positive to the east.
     pub utc_offset_minutes: i32,
     /// Configured calendars that contain this moment.
     pub calendars: Vec<String>,
@@ -116,7 +116,7 @@ impl Civil {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConsolidationRound {
-    /// What every call carries.
+    /// Time, cluster and decision of the call.
     pub context: Context,
     /// One row per candidate node.
     pub nodes: NodeTable,
@@ -130,17 +130,17 @@ pub struct ConsolidationRound {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolView {
-    /// Name (sym).
+    /// Name of the NodePool (sym).
     pub name: u32,
     /// Labels of the NodePool object, as pairs of syms.
     pub labels: Vec<(u32, u32)>,
     /// Its nodes, whether candidates or not.
     pub nodes: u32,
-    /// What they cost, USD an hour.
+    /// List price of all its nodes, USD an hour.
     pub price: f64,
-    /// What the ranking policy says that they cost an hour.
+    /// Cost of all its nodes as the ranking policy reckons, effective USD an hour.
     pub effective_price: f64,
-    /// Their disruption cost.
+    /// Sum of the disruption costs of all its nodes.
     pub disruption_cost: f64,
     /// Moves finished in the last hour.
     pub recent_hour: u32,
@@ -154,19 +154,19 @@ pub struct PoolView {
 pub struct NodeTable {
     /// Dictionary of the `sym` columns.
     pub symbols: Vec<String>,
-    /// Node name (sym).
+    /// Name of the node (sym).
     pub name: Vec<u32>,
-    /// NodePool (sym).
+    /// Name of the NodePool (sym).
     pub nodepool: Vec<u32>,
-    /// Instance type (sym).
+    /// Name of the instance type (sym).
     pub instance_type: Vec<u32>,
-    /// Zone (sym).
+    /// Name of the zone (sym).
     pub zone: Vec<u32>,
     /// 0 on-demand, 1 spot, 2 reserved.
     pub capacity_type: Vec<u8>,
     /// USD an hour, 0 when unknown.
     pub price: Vec<f64>,
-    /// What the ranking policy says that it costs an hour.
+    /// Cost of the node as the ranking policy reckons, effective USD an hour.
     pub effective_price: Vec<f64>,
     /// The pool's `consolidationPolicy` (sym).
     pub consolidation_policy: Vec<u32>,
@@ -182,19 +182,19 @@ pub struct NodeTable {
     pub pods: Vec<u32>,
     /// Pods that carry do-not-disrupt or are held by a PDB.
     pub blocked_pods: Vec<u32>,
-    /// Reschedule disruption cost.
+    /// Cost of rescheduling its pods: one plus their positive eviction costs; a plain number, not money.
     pub disruption_cost: Vec<f64>,
-    /// Allocatable CPU.
+    /// Allocatable CPU of the node, milli-CPU.
     pub cpu_milli: Vec<u32>,
-    /// Requested CPU.
+    /// CPU that its pods request, milli-CPU.
     pub cpu_requested_milli: Vec<u32>,
-    /// Allocatable memory.
+    /// Allocatable memory of the node, MiB.
     pub memory_mib: Vec<u32>,
-    /// Requested memory.
+    /// Memory that its pods request, MiB.
     pub memory_requested_mib: Vec<u32>,
-    /// Allocatable accelerators.
+    /// Allocatable accelerators of the node, of any kind.
     pub gpus: Vec<u32>,
-    /// Requested accelerators.
+    /// Accelerators that its pods request.
     pub gpus_requested: Vec<u32>,
     /// Labels of the Node, as pairs of syms; empty unless a policy needs them.
     pub labels: Vec<Vec<(u32, u32)>>,
@@ -203,7 +203,7 @@ pub struct NodeTable {
 }
 
 impl NodeTable {
-    /// Number of rows.
+    /// Number of rows, one per candidate.
     pub fn len(&self) -> usize {
         self.name.len()
     }
@@ -227,7 +227,7 @@ impl NodeTable {
     }
 }
 
-/// What a move is.
+/// Kind of a move: why nodes go, and whether others come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum MoveKind {
@@ -249,7 +249,7 @@ pub enum MoveKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Move {
-    /// What it is.
+    /// Why nodes go, and whether others come.
     pub kind: MoveKind,
     /// Rows of the table that go.
     pub remove: Vec<u32>,
@@ -267,7 +267,7 @@ pub struct Move {
     pub singletons_moved: u32,
     /// Highest priority among them.
     pub max_priority: i32,
-    /// Nodes to launch.
+    /// Number of nodes to launch; 0 for a deletion.
     pub new_nodes: u32,
     /// Type of the first of them (sym); [`NO_SYMBOL`] without one.
     pub replacement_type: u32,
@@ -279,7 +279,7 @@ pub struct Move {
     pub labels: Vec<(u32, u32)>,
 }
 
-/// Answer of [`ConsolidationHook::order`].
+/// Answer of [`ConsolidationHook::order`]: which nodes to try first.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderAnswer {
@@ -289,15 +289,15 @@ pub struct OrderAnswer {
     pub uses: Vec<PolicyUse>,
 }
 
-/// What a policy says of a move.
+/// Decision of a policy on a move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum VerdictDecision {
-    /// Go.
+    /// The move may go ahead.
     Approve,
-    /// Do not.
+    /// The move must not happen.
     Reject,
-    /// Not now.
+    /// The move must wait for `retry_after_seconds`.
     Hold,
 }
 
@@ -305,7 +305,7 @@ pub enum VerdictDecision {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
-    /// What the policy says.
+    /// Whether the move goes ahead, is refused or waits.
     pub decision: VerdictDecision,
     /// Among approved moves the highest goes first.
     pub score: f64,
@@ -315,7 +315,7 @@ pub struct Verdict {
     pub retry_after_seconds: u32,
 }
 
-/// Answer of [`ConsolidationHook::judge`].
+/// Answer of [`ConsolidationHook::judge`]: a verdict on each move.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JudgeAnswer {

@@ -22,7 +22,7 @@ pub enum PolicyKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum UseOutcome {
-    /// It answered.
+    /// The policy answered.
     Ok,
     /// It did not, and who comes after it stood in: the kind of failure, a colon, and what exactly.
     Fallback(String),
@@ -32,7 +32,7 @@ pub enum UseOutcome {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyUse {
-    /// What it was asked as.
+    /// Kind of policy that it was asked as.
     pub kind: PolicyKind,
     /// Name of the binding.
     pub name: String,
@@ -43,7 +43,7 @@ pub struct PolicyUse {
 }
 
 impl PolicyKind {
-    /// All of them.
+    /// Every kind of policy.
     pub const ALL: [Self; 3] = [Self::Rank, Self::Consolidation, Self::Budgets];
 
     /// The word of the binding's label and of the records.

@@ -23,7 +23,7 @@ pub const NEVER_SECONDS: u32 = u32::MAX;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RankRound {
-    /// Seconds since 1970.
+    /// Moment of the call, in seconds since 1970-01-01T00:00:00Z.
     pub now_seconds: u64,
     /// Name of the cluster.
     pub cluster: String,
@@ -31,13 +31,13 @@ pub struct RankRound {
     pub decision_id: String,
     /// Seed derived from the inputs of the decision.
     pub seed: u64,
-    /// All purchasable offerings.
+    /// Offerings that may be bought, of all pools.
     pub table: OfferingTable,
     /// Nodes that there are.
     pub usage: UsageTable,
     /// Pods of the claims by owner; empty unless a policy needs them.
     pub workloads: WorkloadTable,
-    /// What is to be bought: one entry a pool in a solve, one claim before a launch.
+    /// Claims to buy for: one entry a pool in a solve, one claim before a launch.
     pub claims: Vec<ClaimView>,
 }
 
@@ -54,16 +54,16 @@ pub enum RankStage {
     Appraisal,
 }
 
-/// What policies must be told beside the plain tables: the union of what those in charge ask for.
+/// Facts that policies need beside the plain tables: the union of what those in charge ask for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// Pods by owner.
+    /// Whether they need the pods by owner.
     pub workloads: bool,
-    /// Labels of Nodes.
+    /// Whether they need the labels of Nodes.
     pub node_labels: bool,
-    /// Free addresses of subnets.
+    /// Whether they need the free addresses of subnets.
     pub free_addresses: bool,
-    /// Moves that renew nodes some time before they expire.
+    /// Whether they are to judge moves that renew nodes some time before they expire.
     pub expire: bool,
 }
 
@@ -75,7 +75,7 @@ pub struct ClaimView {
     pub nodepool: u32,
     /// Weight of the pool.
     pub weight: u32,
-    /// What is asked.
+    /// Occasion of the ranking.
     #[serde(default)]
     pub stage: RankStage,
     /// Rows that may be bought; empty means all.
@@ -98,9 +98,9 @@ pub enum ClaimOperator {
     InSet,
     /// None of the values.
     NotIn,
-    /// Present.
+    /// The label is there, whatever its value.
     Exists,
-    /// Absent.
+    /// The label is not there.
     DoesNotExist,
     /// An integer above the value.
     Greater,
@@ -125,15 +125,15 @@ pub struct ClaimRequirement {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodsSummary {
-    /// How many.
+    /// Number of pods.
     pub count: u32,
-    /// CPU requests.
+    /// Sum of their CPU requests, milli-CPU.
     pub cpu_milli: u32,
-    /// Memory requests.
+    /// Sum of their memory requests, MiB.
     pub memory_mib: u32,
-    /// GPUs requested.
+    /// Sum of the GPUs that they request.
     pub gpus: u32,
-    /// Highest priority.
+    /// Highest priority among them.
     pub max_priority: i32,
     /// Pods that may not be disrupted.
     pub do_not_disrupt: u32,
@@ -164,16 +164,16 @@ pub struct Ranking {
 pub struct RankAnswer {
     /// One entry a claim.
     pub rankings: Vec<Ranking>,
-    /// Policies asked.
+    /// Policies that were asked, and how it went.
     pub uses: Vec<PolicyUse>,
 }
 
-/// What values offerings. Never fails: an implementor that can fail falls back inside.
+/// A valuer of offerings. Never fails: an implementor that can fail falls back inside.
 pub trait RankHook: Send + Sync {
     /// Ranks the candidates of each claim.
     fn rank(&self, round: &RankRound) -> RankAnswer;
 
-    /// What its policies must be told beside the plain tables.
+    /// Facts beside the plain tables that the policies need to be told.
     fn needs(&self) -> Needs {
         Needs::default()
     }

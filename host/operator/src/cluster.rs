@@ -1,4 +1,4 @@
-//! What `mortise controller` finds out of its cluster, at the start and every five minutes after.
+//! Facts that `mortise controller` finds out of its cluster, at the start and every five minutes after.
 //!
 //! Reads and hands on; what settings say wins, and what cannot be read stays as it was. Answers to `GetCABundle`,
 //! `KubeDNSIP` and `ResolveClusterEndpoint` of the AWS provider's `pkg/operator/operator.go`, and to its

@@ -50,7 +50,7 @@ const KINDS: [&[&str]; 15] = [
     &["/api/v1/nodes"],
 ];
 
-/// What was looked at.
+/// Objects that were looked at.
 #[derive(Default)]
 struct DoctorInput {
     input: ConversionInput,

@@ -17,7 +17,7 @@ pub(crate) struct Fence {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LeaseHold {
-    /// Another may lead.
+    /// The lease is not held, and another may lead.
     Not,
     /// Nobody else can lead before.
     Until(Instant),

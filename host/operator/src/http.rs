@@ -33,16 +33,16 @@ use crate::policies::records::records_router;
 
 pub(crate) use reviews::secured;
 
-/// What the probes and the scrape ask.
+/// Sources of answers to the probes and the scrape.
 #[derive(Clone)]
 pub(crate) struct Probes {
     /// Whether the caches have been filled once.
     pub(crate) is_ready: Arc<dyn Fn() -> bool + Send + Sync>,
     /// The metrics in a format.
     pub(crate) metrics: MetricsText,
-    /// What `mortise why` reads.
+    /// Ledger that `mortise why` reads.
     pub(crate) ledger: SharedLedger,
-    /// What policies did in a decision.
+    /// Parts that policies had in a decision.
     pub(crate) policy_parts: PolicyParts,
     /// Where calls of policies are kept, if they are.
     pub(crate) recorder: Option<Arc<FileRecorder>>,
@@ -67,7 +67,7 @@ const LOG_LEVEL_PATH: &str = "/debug/log-level";
 /// How the metrics port is served where not everybody may ask.
 pub(crate) struct SecurePort {
     tls: TlsAcceptor,
-    /// Asks who may.
+    /// Client that asks the API server whether a caller may.
     client: Client,
 }
 

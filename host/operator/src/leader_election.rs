@@ -55,7 +55,7 @@ struct SeenLease {
     since: Instant,
 }
 
-/// What came of a try.
+/// Result of a try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Try {
     Held,
@@ -72,7 +72,7 @@ impl Election {
         }
     }
 
-    /// For logs.
+    /// Name of the lease, for logs.
     pub(crate) fn lease_name(&self) -> &str {
         &self.candidate.lease_name
     }

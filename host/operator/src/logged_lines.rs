@@ -1,4 +1,4 @@
-//! What a test has logged, kept for it to read.
+//! Log lines of a test, kept for it to read.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};

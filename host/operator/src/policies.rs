@@ -1,5 +1,5 @@
-//! What the process has of policies beside their host: counters, what they did in a decision, the recording of their
-//! calls, and those of a cluster that nobody runs here.
+//! Policies of the process beside their host: counters, what they did in a decision, the recording of their calls, and
+//! those of a cluster that nobody runs here.
 //!
 //! Asks no policy anything.
 

@@ -24,13 +24,13 @@ const COMPILER: &str = "rustc";
 pub(crate) struct ProcessMetrics {
     /// Open for as long as this process leads.
     pub(crate) fence: Fence,
-    /// Of the lease.
+    /// Name of the lease.
     pub(crate) lease_name: String,
     /// Renewals of the lease for which it had to be read first.
     pub(crate) slow_renewals: Counter,
 }
 
-/// What the kernel says of this process.
+/// Facts of the kernel about this process.
 #[derive(Debug, Default, PartialEq)]
 struct ProcessFacts {
     cpu_seconds: f64,

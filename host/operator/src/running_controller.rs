@@ -20,7 +20,7 @@ pub(crate) fn recording(address: &ControllerAddress, bytes: u32) -> anyhow::Resu
     runtime.block_on(ask(address, &format!("{RECORDS_PATH}?last={bytes}")))
 }
 
-/// What stands under a path.
+/// Body that stands under a path of the metrics port.
 pub(crate) async fn ask(address: &ControllerAddress, path: &str) -> anyhow::Result<Vec<u8>> {
     let Destination {
         config,
@@ -48,7 +48,7 @@ pub(crate) async fn ask(address: &ControllerAddress, path: &str) -> anyhow::Resu
 struct Destination {
     config: kube::Config,
     prefix: String,
-    /// For people.
+    /// Name of the address, for people.
     name: String,
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &SimulateArguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// What a simulation came to.
+/// End of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SimulationEnd {
     /// Every pod has a place, where pods were placed, and the input was faultless.
@@ -79,7 +79,7 @@ pub(crate) struct SimulationStart {
     config_maps: Vec<Document>,
 }
 
-/// What can be bought.
+/// Pools and types that can be bought.
 pub(crate) struct Pools {
     /// Pools that may open nodes.
     pub(crate) pools: Vec<PoolTypes>,
@@ -89,7 +89,7 @@ pub(crate) struct Pools {
     pub(crate) types: BTreeMap<String, TypeList>,
 }
 
-/// What is printed.
+/// Answer as it is printed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct SimulationAnswer<'a> {

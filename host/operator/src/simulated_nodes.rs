@@ -84,15 +84,15 @@ struct ShownPhases {
     all_seen_at: Option<Timestamp>,
 }
 
-/// What has to be written that a Node shows how far its instance has come.
+/// Write by which a Node shows how far its instance has come.
 struct Due {
     instance_id: String,
-    /// What the Node shows afterwards.
+    /// Phase that the Node shows afterwards.
     phase: InstancePhase,
     step: Option<Step>,
 }
 
-/// One write.
+/// Kind of write to a Node.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Step {
     Register(Box<Node>),

@@ -29,7 +29,7 @@ const TEMPLATE_SWEEP: Duration = Duration::from_mins(1);
 /// Pause after a start at which AWS did not answer.
 const HYDRATION_RETRY: Duration = Duration::from_secs(5);
 
-/// What differs between one run and another.
+/// Settings in which one run differs from another.
 pub(crate) struct StackConfig {
     pub(crate) client: kube::Client,
     pub(crate) provider: Arc<AwsProvider>,
@@ -37,7 +37,7 @@ pub(crate) struct StackConfig {
     pub(crate) settings: Settings,
     /// Where the cloud says that it takes instances back.
     pub(crate) interruptions: Option<Arc<dyn InterruptionQueue>>,
-    /// What policies may use up, and how far they reach.
+    /// Limits on what policies may use up, and how far they reach.
     pub(crate) policy_limits: policy::Limits,
 }
 
@@ -114,7 +114,7 @@ impl Stack {
         self.policies.record_to(Arc::clone(recorder) as _);
     }
 
-    /// What policies did in a decision, for who asks why.
+    /// Parts of policies in a decision, for who asks why.
     pub(crate) fn policy_parts(&self) -> PolicyParts {
         let host = self.policies.clone();
         Arc::new(move |decision_id| parts::of(&host, decision_id))

@@ -19,7 +19,7 @@ use crate::guest::module::Module;
 use crate::needs::{PolicyNeeds, united};
 use crate::rule::PolicyRule;
 
-/// What answers: a component or a rule.
+/// Code of a policy: a component or a rule.
 #[derive(Clone)]
 pub(crate) enum Program {
     Component(Arc<Module>),
@@ -50,11 +50,11 @@ pub(crate) struct ActivePolicy {
     pub(crate) program: Program,
     pub(crate) config: String,
     pub(crate) config_digest: String,
-    /// What it is told beside the plain tables.
+    /// Facts beside the plain tables that it is told.
     pub(crate) needs: PolicyNeeds,
-    /// What its binding tells it.
+    /// Facts that its binding tells it.
     pub(crate) facts: BindingFacts,
-    /// Being tried: nobody waits for it, and a busy machine must not refuse a good one.
+    /// Whether it is being tried: nobody waits for it, and a busy machine must not refuse a good one.
     pub(crate) is_on_trial: bool,
 }
 
@@ -222,7 +222,7 @@ impl ActivePolicies {
         watching.cloned().collect()
     }
 
-    /// What its policies must be told beside the plain tables, those that only watch included.
+    /// Facts beside the plain tables that its policies need, those that only watch included.
     pub(crate) fn needs(&self, kind: PolicyKind) -> Needs {
         self.chain(kind).fold(Needs::default(), |needs, policy| {
             united(needs, policy.needs.tables())
@@ -235,7 +235,8 @@ impl ActivePolicies {
         all.filter(|policy| policy.mode != Mode::Off)
     }
 
-    /// What decides a kind, as a text that is another when something else does; empty for the default.
+    /// Names and digests of the policies that decide a kind, as a text that is another when something else does; empty
+    /// for the default.
     pub(crate) fn identity(&self, kind: PolicyKind) -> &str {
         self.identities.get(&kind).map_or("", String::as_str)
     }

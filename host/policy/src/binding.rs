@@ -44,11 +44,11 @@ pub enum PolicySource {
 /// A binding that makes sense, not yet loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
-    /// Who it is.
+    /// Namespace and name of the ConfigMap.
     pub key: ObjectKey,
-    /// What it judges: one kind, or all for `full`.
+    /// Kinds of decisions that it judges: one kind, or all for `full`.
     pub kinds: Vec<PolicyKind>,
-    /// What its answer does.
+    /// Use that is made of the policy's answer.
     pub mode: Mode,
     /// NodePools it is for.
     pub node_pools: NodePools,
@@ -56,15 +56,15 @@ pub struct Binding {
     pub order: i32,
     /// Who decides when it fails.
     pub on_failure: OnFailure,
-    /// For budgets.
+    /// How far a policy of budgets reaches.
     pub authority: Authority,
-    /// Its component.
+    /// Code of the policy: a component or expressions.
     pub source: PolicySource,
     /// JSON given to the component; empty when there is none.
     pub config: String,
     /// Hexadecimal digest that the component must have.
     pub sha256: Option<String>,
-    /// What it tells the policy beside its settings.
+    /// Facts that it tells the policy beside its settings.
     pub facts: BindingFacts,
 }
 

@@ -7,14 +7,14 @@ use crate::guest::limits::PolicyKind;
 pub struct Builtin {
     /// As `data.builtin` names it.
     pub name: &'static str,
-    /// What it judges.
+    /// Kind of decisions that it judges.
     pub kind: PolicyKind,
     component: &'static [u8],
     precompiled: &'static [u8],
 }
 
 impl Builtin {
-    /// The component's bytes.
+    /// WebAssembly of the component.
     pub fn component(&self) -> &'static [u8] {
         self.component
     }

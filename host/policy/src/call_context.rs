@@ -1,5 +1,5 @@
-//! What one policy is told beside the tables of a round: civil time as its binding wants it, what it remembered, its
-//! own table of interruptions, and which of the costly tables it asked for.
+//! Facts that one policy is told beside the tables of a round: civil time as its binding wants it, its memory, its own
+//! table of interruptions, and which of the costly tables it asked for.
 
 mod round;
 
@@ -10,7 +10,7 @@ use hooks::disruption::Context;
 
 use crate::needs::{Need, PolicyNeeds};
 
-/// Beside the tables.
+/// Facts of a call beside its tables.
 pub(crate) struct CallContext<'a> {
     pub(crate) context: Cow<'a, Context>,
     pub(crate) memory: &'a [u8],

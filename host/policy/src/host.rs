@@ -89,7 +89,7 @@ impl PolicyHost {
         Ok(Self { inner })
     }
 
-    /// What the cloud tells: policies that need more are refused from now on. Without this it is taken to tell
+    /// Facts that the cloud tells: policies that need more are refused from now on. Without this it is taken to tell
     /// everything.
     pub fn provided_by(self, provided: ProviderFacts) -> Self {
         let provider = self.inner.provider.write();
@@ -212,7 +212,7 @@ impl PolicyHost {
         *slot.unwrap_or_else(PoisonError::into_inner) = Some(listener);
     }
 
-    /// What an operator should see since the last time.
+    /// Events for the cluster's operator since the last call.
     pub fn drain_events(&self) -> Vec<PolicyEvent> {
         self.inner.records().drain_events()
     }

@@ -1,4 +1,4 @@
-//! What tools want to know of a policy beside its answers: what a component is, and what calls of it cost.
+//! Facts about a policy for tools: what a component is, and what calls of it cost.
 //!
 //! Nothing here is on the way of a decision.
 
@@ -25,17 +25,17 @@ use crate::trying::golden;
 /// Calls that a figure is the median of.
 const CALLS: usize = 101;
 
-/// What a component is.
+/// Facts about a component.
 pub struct Inspection {
     /// `sha256:` and hexadecimal digits.
     pub digest: String,
-    /// Its size.
+    /// Size of the component, bytes.
     pub bytes: usize,
     /// Names of its imports.
     pub imports: Vec<String>,
     /// Names of its exports.
     pub exports: Vec<String>,
-    /// What it can judge.
+    /// Kinds of decisions that it can judge.
     pub kinds: Vec<PolicyKind>,
     /// Who it says it is.
     pub descriptor: Descriptor,
@@ -43,10 +43,10 @@ pub struct Inspection {
     _module: Arc<Module>,
 }
 
-/// What calls with so many rows cost, as medians.
+/// Cost of calls with so many rows, as medians.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Measured {
-    /// What was asked.
+    /// Kind of call that was measured.
     pub kind: PolicyKind,
     /// Rows of the table, or pools.
     pub rows: u32,
@@ -79,7 +79,7 @@ impl PolicyHost {
         })
     }
 
-    /// What calls of a bound policy cost; `None` when there is no such binding in charge.
+    /// Measures calls of a bound policy; `None` when there is no such binding in charge.
     pub fn measure(
         &self,
         key: &ObjectKey,
@@ -90,7 +90,7 @@ impl PolicyHost {
         Some(self.measure_policy(&policy, kind, rows))
     }
 
-    /// What calls of a built-in default cost.
+    /// Measures calls of a built-in default.
     pub fn measure_default(
         &self,
         kind: PolicyKind,

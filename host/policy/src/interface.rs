@@ -67,7 +67,7 @@ impl policy_0_1::host::Host for GuestState {
     }
 }
 
-/// What a component exports, in the version it was built for.
+/// Exports of a component, in the version it was built for.
 pub(crate) enum Guest {
     Current(current::CurrentGuest),
     Previous(previous::PreviousGuest),

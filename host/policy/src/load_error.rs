@@ -15,24 +15,24 @@ pub enum LoadError {
     /// Not what the binding announces.
     #[error("data.sha256: the component has {found}, not {expected}; update one of the two")]
     Digest {
-        /// In the binding.
+        /// Digest that the binding announces.
         expected: String,
-        /// Of the bytes.
+        /// Digest of the bytes.
         found: String,
     },
     #[error("the component has {bytes} bytes and may have {bytes_max}; build it for size")]
     TooLarge {
-        /// Of the component.
+        /// Size of the component.
         bytes: usize,
-        /// The limit.
+        /// Largest size of a component.
         bytes_max: usize,
     },
     /// Has a function that would keep a compiler busy.
     #[error("a function of {bytes} bytes, and a function may have {bytes_max}; split it")]
     FunctionTooLarge {
-        /// Of the largest function.
+        /// Size of the largest function.
         bytes: usize,
-        /// The limit.
+        /// Largest size of a function.
         bytes_max: usize,
     },
     /// Holds components within components.
@@ -40,15 +40,15 @@ pub enum LoadError {
         "holds components within components more than {depth_max} levels deep; no tool makes such ones, link it flat"
     )]
     NestedTooDeep {
-        /// The limit.
+        /// Greatest depth of components within components.
         depth_max: u32,
     },
     /// Shares no memory with itself.
     #[error("has {found} memories and may have {most}; link its modules into one")]
     TooManyMemories {
-        /// Of the component.
+        /// Memories of the component.
         found: u32,
-        /// The limit.
+        /// Memories that a component may have.
         most: u32,
     },
     /// Not a valid component.
@@ -63,23 +63,23 @@ pub enum LoadError {
     /// Wants more than it may have.
     #[error("imports {0}, and a policy is granted only mortise:policy/host@0.2 (or 0.1)")]
     Import(String),
-    /// Of another world.
+    /// Lacks the interface of its kind, so it is of another world.
     #[error("does not export mortise:policy/{missing}@0.2 (or 0.1); it exports {found}")]
     World {
         /// Interface that the binding needs.
         missing: &'static str,
-        /// What there is.
+        /// Interfaces that it exports.
         found: String,
     },
-    /// Failed when tried.
+    /// Failed when the host called it on trial.
     #[error("{during}: {failure}")]
     Tried {
-        /// What was tried.
+        /// Call during which it failed.
         during: &'static str,
-        /// How it went.
+        /// Failure of the call.
         failure: CallFailure,
     },
-    /// Refused its configuration.
+    /// Refused its configuration, for this reason.
     #[error("data.config: {0}")]
     Config(String),
     /// Says of its settings what cannot be read.

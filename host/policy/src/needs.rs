@@ -1,4 +1,4 @@
-//! What a policy asks to be told beside the plain tables, and what this host has to tell.
+//! Needs of a policy: facts that it asks to be told beside the plain tables, and those that this host has to tell.
 //!
 //! A policy that needs what nobody tells would load, pass its tests and decide nothing: it is refused instead.
 
@@ -9,21 +9,21 @@ use hooks::ranking::Needs as Tables;
 /// A word of the descriptor's `needs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Need {
-    /// Pods by owner.
+    /// The table of pods by owner.
     Workloads,
-    /// Labels of Nodes.
+    /// The labels of Nodes.
     NodeLabels,
     /// Free addresses of subnets.
     FreeAddresses,
     /// Interruptions of spot nodes.
     InterruptionRate,
-    /// What it answered as memory.
+    /// The memory that it answered last.
     Memory,
     /// Moves that renew nodes before they expire.
     Expire,
 }
 
-/// What the cloud tells beyond offerings and prices. A host of tools supposes that it tells everything.
+/// Facts that the cloud tells beyond offerings and prices. A host of tools supposes that it tells everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProviderFacts {
     /// Free addresses of subnets.
@@ -48,7 +48,7 @@ pub enum NeedError {
     #[error("needs {word:?}, which means nothing here; a policy may need {known}")]
     Unknown {
         word: String,
-        /// What may stand there.
+        /// Words that a policy may use, in one text.
         known: String,
     },
     /// What this cloud does not tell.
@@ -57,9 +57,9 @@ pub enum NeedError {
     )]
     NotProvided {
         word: &'static str,
-        /// What to do about it.
+        /// Advice for whoever binds the policy.
         way_out: &'static str,
-        /// What may stand there.
+        /// Words that a policy may use, in one text.
         known: String,
     },
 }
@@ -107,7 +107,7 @@ impl Need {
     }
 }
 
-/// What one policy needs.
+/// Needs of one policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PolicyNeeds(BTreeSet<Need>);
 

@@ -38,7 +38,7 @@ pub enum RecordedLine {
     Call(Box<RecordedCall>),
 }
 
-/// Who was asked.
+/// A policy that was asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedPolicy {
@@ -48,15 +48,15 @@ pub struct RecordedPolicy {
     pub digest: String,
     /// Digest of the settings.
     pub config_digest: String,
-    /// The settings.
+    /// Settings of the policy, as JSON; empty without any.
     pub config: String,
     /// The expressions, when it is a rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Box<RuleSource>>,
-    /// What it is told beside the plain tables.
+    /// Facts beside the plain tables that it is told, by their words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
-    /// What its binding tells it, as written, by key.
+    /// Facts that its binding tells it, as written, by key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<String, String>,
 }
@@ -75,16 +75,16 @@ pub struct RecordedCall {
     pub config_digest: String,
     /// Whether it only watched.
     pub is_shadow: bool,
-    /// Fuel spent.
+    /// Fuel that the call spent.
     pub fuel: u64,
-    /// What it had answered as memory before.
+    /// Memory that it had answered before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<u8>,
-    /// What was asked.
+    /// Input of the call.
     pub question: RecordedQuestion,
-    /// What it answered, or why it did not.
+    /// Output of the call, or why there is none.
     pub answer: Result<RecordedAnswer, String>,
-    /// What it wants to be told the next time.
+    /// Memory that it asks to be told the next time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remembers: Option<Vec<u8>>,
 }
@@ -101,7 +101,7 @@ pub enum RecordedQuestion {
     },
     /// In which order to try nodes.
     Order { round: ConsolidationRound },
-    /// What to make of moves.
+    /// Verdicts on moves.
     Judge {
         round: ConsolidationRound,
         moves: Vec<Move>,
@@ -111,7 +111,7 @@ pub enum RecordedQuestion {
 }
 
 impl RecordedQuestion {
-    /// What kind of policy it is for.
+    /// Kind of policy that the question is for.
     pub fn kind(&self) -> PolicyKind {
         match self {
             Self::Rank { .. } => PolicyKind::Rank,
@@ -135,7 +135,7 @@ pub enum RecordedAnswer {
     Allow {
         /// Nodes by pool and reason.
         items: Vec<Allowance>,
-        /// For how long.
+        /// Seconds after which the policy is to be asked again.
         valid_for_seconds: u32,
     },
 }

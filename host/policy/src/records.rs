@@ -1,4 +1,4 @@
-//! What is kept of the calls: a bounded list of records, counters, events for the shell.
+//! Records of calls: a bounded list of them, counters, events for the shell.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -23,7 +23,7 @@ const POLICIES_MAX: usize = 256;
 /// One call of a policy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallRecord {
-    /// What was asked.
+    /// Kind of policy that was asked.
     pub kind: PolicyKind,
     /// Id of the decision.
     pub decision_id: String,
@@ -35,7 +35,7 @@ pub struct CallRecord {
     pub config_digest: String,
     /// Whether it answered, or why it did not decide.
     pub outcome: UseOutcome,
-    /// Fuel spent.
+    /// Fuel that the call spent.
     pub fuel: u64,
     /// Wall time; for metrics, not part of what a replay must reproduce.
     pub duration: Duration,
@@ -49,7 +49,7 @@ pub struct CallRecord {
     pub mode: Mode,
     /// Its place in the chain.
     pub order: i32,
-    /// What its answer changed beside that of those before it; empty for nothing.
+    /// Change that its answer made beside those before it; empty for none.
     pub changed: String,
 }
 
@@ -71,15 +71,15 @@ pub struct PolicyStatistics {
     pub name: String,
     /// Digest of the component.
     pub digest: String,
-    /// Calls made.
+    /// Number of calls.
     pub calls: u64,
-    /// Calls that failed.
+    /// Number of calls that failed.
     pub failures: u64,
-    /// Fuel spent.
+    /// Fuel that all calls spent.
     pub fuel: u64,
     /// Median of the latest calls.
     pub microseconds_p50: u64,
-    /// The longest call.
+    /// Duration of the longest call, microseconds.
     pub microseconds_most: u64,
     /// Wall time of all calls.
     pub duration: Duration,
@@ -89,7 +89,8 @@ pub struct PolicyStatistics {
     pub log_lines_dropped: u64,
     /// Claims, moves and pools on which it disagreed while it only watched.
     pub shadow_disagreements: u64,
-    /// What its first choices would have cost more than the enforced ones, USD an hour, over all rounds.
+    /// Price of its first choices less that of the enforced ones, USD an hour, over all rounds in which it only
+    /// watched.
     pub shadow_usd_per_hour: f64,
 }
 
@@ -98,11 +99,11 @@ pub struct PolicyStatistics {
 pub struct PolicyEvent {
     /// The binding; `None` when a built-in default failed.
     pub binding: Option<ObjectKey>,
-    /// What was asked.
+    /// Kind of policy that was asked.
     pub kind: PolicyKind,
-    /// CamelCase word.
+    /// Reason of the event, in CamelCase.
     pub reason: String,
-    /// One sentence.
+    /// Message of the event, one sentence.
     pub message: String,
 }
 

@@ -43,20 +43,20 @@ impl RegistryEntry {
 /// How many bindings were put in charge, and how many were not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Swaps {
-    /// Put in charge.
+    /// Bindings that were put in charge.
     pub accepted: u64,
     pub refused: u64,
     /// The longest that a round waited to be told who decides.
     pub longest_wait: Duration,
 }
 
-/// All bindings.
+/// All bindings, with the policies in charge under them.
 #[derive(Default)]
 pub(crate) struct Registry {
     entries: BTreeMap<ObjectKey, RegistryEntry>,
     /// Bindings put in charge and refused since the start.
     pub(crate) swaps: Swaps,
-    /// What NodePools there are, where somebody tells.
+    /// NodePools of the cluster with their labels; `None` while nobody has told.
     node_pools: Option<NodePoolLabels>,
 }
 
@@ -203,7 +203,7 @@ impl Registry {
         ActivePolicies::new(by_kind)
     }
 
-    /// What decides under a binding.
+    /// The policy that decides under a binding, if one does.
     pub(crate) fn policy(&self, key: &ObjectKey) -> Option<Arc<ActivePolicy>> {
         self.entries.get(key)?.policy.clone()
     }

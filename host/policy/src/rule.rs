@@ -60,7 +60,7 @@ pub struct RuleVariable {
     pub name: &'static str,
     /// Its type, by CEL's words.
     pub type_name: &'static str,
-    /// What it is.
+    /// Meaning of the variable.
     pub about: &'static str,
 }
 
@@ -81,7 +81,6 @@ pub fn rule_variables(kind: PolicyKind) -> Vec<RuleVariable> {
     }
 }
 
-/// A compiled rule.
 #[derive(Debug)]
 pub(crate) struct PolicyRule {
     pub(crate) digest: String,
@@ -98,7 +97,7 @@ enum Judgement {
     Budgets(RuleExpressions<PoolVariable>),
 }
 
-/// What came of running a rule, and the steps it took, in operations.
+/// Result of running a rule, and the steps it took, in operations.
 pub(crate) struct Ran<T> {
     pub(crate) result: Result<T, CallFailure>,
     pub(crate) fuel: u64,
@@ -175,7 +174,7 @@ impl PolicyRule {
         format!("rule: {}", self.text)
     }
 
-    /// What it must be told beside the plain tables.
+    /// Facts beside the plain tables that it needs.
     pub(crate) fn needs(&self) -> PolicyNeeds {
         let (needs, moves) = match &self.judgement {
             Judgement::Rank(expressions) => (&expressions.needs, None),
@@ -213,7 +212,7 @@ impl PolicyRule {
     }
 }
 
-/// What is wrong with the keys, whatever they hold.
+/// Faults of the keys, whatever they hold.
 fn general_faults(source: &RuleSource, kind: PolicyKind) -> Vec<String> {
     let mut faults = Vec::new();
     if kind != PolicyKind::Rank && !source.exclude.is_empty() {

@@ -33,11 +33,11 @@ pub struct SchemaError {
     fault: String,
 }
 
-/// What a configuration must be.
+/// Schema that a configuration must meet.
 #[derive(Debug, Clone)]
 pub struct ConfigSchema {
     root: SchemaNode,
-    /// What of it is not enforced.
+    /// Parts of it that are not enforced, a sentence each.
     notes: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ impl ConfigSchema {
         }))
     }
 
-    /// What of it is not enforced, a sentence each.
+    /// Parts of it that are not enforced, a sentence each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }

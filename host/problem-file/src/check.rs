@@ -1,4 +1,4 @@
-//! What the API server's validation would refuse, and contradictions that no node can resolve.
+//! Checks of objects: what the API server's validation would refuse, and contradictions that no node can resolve.
 //!
 //! Only rules that decide whether and where pods are placed; a message names the value. Answers to Kubernetes'
 //! `pkg/apis/core/validation` and to the rules of Karpenter's CRDs.
@@ -25,7 +25,7 @@ const WEIGHT_MAX: i32 = 100;
 const MIN_VALUES_MAX: i64 = 50;
 const TOLERATION_OPERATORS: [&str; 5] = ["", "Equal", "Exists", "Lt", "Gt"];
 
-/// A pod.
+/// Checks a pod.
 pub(super) fn pod(pod: &v1::Pod, faults: &mut ObjectFaults) {
     match &pod.spec {
         Some(spec) => pod_spec("spec", spec, faults),
@@ -33,7 +33,7 @@ pub(super) fn pod(pod: &v1::Pod, faults: &mut ObjectFaults) {
     }
 }
 
-/// A DaemonSet.
+/// Checks a DaemonSet, its template above all.
 pub(super) fn daemon_set(daemon_set: &DaemonSet, faults: &mut ObjectFaults) {
     let Some(spec) = &daemon_set.spec else {
         return faults.push("spec", "is not set");
@@ -44,7 +44,7 @@ pub(super) fn daemon_set(daemon_set: &DaemonSet, faults: &mut ObjectFaults) {
     }
 }
 
-/// A Node.
+/// Checks a Node.
 pub(super) fn node(node: &v1::Node, faults: &mut ObjectFaults) {
     let status = node.status.as_ref();
     let capacity = status.and_then(|it| it.capacity.as_ref());
@@ -56,7 +56,7 @@ pub(super) fn node(node: &v1::Node, faults: &mut ObjectFaults) {
     quantities("status.allocatable", allocatable, faults);
 }
 
-/// A NodePool.
+/// Checks a NodePool.
 pub(super) fn node_pool(pool: &NodePool, faults: &mut ObjectFaults) {
     for invalid in validation::node_pool(pool) {
         faults.push(

@@ -1,4 +1,4 @@
-//! What excluded what: for pods without a place, how each pool's instance types fell away, rule by rule.
+//! Explanations of pods without a place: how each pool's instance types fell away, rule by rule.
 //!
 //! Tells more than the solver's reason and decides nothing: the funnel looks at one pod alone, and the solver's own
 //! cause, which knows of limits, topology and other pods, stands beside it.
@@ -23,7 +23,7 @@ use crate::WorldProblem;
 pub struct Explanation {
     /// Namespace and name of the pods.
     pub pods: Vec<String>,
-    /// A stable word.
+    /// Reason of the solver as a word that stays the same.
     pub reason: String,
     /// The reason in words, where it is not a matter of pools.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,13 +32,13 @@ pub struct Explanation {
     pub pools: Vec<PoolExplanation>,
 }
 
-/// What one pool says of a pod.
+/// Explanation of one pool for a pod.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolExplanation {
-    /// The pool.
+    /// Name of the NodePool.
     pub node_pool: String,
-    /// What stood in the way.
+    /// Rule that stood in the way, in words.
     pub cause: String,
     /// The smallest single change that would have helped, when one would.
     pub nearest_miss: Option<String>,

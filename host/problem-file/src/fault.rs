@@ -1,4 +1,4 @@
-//! What can be wrong with a problem file and with its objects; the wording is in `Display` only.
+//! Faults of a problem file and of its objects; the wording is in `Display` only.
 
 use std::fmt;
 
@@ -15,9 +15,9 @@ pub enum FileError {
     Form {
         /// Path in the file.
         path: String,
-        /// What should be there.
+        /// Form that is expected, in words.
         expected: String,
-        /// What is there.
+        /// Form that was found, in words.
         found: String,
     },
     /// A key that a problem file does not have.
@@ -38,7 +38,7 @@ pub struct ObjectFault {
     pub object: String,
     /// Path of the field in the object.
     pub field: String,
-    /// What is wrong, with the value.
+    /// Fault in words, with the value.
     pub message: String,
 }
 

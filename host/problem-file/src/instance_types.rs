@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::fault::{FileError, ObjectFault, ObjectFaults};
 use crate::typed::{Misread, excerpt, parse};
 
-/// What the kwok provider withholds from pods.
+/// CPU that the kwok provider withholds from pods.
 const CPU_MILLIS_RESERVED: i64 = 100;
 const MEMORY_MILLIS_RESERVED: i64 = 10 * 1024 * 1024 * 1000;
 /// Dearer than anything; a price beyond is a mistake in the file.
@@ -29,7 +29,7 @@ const PRICE_PER_HOUR_MAX: f64 = 1e6;
 pub struct InstanceTypes {
     /// The faultless ones, in the order of the file.
     pub types: Arc<[Arc<InstanceType>]>,
-    /// What is wrong with the others.
+    /// Faults of the others.
     pub faults: Vec<ObjectFault>,
     /// Keys of labels of theirs that are not well known.
     keys: BTreeSet<String>,

@@ -41,13 +41,13 @@ pub use report::{
     AnswerReport, ClaimReport, ClaimRequirements, ExistingReport, PodErrorReport, Timing,
 };
 
-/// What a pool may buy.
+/// Instance types that a pool may buy.
 pub type TypeList = Arc<[Arc<InstanceType>]>;
 
 /// A problem file taken in.
 #[derive(Debug)]
 pub struct FileWorld {
-    /// The model.
+    /// Model of the cluster.
     pub cluster: Cluster,
     /// The present moment, when the file names one.
     pub now: Option<Timestamp>,
@@ -55,7 +55,7 @@ pub struct FileWorld {
     pub node_classes: Vec<Arc<Ec2NodeClass>>,
     /// Pods that the API server would refuse or that can never be placed, with the reason.
     pub invalid_pods: BTreeMap<PodKey, String>,
-    /// What is wrong with objects; those of `invalid_pods` included.
+    /// Faults of objects; those of `invalid_pods` included.
     pub faults: Vec<ObjectFault>,
     /// Fields that nobody reads, as an API server would warn.
     pub warnings: Vec<String>,
@@ -64,7 +64,7 @@ pub struct FileWorld {
 /// The problem of a world, and what was left out of it.
 #[derive(Debug, Clone)]
 pub struct WorldProblem {
-    /// For the solver.
+    /// The problem that the solver is given.
     pub problem: Problem,
     /// Pods that wait for capacity but cannot be considered.
     pub ignored: Vec<(PodKey, IgnoredReason)>,

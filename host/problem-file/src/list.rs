@@ -55,7 +55,7 @@ pub enum List {
 }
 
 impl List {
-    /// Every list.
+    /// Every list that a file may have.
     pub const ALL: [Self; 25] = [
         Self::Pods,
         Self::BoundPods,
@@ -84,7 +84,7 @@ impl List {
         Self::ResourceClaimTemplates,
     ];
 
-    /// Its key.
+    /// Key of the list in the file.
     pub const fn key(self) -> &'static str {
         match self {
             Self::Pods => "pods",

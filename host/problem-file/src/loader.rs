@@ -227,7 +227,7 @@ impl Loader {
         });
     }
 
-    /// Everything is there.
+    /// Ends the loading and gives the world: no object comes after this.
     pub fn finish(mut self) -> FileWorld {
         join(&mut self.nodes, &mut self.claims);
         let nowhere = || "the file".to_owned();

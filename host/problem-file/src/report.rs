@@ -15,7 +15,7 @@ use serde::{Serialize, Serializer};
 
 use crate::{FileWorld, WorldProblem};
 
-/// What `mortise simulate -o json` prints.
+/// Output of `mortise simulate -o json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AnswerReport {
@@ -25,9 +25,9 @@ pub struct AnswerReport {
     pub placed: usize,
     /// Those that did not.
     pub errors: usize,
-    /// Nodes to make.
+    /// Number of nodes to make.
     pub nodes: usize,
-    /// Their price.
+    /// List price of those nodes, USD an hour.
     pub price_per_hour: f64,
     /// Where the time went.
     #[serde(flatten)]
@@ -40,9 +40,9 @@ pub struct AnswerReport {
     pub pod_errors: BTreeMap<String, PodErrorReport>,
     /// Why pools took no part.
     pub pool_errors: BTreeMap<String, String>,
-    /// What is wrong with objects of the input.
+    /// Faults of objects of the input.
     pub faults: Vec<String>,
-    /// What is not wrong and yet worth a look.
+    /// Remarks on the input that are no faults and yet worth a look.
     pub warnings: Vec<String>,
     /// Policies that were asked: kind, name and how it went.
     pub policies: Vec<String>,
@@ -54,11 +54,11 @@ pub struct AnswerReport {
 pub struct Timing {
     /// From the model to a prepared problem, the ranking policy's call included.
     pub setup_seconds: f64,
-    /// Packing.
+    /// Time of packing, seconds.
     pub solve_seconds: f64,
     /// The ranking policy's share of the setup.
     pub policy_seconds: f64,
-    /// Setup and packing.
+    /// Time of setup and packing, seconds.
     pub total_seconds: f64,
     /// Pods by total seconds.
     pub pods_per_second: f64,
@@ -70,11 +70,11 @@ pub struct Timing {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimReport {
-    /// Its pool.
+    /// Name of the NodePool.
     pub node_pool: String,
-    /// The cheapest type.
+    /// Name of the cheapest instance type that the claim may become.
     pub instance_type: String,
-    /// Its price.
+    /// List price of its offering, USD an hour.
     pub price_per_hour: f64,
     pub zone: String,
     pub capacity_type: String,
@@ -143,9 +143,9 @@ pub struct ExistingReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodErrorReport {
-    /// A stable word.
+    /// Reason of the solver as a word that stays the same.
     pub reason: String,
-    /// The words.
+    /// Reason in words.
     pub message: String,
     /// The smallest change that would have helped.
     pub nearest_miss: Option<String>,

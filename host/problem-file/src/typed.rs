@@ -14,7 +14,7 @@ const EXCERPT_CHARS_MAX: usize = 80;
 pub(super) struct Misread {
     /// Path of the field.
     pub(super) field: String,
-    /// What is wrong, with the value.
+    /// Fault in words, with the value.
     pub(super) message: String,
 }
 

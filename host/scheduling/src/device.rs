@@ -30,12 +30,12 @@ pub enum Access {
 /// A value that a device has for an attribute.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Attribute {
-    /// A number.
+    /// A whole number.
     Int(i64),
-    /// A truth.
+    /// True or false.
     Bool(bool),
     Text(String),
-    /// A semantic version.
+    /// A version by semver.org.
     Version(String),
 }
 
@@ -51,7 +51,7 @@ pub struct Device {
     pub access: Access,
     /// Attributes by their full names.
     pub attributes: BTreeMap<String, Attribute>,
-    /// What it takes of [`Devices::counters`].
+    /// Amounts that it takes of [`Devices::counters`], by position there.
     pub takes: Vec<(usize, i64)>,
     /// Whether its pool is as its driver wants it: all slices are known, and they do not contradict each other.
     pub is_of_sound_pool: bool,
@@ -64,7 +64,7 @@ pub struct Device {
 /// How many devices a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceCount {
-    /// So many.
+    /// This many devices.
     Exactly(usize),
     /// All there are, at least one.
     All,
@@ -75,7 +75,7 @@ pub enum DeviceCount {
 pub struct Alternative {
     /// Name of the request, with that of the sub-request after a slash.
     pub name: String,
-    /// How many devices.
+    /// Number of devices.
     pub count: DeviceCount,
     /// Devices that the selectors admit, in order.
     pub candidates: Vec<DeviceCandidate>,
@@ -85,7 +85,7 @@ pub struct Alternative {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceCandidate {
     pub device: DeviceIndex,
-    /// What that takes of [`Devices::counters`].
+    /// Amounts that the request takes of [`Devices::counters`], by position there.
     pub takes: Vec<(usize, i64)>,
     /// Whether others may have it too.
     pub is_shared: bool,
@@ -111,13 +111,13 @@ pub struct MatchAttribute {
 /// A claim to which nothing is allocated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceClaim {
-    /// Namespace and name.
+    /// Namespace and name of the ResourceClaim.
     pub key: PodKey,
     pub requests: Vec<DeviceRequest>,
     pub constraints: Vec<MatchAttribute>,
 }
 
-/// What a pod claims.
+/// Claims of a pod on devices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PodDevices {
     /// Claims to which nothing is allocated yet.
@@ -131,7 +131,7 @@ pub struct PodDevices {
 pub struct Devices {
     /// All devices, in order of driver, pool and name.
     pub devices: Vec<Device>,
-    /// What is left of counters that devices share.
+    /// Amounts left of the counters that devices share.
     pub counters: Vec<i64>,
     /// Claims of pods; pods without claims are absent.
     pub pods: BTreeMap<PodKey, PodDevices>,

@@ -47,7 +47,7 @@ pub struct PoolFailure {
     pub nearest_miss: Option<NearestMiss>,
 }
 
-/// What stood in the way within a pool.
+/// Rule by which a pool was ruled out for a pod.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PoolCause {
     /// A taint is not tolerated.
@@ -70,14 +70,14 @@ pub enum PoolCause {
     /// The pool has used up its number of nodes.
     #[error("node limit reached for nodepool")]
     NodeLimit,
-    /// No type passes.
+    /// No instance type passes all rules.
     #[error("{0}")]
     NoInstanceType(TypeCounts),
     /// Spreading, affinity or anti-affinity leaves no domain.
     #[error("unsatisfiable topology constraint for {kind}, key={key} (counts = {counts})")]
     Topology {
         kind: TopologyKind,
-        /// Node label.
+        /// Node label whose values are the domains.
         key: String,
         /// Pods by domain, in words.
         counts: String,
@@ -90,11 +90,11 @@ pub enum PoolCause {
         "minValues requirement is not met for label(s) (label(s)={key}, needed {needed}, have {have})"
     )]
     MinValues {
-        /// The label.
+        /// Label whose values are counted.
         key: String,
-        /// What the pool asks.
+        /// Distinct values that the pool asks for.
         needed: u32,
-        /// What is left.
+        /// Distinct values that are left.
         have: u32,
     },
     /// No alternative of its volumes agrees with the pool.
@@ -137,7 +137,7 @@ pub struct TypeCounts {
     pub by_offerings: usize,
     /// Left out by the pool's limits.
     pub by_limits: usize,
-    /// What had to fit, daemons included.
+    /// Requests that had to fit, daemons included.
     pub requests: Resources,
 }
 
@@ -181,7 +181,7 @@ impl std::fmt::Display for TypeCounts {
 /// The smallest single change that would have let the pod in.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NearestMiss {
-    /// Tolerating a taint.
+    /// The pod would have to tolerate a taint.
     #[error("it would fit if it tolerated {key}{}:{effect}", equals(.value))]
     Tolerate {
         key: String,
@@ -189,20 +189,20 @@ pub enum NearestMiss {
         value: String,
         effect: String,
     },
-    /// Dropping a requirement.
+    /// The pod would have to drop a requirement.
     #[error("it would fit without the requirement {0}")]
     DropRequirement(String),
-    /// Asking for less.
+    /// The pod would have to ask for less of a resource.
     #[error("{instance_type} is the closest, short of {resource} by {short}")]
     Resource {
-        /// The closest type.
+        /// Name of the type that comes closest.
         instance_type: String,
-        /// What is short.
+        /// Name of the resource that is short.
         resource: String,
         /// By how much, as a quantity.
         short: String,
     },
-    /// Raising a limit.
+    /// A limit of the pool would have to be raised.
     #[error("it would fit if the limit on {resource} were {short} higher")]
     RaiseLimit {
         /// As in the pool's `spec.limits`.
@@ -210,10 +210,10 @@ pub enum NearestMiss {
         /// By how much, as a quantity.
         short: String,
     },
-    /// Capacity coming back.
+    /// An offering that is unavailable would have to come back.
     #[error("{instance_type} in {zone} ({capacity_type}) would fit but is unavailable")]
     Unavailable {
-        /// The type.
+        /// Name of the instance type.
         instance_type: String,
         zone: String,
         capacity_type: CapacityType,

@@ -19,7 +19,7 @@ pub struct ExistingNode {
     pub node_ref: NodeRef,
     /// Host name; the label `kubernetes.io/hostname` or the name.
     pub hostname: String,
-    /// Owning pool.
+    /// Name of the NodePool that owns it; none for a node that no pool made.
     pub pool: Option<String>,
     /// Name of the claim, for managed nodes.
     pub node_claim: Option<String>,

@@ -1,4 +1,4 @@
-//! What a pool may buy: instance types with their offerings, capacity and overhead.
+//! Instance types that a pool may buy, with their offerings, capacity and overhead.
 //!
 //! Values only; filtering belongs to the solver. Answers to Karpenter's `pkg/cloudprovider/types.go`.
 
@@ -12,7 +12,7 @@ use crate::requirements::Requirements;
 /// A kind of machine, as one pool sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InstanceType {
-    /// Such as `m7i.large`.
+    /// Name of the type, such as `m7i.large`.
     pub name: String,
     /// Labels of its nodes, well-known ones included even when empty.
     pub requirements: Requirements,
@@ -20,7 +20,7 @@ pub struct InstanceType {
     pub offerings: Vec<Offering>,
     /// All of the machine.
     pub capacity: Resources,
-    /// What pods do not get.
+    /// Resources that pods do not get.
     pub overhead: Overhead,
     /// Volumes that may be attached, by CSI driver; an absent driver is unlimited.
     pub volume_attachment_limits: BTreeMap<String, u32>,
@@ -29,9 +29,9 @@ pub struct InstanceType {
 /// Resources withheld from pods.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Overhead {
-    /// For the kubelet.
+    /// Resources kept for the kubelet and the container runtime.
     pub kube_reserved: Resources,
-    /// For the system.
+    /// Resources kept for the operating system.
     pub system_reserved: Resources,
     /// Kept free by eviction.
     pub eviction_threshold: Resources,
@@ -65,7 +65,7 @@ impl Overhead {
 /// Whether an offering can be bought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Availability {
-    /// Now. A full but healthy reservation stays available.
+    /// It can be bought now. A full but healthy reservation stays available.
     Now,
     /// Not at the moment, or not by this pool.
     Unavailable,
@@ -140,7 +140,7 @@ impl Offering {
 }
 
 impl InstanceType {
-    /// What pods (daemons included) may use. Huge pages come out of memory.
+    /// Resources that pods (daemons included) may use. Huge pages come out of memory.
     pub fn allocatable(&self) -> Resources {
         let names = self.capacity.iter().map(|(name, _)| name);
         names
@@ -148,7 +148,7 @@ impl InstanceType {
             .collect()
     }
 
-    /// What pods (daemons included) may use of one resource.
+    /// Amount of one resource that pods (daemons included) may use.
     pub fn allocatable_of(&self, resource: &str) -> i64 {
         let Overhead {
             kube_reserved,

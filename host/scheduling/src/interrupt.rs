@@ -15,12 +15,12 @@ impl Interrupt {
         Self::default()
     }
 
-    /// Asks to stop.
+    /// Asks the computation to stop.
     pub fn trip(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether to stop.
+    /// Whether the computation was asked to stop.
     pub fn is_tripped(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -13,7 +13,7 @@ use crate::requirements::Requirements;
 /// Markets looked at one by one before the search by words.
 const NEAR_MAX: usize = 32;
 
-/// What offerings of equal requirements have in common.
+/// Requirements that several offerings share.
 #[derive(Debug, Clone)]
 pub(crate) struct Market {
     pub(crate) requirements: Requirements,

@@ -17,7 +17,7 @@ use crate::requirements::{AllowUndefined, Operator, Requirement, Requirements};
 /// A pool with the types it may buy, as the provider tells.
 pub type PoolCatalogue = (Arc<NodePool>, Arc<[Arc<InstanceType>]>);
 
-/// What overlays make of the types.
+/// Instance types as the overlays change them.
 #[derive(Debug, Clone, Default)]
 pub struct Overlaid {
     /// The types of each pool, in the order given; untouched ones are shared with what was given.
@@ -30,7 +30,7 @@ pub struct Overlaid {
     pub extended: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// What came of an overlay.
+/// Verdict on an overlay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OverlayVerdict {
     /// It is in force.
@@ -100,7 +100,7 @@ pub fn accepted(
     overlays.iter().filter(is_applied).cloned().collect()
 }
 
-/// What the overlays so far change about one type in one pool.
+/// Changes that the overlays so far make to one type in one pool.
 #[derive(Debug, Default)]
 struct OverlayChange {
     /// By position of the offering: the change, and the least weight that asked for one.

@@ -33,7 +33,7 @@ pub use mend::{MendedPlan, PlayStage, mend};
 use planned_node::planned_node;
 pub use profile::{SchedulerProfile, ScoreWeights};
 
-/// What came of a play.
+/// Result of a play.
 #[derive(Debug, Clone, Default)]
 pub struct PlayOutcome {
     /// Position of the claim that each pod came to, by position of the pod in the problem; pods on nodes that were

@@ -28,13 +28,13 @@ pub use requests::effective_requests;
 /// Phase of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum PodPhase {
-    /// Not running yet.
+    /// It waits for a node, or for its containers to start.
     #[default]
     Pending,
     Running,
-    /// Ended well.
+    /// All its containers ended, and none failed.
     Succeeded,
-    /// Ended badly.
+    /// All its containers ended, and one of them failed.
     Failed,
     /// The node is silent.
     Unknown,
@@ -43,7 +43,7 @@ pub enum PodPhase {
 /// One pod: what is its own, and the shape it shares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pod {
-    /// Namespace and name.
+    /// Namespace and name of the pod.
     pub key: PodKey,
     /// `metadata.uid`; empty in a pod that is no object yet.
     pub uid: String,
@@ -54,7 +54,7 @@ pub struct Pod {
     pub first_version: u64,
     /// Everything that equal pods share.
     pub shape: Arc<PodShape>,
-    /// What its containers may use at most. No decision looks at it, so it is no part of the shape.
+    /// Limits of its containers, summed up. No decision looks at it, so it is no part of the shape.
     pub limits: Arc<Resources>,
     /// Names of its PersistentVolumeClaims, those of ephemeral volumes included.
     pub volume_claims: Vec<String>,
@@ -80,7 +80,7 @@ pub struct Pod {
     pub has_own_scheduler: bool,
 }
 
-/// What `status.nominatedNodeName` says, and whose word it is.
+/// Node from `status.nominatedNodeName`, and who named it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nomination {
     /// Its name; never empty.
@@ -98,7 +98,7 @@ pub enum ClaimRef {
     Awaited(String),
 }
 
-/// What two pods must share to be equal for scheduling and disruption.
+/// Everything that two pods must share to be equal for scheduling and disruption.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct PodShape {
     /// Namespace, in which its selectors apply.
@@ -113,13 +113,13 @@ pub struct PodShape {
     /// Required node affinity: alternatives, each a conjunction.
     pub required_node_affinity: Vec<Vec<Requirement>>,
     pub preferred_node_affinity: Vec<Weighted<Vec<Requirement>>>,
-    /// Required pod affinity.
+    /// Terms of required pod affinity, all of which must hold.
     pub pod_affinity: Vec<AffinityTerm>,
     pub preferred_pod_affinity: Vec<Weighted<AffinityTerm>>,
-    /// Required pod anti-affinity.
+    /// Terms of required pod anti-affinity, all of which must hold.
     pub pod_anti_affinity: Vec<AffinityTerm>,
     pub preferred_pod_anti_affinity: Vec<Weighted<AffinityTerm>>,
-    /// Topology spread constraints.
+    /// Topology spread constraints, required and preferred ones.
     pub topology_spread: Vec<TopologySpread>,
     pub tolerations: Vec<Toleration>,
     /// Host ports of its containers.
@@ -127,7 +127,7 @@ pub struct PodShape {
     /// `spec.priority`; 0 where the API server set none.
     pub priority: i32,
     pub priority_class_name: Option<String>,
-    /// Controlling owner.
+    /// Controller that owns the pod; none for a pod of its own.
     pub owner: Option<Owner>,
     /// Grace period in seconds, if set.
     pub termination_grace_period_seconds: Option<i64>,
@@ -141,7 +141,7 @@ pub struct PodShape {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Weighted<T> {
     pub weight: i32,
-    /// What is preferred.
+    /// Term that is preferred.
     pub value: T,
 }
 
@@ -152,9 +152,9 @@ pub struct AffinityTerm {
     pub topology_key: String,
     /// Pods it looks at, `matchLabelKeys` merged in; without one it matches none.
     pub selector: Option<LabelSelector>,
-    /// Namespaces named.
+    /// Namespaces that the term names.
     pub namespaces: Vec<String>,
-    /// Namespaces selected.
+    /// Selector on the labels of further namespaces.
     pub namespace_selector: Option<LabelSelector>,
 }
 
@@ -177,20 +177,20 @@ pub struct TopologySpread {
     pub honors_node_taints: bool,
 }
 
-/// A toleration.
+/// A toleration of a pod for taints.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Toleration {
     /// Key; empty tolerates every key with `Exists`.
     pub key: String,
     /// `Exists`, `Equal` (default), `Lt` or `Gt`.
     pub operator: String,
-    /// What `Equal`, `Lt` and `Gt` compare with.
+    /// Value that `Equal`, `Lt` and `Gt` compare with.
     pub value: String,
     /// Effect; empty tolerates every effect.
     pub effect: String,
 }
 
-/// A host port.
+/// A port of the host that a pod occupies.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostPort {
     /// Address; unspecified is `0.0.0.0`.
@@ -213,9 +213,9 @@ impl HostPort {
 /// The controller that owns a pod.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner {
-    /// Such as `apps/v1`.
+    /// API group and version, such as `apps/v1`.
     pub api_version: String,
-    /// Such as `ReplicaSet`.
+    /// Kind of the controller, such as `ReplicaSet`.
     pub kind: String,
     pub name: String,
     pub uid: String,

@@ -50,7 +50,7 @@ impl PodSelection {
         self.selector == term.selector && self.namespaces == SelectedNamespaces::of(term, own, all)
     }
 
-    /// What labels must be; without it nobody is counted.
+    /// Selector on the labels; without one nobody is counted.
     pub(crate) fn selector(&self) -> Option<&LabelSelector> {
         self.selector.as_ref()
     }

@@ -1,4 +1,4 @@
-//! What a solve is given: pools with their types, nodes, pending pods, DaemonSets, options.
+//! Input of a solve: pools with their types, nodes, pending pods, DaemonSets, options.
 //!
 //! Values only, shared through `Arc` so that a what-if costs little. Answers to the arguments of Karpenter's
 //! `scheduling.NewScheduler`.
@@ -27,7 +27,7 @@ pub struct Problem {
     pub pools: Vec<Pool>,
     /// Nodes that exist or are on their way.
     pub nodes: Vec<Arc<ExistingNode>>,
-    /// Pods to place.
+    /// Pods that are to get a place.
     pub pods: Vec<Arc<Pod>>,
     /// One pod a DaemonSet.
     pub daemons: Vec<DaemonPod>,
@@ -39,20 +39,20 @@ pub struct Problem {
     pub devices: Option<Arc<Devices>>,
     /// Nodes by pool and offering, for the ranking policy.
     pub usage: BTreeMap<UsageKey, Usage>,
-    /// What is known of the pods' owners, for the ranking policy.
+    /// Facts about the pods' owners, for the ranking policy.
     pub owners: FactsByOwner,
     /// Pods that leave a node voluntarily: they may not go to a node whose `is_within_consolidate_after` is set.
     pub candidates: BTreeSet<PodKey>,
-    /// How to solve.
+    /// Options of the solve.
     pub options: Options,
 }
 
 /// A pool that may open nodes.
 #[derive(Debug, Clone)]
 pub struct Pool {
-    /// The object.
+    /// The NodePool as the API has it.
     pub node_pool: Arc<NodePool>,
-    /// What it may buy.
+    /// Instance types that it may buy.
     pub instance_types: Arc<[Arc<InstanceType>]>,
     /// Free addresses of its class's subnets by zone, for the ranking policy.
     pub free_addresses: BTreeMap<String, u32>,
@@ -110,7 +110,7 @@ pub enum MinValuesPolicy {
     BestEffort,
 }
 
-/// What happens when reserved capacity runs out within a pass.
+/// Rule for pods when reserved capacity runs out within a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReservedMode {
     /// Reserved offerings are not considered (gate off).
@@ -137,16 +137,16 @@ pub enum Packing {
 /// a spot node is replaced by spot: one number, so that a node that was planned may move away again.
 pub const SPOT_TYPES_MIN: usize = 15;
 
-/// How to solve.
+/// Options of a solve.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Preferences.
+    /// Whether preferences of pods count.
     pub preference_policy: PreferencePolicy,
-    /// `minValues`.
+    /// Rule for a claim that cannot keep `minValues`.
     pub min_values_policy: MinValuesPolicy,
-    /// Reserved capacity.
+    /// Rule for pods when reserved capacity runs out.
     pub reserved: ReservedMode,
-    /// Packing.
+    /// How claims are filled.
     pub packing: Packing,
     /// The present moment, for the policy.
     pub now: Timestamp,
@@ -166,11 +166,11 @@ pub struct Options {
     pub premium_max: PremiumMax,
     /// Whether pods that controllers are about to create are planned with those that are there.
     pub plans_coming_pods: bool,
-    /// What no setting changes.
+    /// Numbers that no setting changes.
     pub tuning: SolverTuning,
 }
 
-/// What suits all clusters, so that it is no setting: tests and harnesses alone vary it.
+/// Numbers that suit all clusters, so that they are no settings: tests and harnesses alone vary them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SolverTuning {
     /// Most instance types a claim keeps.
@@ -223,7 +223,7 @@ impl Problem {
         pools.find(|it| it.node_pool.metadata.name.as_deref() == Some(name))
     }
 
-    /// An empty problem.
+    /// A problem without pools, nodes and pods.
     pub fn new(options: Options) -> Self {
         Self {
             pools: Vec::new(),

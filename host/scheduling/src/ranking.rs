@@ -1,4 +1,4 @@
-//! What the ranking hook is asked: the columns of `hooks::ranking` made of instance types, pods and nodes.
+//! Questions to the ranking hook: the columns of `hooks::ranking` made of instance types, pods and nodes.
 //!
 //! What is said of a launch and of nodes that run is here too. Who answers is none of its business.
 

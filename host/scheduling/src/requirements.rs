@@ -23,7 +23,7 @@ pub enum Incompatible {
     /// The other side names a label that this side does not define.
     #[error("label \"{key}\" does not have known values{}", hint.as_ref().map(|h| format!(" (typo of \"{h}\"?)")).unwrap_or_default())]
     Undefined {
-        /// The unknown label.
+        /// Key of the unknown label.
         key: String,
         /// A known label that looks alike.
         hint: Option<String>,
@@ -31,11 +31,11 @@ pub enum Incompatible {
     /// Both sides define the label and share no value.
     #[error("incompatible requirements, key {key}, {incoming} not in {existing}")]
     Disjoint {
-        /// The label.
+        /// Key of the label.
         key: String,
-        /// What was asked.
+        /// Requirement that was added, in words.
         incoming: String,
-        /// What there is.
+        /// Requirement that was there before, in words.
         existing: String,
     },
 }
@@ -43,7 +43,7 @@ pub enum Incompatible {
 /// Which labels may be asked for though nobody defines them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AllowUndefined {
-    /// None: existing nodes have the labels they have.
+    /// No label: existing nodes have the labels they have.
     None,
     /// The well-known ones: templates, new claims and offerings.
     WellKnown,
@@ -57,7 +57,7 @@ pub struct Requirements(
 );
 
 impl Requirements {
-    /// No requirement: everything is allowed.
+    /// An empty set, which allows everything.
     pub const fn new() -> Self {
         Self(None)
     }
@@ -98,7 +98,7 @@ impl Requirements {
             .collect()
     }
 
-    /// What the template of a NodePool asks of its nodes, by its requirements and its labels.
+    /// Requirements of a NodePool's template on its nodes: its own and its labels.
     pub fn from_template(template: &NodeClaimTemplate) -> Self {
         let mut all = Self::from_node_selector_requirements(&template.spec.requirements);
         all.extend_with(&Self::from_labels(&template.metadata.labels));
@@ -131,7 +131,7 @@ impl Requirements {
         }
     }
 
-    /// Forgets a key.
+    /// Takes the requirement on a key away, and gives it back if there was one.
     pub fn remove(&mut self, key: &str) -> Option<Requirement> {
         let at = self.position(key).ok()?;
         let removed = self.list_mut().remove(at);
@@ -168,7 +168,7 @@ impl Requirements {
         self.list().iter()
     }
 
-    /// Number of keys.
+    /// Number of keys with a requirement.
     pub fn len(&self) -> usize {
         self.list().len()
     }

@@ -1,4 +1,4 @@
-//! What a solve answers: claims to make, pods for existing nodes, reasons for the rest.
+//! Answer of a solve: claims to make, pods for existing nodes, reasons for the rest.
 //!
 //! Values only. Answers to Karpenter's `scheduling.Results`.
 
@@ -17,10 +17,10 @@ mod of_template;
 pub use new_claim::{BestOffering, NewClaim, TypeNames};
 pub use of_template::admitted_by_template;
 
-/// The answer.
+/// Answer of a solve.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Solution {
-    /// Claims to make.
+    /// Claims that are to be created.
     pub claims: Vec<NewClaim>,
     /// Pods by existing node, in the order in which nodes were tried; nodes without new pods are absent.
     pub existing: Vec<PodsOnNode>,
@@ -28,13 +28,13 @@ pub struct Solution {
     pub pod_errors: BTreeMap<PodKey, PodError>,
     /// Pools dropped before packing, with the reason in words.
     pub pool_errors: BTreeMap<String, String>,
-    /// Policies asked.
+    /// Policies that were asked, and how it went.
     pub uses: Vec<PolicyUse>,
-    /// What the policy noted for each pool.
+    /// Notes of the ranking policy, by pool.
     pub notes: BTreeMap<String, String>,
     /// Whether an interrupt ended the solve early.
     pub is_interrupted: bool,
-    /// What the ranking policy's plan costs beside the default's, where both were made.
+    /// Price of the ranking policy's plan beside the default's, where both were made.
     pub premium: Option<PlanPremium>,
 }
 
@@ -45,7 +45,7 @@ pub struct PodsOnNode {
     pub pods: Vec<PodKey>,
 }
 
-/// What following a ranking policy costs in one round.
+/// Price of following a ranking policy in one round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlanPremium {
     /// The policy's plan, USD an hour by list price.

@@ -1,4 +1,4 @@
-//! What a NodePool's template asks of the nodes made from it.
+//! Requirements that a NodePool's template puts on the nodes made from it.
 //!
 //! Answers to `NewNodeClaimTemplate` of Karpenter's `scheduling/nodeclaimtemplate.go`.
 

@@ -17,7 +17,7 @@ use crate::object::label;
 const REGION: &str = "us-east-1";
 const LETTERS: [&str; 5] = ["a", "b", "c", "d", "f"];
 
-/// What the simulated EC2 says of zones.
+/// Zones of the simulated EC2.
 pub struct ZoneMarket<'a> {
     /// Whether anything is sold in a zone.
     pub is_sold_in: &'a dyn Fn(&str) -> bool,
@@ -87,7 +87,7 @@ impl Account {
         }
     }
 
-    /// What is called otherwise in the shadow, zone by zone.
+    /// Zones that have other names in the shadow, one by one.
     pub fn moves(&self) -> impl Iterator<Item = (&str, &str)> {
         let is_zone = |(from, to): (&'_ String, &'_ String)| self.zones.contains(to) && from != to;
         let moves = self

@@ -1,4 +1,4 @@
-//! What is there when the shadow begins, as the first lists told it.
+//! Objects that are there when the shadow begins, as the first lists told of them.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::kinds::ReadKind;
 use crate::object::key_of;
 
-/// What happened to an object of the cluster.
+/// Change of an object of the cluster.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObjectChange {
     pub kind: ReadKind,

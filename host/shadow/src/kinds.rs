@@ -1,4 +1,4 @@
-//! What is read of a cluster: one table, from which the watches and the ClusterRole are made.
+//! Kinds that are read of a cluster: one table, from which the watches and the ClusterRole are made.
 
 /// A kind that is read. The order is that in which objects are put into the shadow: owners before what they own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,7 +32,7 @@ pub struct ReadRow {
     pub plural: &'static str,
     /// Its name in objects.
     pub name: &'static str,
-    /// What the report lacks where it may not be listed.
+    /// Part of the report that is missing where the kind may not be listed.
     pub without: &'static str,
 }
 
@@ -181,7 +181,7 @@ impl ReadRow {
         }
     }
 
-    /// What may be read again once somebody runs this.
+    /// Command by which somebody lets the kind be read.
     pub fn grant(&self) -> &'static str {
         "mortise shadow --rbac | kubectl apply -f -"
     }

@@ -34,7 +34,7 @@ use workloads::MirroredWorkloads;
 pub use updates::update;
 pub use write::MirrorWrite;
 
-/// What is mirrored.
+/// Mirror of the cluster: what the shadow has of it.
 #[derive(Debug)]
 pub struct Mirror {
     account: Account,
@@ -70,7 +70,7 @@ impl Mirror {
         &self.account
     }
 
-    /// What is other in the shadow than in the cluster, one sentence each.
+    /// Differences between the shadow and the cluster, one sentence each.
     pub fn notes(&self) -> Vec<String> {
         self.stand_in.notes().map(str::to_owned).collect()
     }
@@ -179,7 +179,7 @@ impl Mirror {
         self.mirrored(change)
     }
 
-    /// What follows from a change after the start.
+    /// Writes that follow from a change after the start.
     pub fn change(&mut self, change: ObjectChange, now: Timestamp) -> Vec<MirrorWrite> {
         let is_gone = change.is_gone;
         let missing = (!is_gone).then(|| self.namespaces.of(&change.object));

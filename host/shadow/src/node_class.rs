@@ -46,7 +46,7 @@ impl StandIn {
         }
     }
 
-    /// What is other than in the cluster, one sentence each.
+    /// Differences from the cluster, one sentence each.
     pub fn notes(&self) -> impl Iterator<Item = &str> {
         self.notes.iter().map(String::as_str)
     }

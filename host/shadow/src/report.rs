@@ -1,4 +1,4 @@
-//! What both autoscalers have and did, side by side: a pure function of two counts and a price list.
+//! Report of both autoscalers, side by side: a pure function of two counts and a price list.
 
 mod text;
 
@@ -12,20 +12,20 @@ use crate::tally::{BoughtOffering, FleetTally};
 /// As AWS reckons a month.
 const HOURS_A_MONTH: f64 = 730.0;
 
-/// What the report is made of.
+/// Sources of the report.
 pub struct BothSides<'a> {
     pub karpenter: &'a FleetTally,
     pub mortise: &'a FleetTally,
-    /// What an instance costs an hour; nothing where nobody knows.
+    /// Price of an instance, USD an hour; none where nobody knows it.
     pub price: &'a dyn Fn(&BoughtOffering) -> Option<f64>,
     pub requests: Requests,
-    /// What is other in the shadow than in the cluster.
+    /// Differences between the shadow and the cluster, one sentence each.
     pub notes: Vec<String>,
     /// What could not be read, and what of that.
     pub unread: Vec<String>,
 }
 
-/// What was asked of the cluster.
+/// Number of requests to the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Requests {
@@ -35,7 +35,7 @@ pub struct Requests {
     pub refused: u64,
 }
 
-/// What an autoscaler has and did, of a NodePool or in sum.
+/// Figures of an autoscaler, of a NodePool or in sum.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Figures {
@@ -76,7 +76,7 @@ pub struct Sum {
     pub waiting: Waiting,
 }
 
-/// What Mortise would save; a negative figure is what it would cost.
+/// Savings of Mortise; a negative figure is a cost.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Saved {
@@ -88,7 +88,7 @@ pub struct Saved {
     pub average_percent: f64,
 }
 
-/// The report.
+/// Both autoscalers side by side, and what Mortise would save.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Run {
     pub(crate) lasted: SignedDuration,
-    /// `Succeeded` or `Failed`.
+    /// Phase in which the pod ended, `Succeeded` or `Failed`.
     pub(crate) phase: String,
 }
 

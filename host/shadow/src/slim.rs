@@ -1,4 +1,4 @@
-//! What is kept of an object: what scheduling and disruption look at.
+//! Cuts an object down to what scheduling and disruption look at.
 //!
 //! Finalizers of workloads, pods and volumes belong to controllers that the shadow does not have, so they go; those of
 //! Karpenter's objects and nodes stay.

@@ -1,4 +1,4 @@
-//! What one autoscaler has and did, counted from the objects that tell of it: the same for Karpenter and for Mortise.
+//! Tally of one autoscaler, counted from the objects that tell of it: the same for Karpenter and for Mortise.
 //!
 //! Knows no prices: it keeps how long nodes of each kind were there, and the report makes USD of that.
 
@@ -17,7 +17,7 @@ use crate::object::{controller_of, is_deleting, key_of, label};
 /// pod that it announced, by as much.
 const OUT_OF_ORDER: SignedDuration = SignedDuration::from_secs(10);
 
-/// What was bought.
+/// Offering on which an instance was bought.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct BoughtOffering {
     pub instance_type: String,
@@ -36,7 +36,7 @@ impl fmt::Display for BoughtOffering {
     }
 }
 
-/// What there is news of.
+/// Event that is worth a line while it goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Happening {
     Launched {
@@ -56,7 +56,7 @@ pub(crate) struct PoolStock {
     pub(crate) bought: BoughtOffering,
 }
 
-/// What was counted of a NodePool.
+/// Counts of a NodePool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct PoolHappenings {
     pub(crate) launches: u64,
@@ -96,7 +96,7 @@ struct Undecided {
     at: Timestamp,
 }
 
-/// The count.
+/// Tally of nodes, pods and what happened to them.
 #[derive(Debug)]
 pub struct FleetTally {
     since: Timestamp,

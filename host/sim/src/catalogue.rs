@@ -27,7 +27,7 @@ pub struct CatalogueEntry {
     pub vcpus: u32,
     /// Memory that EC2 advertises.
     pub memory_mib: u64,
-    /// Has no hypervisor.
+    /// Whether it has no hypervisor.
     pub bare_metal: bool,
     /// Earns CPU credits (the t families).
     pub burstable: bool,
@@ -35,7 +35,7 @@ pub struct CatalogueEntry {
     pub current_generation: bool,
     /// Encrypts traffic between instances.
     pub encryption_in_transit: bool,
-    /// Can carry IPv6.
+    /// Whether its interfaces can carry IPv6.
     pub ipv6: bool,
     /// Can run Nitro enclaves.
     pub nitro_enclaves: bool,
@@ -82,7 +82,7 @@ pub struct CatalogueEntry {
 /// Local disks of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InstanceStore {
-    /// Reached through NVMe.
+    /// Whether the disks are reached through NVMe.
     pub nvme: bool,
     /// All disks together, decimal GB.
     pub total_gb: i64,
@@ -93,7 +93,7 @@ pub(crate) struct InstanceStore {
 pub(crate) struct NetworkCard {
     /// Bandwidth that always holds.
     pub baseline_gbps: f64,
-    /// Bandwidth in bursts.
+    /// Bandwidth in bursts, Gbit/s.
     pub peak_gbps: f64,
     /// Interfaces the card takes.
     pub interfaces_max: i32,

@@ -26,12 +26,12 @@ const END_GRACE: SignedDuration = SignedDuration::from_mins(10);
 pub enum Violation {
     /// I01: a billed instance that no NodeClaim names, for too long.
     LeakedInstance {
-        /// Its id.
+        /// Id of the instance.
         instance: String,
     },
     /// I02: a NodeClaim with more than one living instance.
     DoubleLaunch {
-        /// The claim's name.
+        /// Name of the NodeClaim.
         node_claim: String,
         instances: Vec<String>,
     },
@@ -43,7 +43,7 @@ pub enum Violation {
     },
     /// I03: a pool holds more than its limit.
     OverLimit {
-        /// The pool's name.
+        /// Name of the NodePool.
         node_pool: String,
         /// The resource, its use and its limit.
         detail: String,
@@ -54,7 +54,7 @@ pub enum Violation {
     Overcommitted { node: String },
     /// I14: an object waits for its deletion when everything has settled, or for longer than it may take.
     StuckDeletion {
-        /// Kind and name.
+        /// Kind and name of the object.
         object: String,
     },
 }

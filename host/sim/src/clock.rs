@@ -31,14 +31,14 @@ impl SimulatedClock {
         Self::starting_at(Timestamp::from_second(Self::EPOCH_SECONDS).unwrap_or_default())
     }
 
-    /// What the clock shows.
+    /// Present moment of the simulated world.
     pub fn now(&self) -> Timestamp {
         self.start
             .saturating_add(self.elapsed())
             .unwrap_or(self.start)
     }
 
-    /// What the clock shows, in whole seconds as Kubernetes writes times.
+    /// Present moment in whole seconds, as Kubernetes writes times.
     pub fn now_seconds(&self) -> Timestamp {
         Timestamp::from_second(self.now().as_second()).unwrap_or(self.start)
     }

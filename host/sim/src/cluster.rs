@@ -1,4 +1,4 @@
-//! What the in-process controllers know of the cluster: one typed view, fed by one watch.
+//! The in-process controllers' view of the cluster: typed, and fed by one watch.
 //!
 //! Pods and nodes are kept parsed, other kinds as the server's own shared values. Nothing here writes; the
 //! controllers do, each through `api`. Answers to the informer caches of kube-controller-manager.
@@ -80,7 +80,7 @@ pub(crate) struct SimulatedCluster {
     pub(crate) unschedulable: UnschedulablePods,
     /// Pods that wait and are nominated to a node, by its name: others of no higher priority leave them their room.
     pub(crate) nominated: BTreeMap<String, BTreeMap<NamespacedName, Arc<SchedulingShape>>>,
-    /// What happened that those may have waited for.
+    /// News that those may have waited for.
     pub(crate) news: News,
     /// Pods by shape and node, for the rules that look at other pods.
     pub(crate) census: Census,

@@ -161,7 +161,7 @@ impl SimulatedEc2 {
         counts
     }
 
-    /// What the instances that are billed cost.
+    /// Price of all instances that are billed, USD an hour.
     pub fn price_per_hour(&self) -> f64 {
         let state = self.state();
         let now = state.clock.now();
@@ -287,7 +287,7 @@ impl AccountState {
         Duration::from_millis(self.chance.between(low, high))
     }
 
-    /// What the region offers, in the order of names.
+    /// Instance types that the region offers, in the order of names.
     fn types(&self) -> impl Iterator<Item = &'static CatalogueEntry> {
         let families = &self.config.families;
         let is_offered = |t: &&CatalogueEntry| {

@@ -67,10 +67,10 @@ pub fn node_object(instance: &SimulatedInstance, region: &str, ready: Option<Tim
     }
 }
 
-/// What a kubelet says of its node.
+/// Word of a kubelet about its node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KubeletWord {
-    /// Pods may come.
+    /// The node takes pods.
     Ready,
     /// The network is not up yet.
     NotReady,

@@ -12,15 +12,15 @@ use crate::ec2::{InstanceState, SimulatedInstance};
 /// Numbers of a moment.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Statistics {
-    /// Instances by state.
+    /// Number of instances by EC2's word for their state.
     pub instances: BTreeMap<&'static str, usize>,
     /// Instances launched since the start.
     pub launches: u64,
     /// Terminations begun since the start.
     pub terminations: u64,
-    /// Nodes.
+    /// Number of Nodes.
     pub nodes: usize,
-    /// Pods that run.
+    /// Number of pods that run.
     pub pods_running: usize,
     /// Pods that wait, bound or not.
     pub pods_pending: usize,
@@ -28,7 +28,7 @@ pub struct Statistics {
     pub pods_unschedulable: usize,
     /// Pods that ended, well or badly.
     pub pods_finished: usize,
-    /// What the billed instances cost.
+    /// Price of the billed instances, USD an hour.
     pub price_per_hour: f64,
     /// Billed instances that no NodeClaim names.
     pub leaked_instances: Vec<String>,
@@ -36,14 +36,14 @@ pub struct Statistics {
     pub calls: BTreeMap<&'static str, u64>,
 }
 
-/// What changes whenever an instance or a pod comes or goes; cheap enough to be asked all the time.
+/// Numbers that change whenever an instance or a pod comes or goes; cheap enough to be asked all the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pulse {
     /// Instances launched since the start.
     pub launches: u64,
     /// Terminations begun since the start.
     pub terminations: u64,
-    /// Pods that run.
+    /// Number of pods that run.
     pub pods_running: usize,
     /// Pods that wait, bound or not.
     pub pods_pending: usize,

@@ -34,7 +34,7 @@ pub(crate) fn set_condition(status: &mut Value, mut condition: Value, now: Times
     }
 }
 
-/// What the simulated controllers write Events of.
+/// Events of the simulated controllers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SimulatedEvent {
     FailedCreate,

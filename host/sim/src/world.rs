@@ -40,7 +40,7 @@ pub enum Time {
     Real(Timestamp),
 }
 
-/// What a world is like.
+/// Configuration of a world.
 #[derive(Debug, Clone)]
 pub struct WorldConfig {
     /// Source of all chance, also for EC2.
@@ -128,7 +128,7 @@ impl SimulatedWorld {
         Arc::new(world)
     }
 
-    /// The API server.
+    /// API server of the world.
     pub fn api(&self) -> &ApiServer {
         &self.api
     }
@@ -264,7 +264,7 @@ impl SimulatedWorld {
         }
     }
 
-    /// What there is, in numbers.
+    /// Numbers of the present moment.
     pub fn statistics(&self) -> Statistics {
         Statistics::of(&self.cluster())
     }

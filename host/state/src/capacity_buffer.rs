@@ -16,14 +16,14 @@ use scheduling::pod::{Pod, PodKey, PodShape};
 use crate::snapshot::Snapshot;
 use crate::workloads::{KeptWorkload, WorkloadKind};
 
-/// What a buffer comes to.
+/// Pods that a buffer keeps room for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedBuffer {
     /// The shape of the pods.
     pub shape: Arc<PodShape>,
     /// The template, when it is one by name, with its generation.
     pub template: Option<(LocalObjectRef, Option<i64>)>,
-    /// How many pods.
+    /// Number of pods that room is kept for.
     pub replicas: i32,
 }
 
@@ -187,7 +187,7 @@ pub fn virtual_pods(snapshot: &Snapshot) -> Vec<Arc<Pod>> {
     pods
 }
 
-/// What a pass came to for each buffer.
+/// Room that a pass found for each buffer.
 pub fn headrooms(snapshot: &Snapshot, solution: &Solution) -> BTreeMap<ObjectKey, BufferHeadroom> {
     let node_of = nodes_of_pods(solution);
     let ours = snapshot.capacity_buffers().filter(|it| is_ours(it));

@@ -119,7 +119,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// An empty model.
+    /// An empty model, which counts a pod as unschedulable when the scheduler says so.
     pub fn new() -> Self {
         Self::default()
     }

@@ -141,10 +141,10 @@ pub enum InvalidConfig {
     /// A field of a constraint is wrong.
     #[error("podTopologySpread.defaultConstraints[{index}].{field}: {message}")]
     Constraint {
-        /// Which constraint.
+        /// Position of the constraint in the list, from 0.
         index: usize,
         field: &'static str,
-        /// What is wrong.
+        /// Fault of the field, in words.
         message: String,
     },
 }

@@ -17,13 +17,13 @@ use serde_json::Value;
 /// Kinds of the group that matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DeviceKind {
-    /// ResourceSlice.
+    /// A ResourceSlice: devices that a driver offers.
     Slice,
-    /// DeviceClass.
+    /// A DeviceClass: devices that a request may name together.
     Class,
-    /// ResourceClaim.
+    /// A ResourceClaim: devices that pods ask for, and those allocated.
     Claim,
-    /// ResourceClaimTemplate.
+    /// A ResourceClaimTemplate: the claim that each pod gets of its own.
     Template,
 }
 
@@ -31,7 +31,7 @@ pub enum DeviceKind {
 #[derive(Debug, Clone)]
 pub struct DeviceObject {
     pub kind: DeviceKind,
-    /// Namespace and name.
+    /// Namespace and name; without namespace where the kind has none.
     pub key: ObjectKey,
     parsed: ParsedObject,
 }
@@ -67,7 +67,7 @@ impl DeviceKind {
 }
 
 impl DeviceObject {
-    /// Reads an object.
+    /// Reads an object of the group `resource.k8s.io`.
     pub fn read(kind: DeviceKind, object: &Value) -> Result<Self, serde_json::Error> {
         let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
         let spec = || object["spec"].clone();

@@ -13,12 +13,12 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 
-/// A Node.
+/// Facts of a Node that decisions look at.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeFacts {
     pub name: String,
     pub uid: String,
-    /// `spec.providerID`.
+    /// Provider id from `spec.providerID`; none while the Node has none.
     pub provider_id: Option<ProviderId>,
     pub labels: BTreeMap<String, String>,
     /// Annotations of Karpenter's and of this project.
@@ -32,26 +32,26 @@ pub struct NodeFacts {
     pub conditions: Vec<NodeConditionFacts>,
     /// Carries the termination finalizer.
     pub has_finalizer: bool,
-    /// Creation.
+    /// Moment of creation, from `metadata.creationTimestamp`.
     pub created_at: Option<Timestamp>,
-    /// Deletion.
+    /// Moment of the deletion request, from `metadata.deletionTimestamp`; none while the Node stays.
     pub deleted_at: Option<Timestamp>,
 }
 
 /// A condition of a Node. Heartbeats are left out, so that they change nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeConditionFacts {
-    /// Such as `Ready`.
+    /// Type of the condition, such as `Ready`.
     pub condition_type: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// Why.
+    /// CamelCase reason of the status; empty where none is given.
     pub reason: String,
     /// When the status came about.
     pub since: Option<Timestamp>,
 }
 
-/// A NodeClaim.
+/// Facts of a NodeClaim that decisions look at.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClaimFacts {
     pub name: String,
@@ -69,9 +69,9 @@ pub struct ClaimFacts {
     pub startup_taints: Vec<v1::Taint>,
     /// Requests of the spec.
     pub requests: Resources,
-    /// Capacity expected.
+    /// Capacity that the node is expected to have, from `status.capacity`.
     pub capacity: Resources,
-    /// Allocatable expected.
+    /// Allocatable that the node is expected to have, from `status.allocatable`.
     pub allocatable: Resources,
     /// Name of its NodeClass.
     pub node_class: String,
@@ -85,44 +85,44 @@ pub struct ClaimFacts {
     pub expire_after: Option<GoDuration>,
     /// How long it may drain.
     pub termination_grace_period: Option<GoDuration>,
-    /// Creation.
+    /// Moment of creation, from `metadata.creationTimestamp`.
     pub created_at: Option<Timestamp>,
-    /// Deletion.
+    /// Moment of the deletion request, from `metadata.deletionTimestamp`; none while the claim stays.
     pub deleted_at: Option<Timestamp>,
 }
 
 /// Conditions of a claim. A time is that of the transition to True; `None` means not True.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClaimConditions {
-    /// Launched.
+    /// Since when the cloud has the instance.
     pub launched_at: Option<Timestamp>,
-    /// Registered.
+    /// Since when the node has joined.
     pub registered_at: Option<Timestamp>,
-    /// Initialized.
+    /// Since when the node takes pods.
     pub initialized_at: Option<Timestamp>,
-    /// Drifted.
+    /// Since when the node no longer matches its definition.
     pub drifted_at: Option<Timestamp>,
-    /// Consolidatable.
+    /// Since when consolidation may look at the node.
     pub consolidatable_at: Option<Timestamp>,
-    /// InstanceTerminating.
+    /// Since when the cloud is taking the instance away.
     pub instance_terminating_at: Option<Timestamp>,
-    /// DisruptionReason.
+    /// Since when a disruption command has had the claim.
     pub disruption_reason_at: Option<Timestamp>,
-    /// Rebooting.
+    /// Since when an in-place reboot has been running.
     pub rebooting_at: Option<Timestamp>,
     /// When the last reboot ended, well or not.
     pub rebooted_at: Option<Timestamp>,
 }
 
-/// An EC2NodeClass.
+/// Facts of an EC2NodeClass that decisions look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeClassFacts {
     pub name: String,
     /// Condition Ready is True.
     pub is_ready: bool,
-    /// Being deleted.
+    /// Whether it has a deletion timestamp.
     pub is_deleting: bool,
-    /// What nodes of it are made of: its hash and its images. Another text is another roll-out.
+    /// Definition of its nodes as a text: its hash and its images. Another text is another roll-out.
     pub fingerprint: String,
 }
 

@@ -9,13 +9,13 @@ use k8s_openapi::api::policy::v1;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use scheduling::pod::{LabelSelector, Pod};
 
-/// A tracked PodDisruptionBudget.
+/// A PodDisruptionBudget of the cluster.
 #[derive(Debug, Clone)]
 pub struct Pdb {
     pub namespace: String,
     pub name: String,
     selector: Option<LabelSelector>,
-    /// `status.disruptionsAllowed`.
+    /// Evictions allowed now, from `status.disruptionsAllowed`; 0 without a status.
     pub disruptions_allowed: i32,
     /// Can never allow an eviction by its own definition.
     pub is_fully_blocking: bool,
@@ -23,7 +23,7 @@ pub struct Pdb {
     pub always_allows_unhealthy: bool,
 }
 
-/// What the PDBs say of evicting a pod now.
+/// Answer of the PodDisruptionBudgets to evicting a pod now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PdbVerdict {
     /// Nothing stands in the way.
@@ -63,7 +63,7 @@ impl Pdb {
         }
     }
 
-    /// `namespace/name`.
+    /// Name for people, `namespace/name`.
     pub fn key(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }

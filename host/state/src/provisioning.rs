@@ -29,7 +29,7 @@ pub use pools::{PoolTypes, provisionable_pools, usage};
 /// The problem, and the pods left out of it.
 #[derive(Debug, Clone)]
 pub struct ProvisioningInput {
-    /// For the solver.
+    /// The problem that the solver is given.
     pub problem: Problem,
     /// Pods that wait for capacity but cannot be considered.
     pub ignored: Vec<(PodKey, IgnoredReason)>,

@@ -19,7 +19,7 @@ const KIND: &str = "KubeSchedulerConfiguration";
 /// Whose pods are those that ask for no scheduler.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
-/// What matters of a scheduler's configuration.
+/// The part of a scheduler's configuration that matters here.
 #[derive(Debug, Clone, Default)]
 pub struct SchedulerConfig {
     /// Spread constraints, without selectors, of pods that declare none.
@@ -68,7 +68,7 @@ struct PluginArgs {
 #[serde(default, rename_all = "camelCase")]
 struct ArgsDocument {
     scoring_strategy: Option<StrategyDocument>,
-    /// Of `NodeResourcesBalancedAllocation`.
+    /// Resources that `NodeResourcesBalancedAllocation` looks at.
     resources: Option<Vec<WeightedResource>>,
     default_constraints: Option<Value>,
     defaulting_type: Option<String>,

@@ -78,7 +78,7 @@ impl Snapshot {
         self.data.pods.values()
     }
 
-    /// A pod.
+    /// The pod of that name, unless it is terminal.
     pub fn pod(&self, key: &PodKey) -> Option<&Arc<Pod>> {
         self.data.pods.get(key)
     }
@@ -115,7 +115,7 @@ impl Snapshot {
         node.allocatable().sub(self.bound(node).requests())
     }
 
-    /// What would be if some nodes were marked for deletion and pods were expected on others until then. The cluster
+    /// The cluster as if some nodes were marked for deletion and pods were expected on others until then. The cluster
     /// learns nothing of it.
     #[must_use]
     pub fn supposing(

@@ -23,14 +23,14 @@ pub struct StateNode {
     pub is_marked: bool,
 }
 
-/// What there is of a node.
+/// Objects that there are of a node.
 #[derive(Debug, Clone)]
 enum NodeObjects {
     /// A Node of nobody's claim.
     Node(Arc<NodeFacts>),
     /// A launched NodeClaim whose Node is expected.
     Claim(Arc<ClaimFacts>),
-    /// A managed node.
+    /// A NodeClaim with its Node.
     Both(Arc<NodeFacts>, Arc<ClaimFacts>),
 }
 
@@ -77,13 +77,13 @@ impl StateNode {
         })
     }
 
-    /// What is left when the Node is gone.
+    /// The claim that is left when the Node is gone; `None` without one.
     pub(crate) fn without_node(&self) -> Option<Self> {
         let claim = Arc::clone(self.claim()?);
         Some(self.with(NodeObjects::Claim(claim)))
     }
 
-    /// What is left when the claim is gone.
+    /// The Node that is left when the claim is gone; `None` without one.
     pub(crate) fn without_claim(&self) -> Option<Self> {
         let node = Arc::clone(self.node()?);
         Some(self.with(NodeObjects::Node(node)))
@@ -123,7 +123,7 @@ impl StateNode {
         CapacityType::parse(self.label(labels::CAPACITY_TYPE))
     }
 
-    /// Made by us.
+    /// Whether it has a NodeClaim, so that it is ours.
     pub fn is_managed(&self) -> bool {
         self.claim().is_some()
     }
@@ -167,7 +167,7 @@ impl StateNode {
         self.pick(|node| &node.name, |claim| &claim.name)
     }
 
-    /// What it is called by: its Node once registered, its claim before.
+    /// Reference to it: by its Node once registered, by its claim before.
     pub fn node_ref(&self) -> NodeRef {
         match self.node_name().filter(|_| self.is_registered()) {
             Some(name) => NodeRef::node(name),
@@ -212,7 +212,7 @@ impl StateNode {
         Some(self.label(labels::NODEPOOL)).filter(|it| !it.is_empty())
     }
 
-    /// Host name.
+    /// Host name from the label; the name of the node without one.
     pub fn hostname(&self) -> &str {
         match self.label(labels::HOSTNAME) {
             "" => self.name(),
@@ -246,7 +246,7 @@ impl StateNode {
             .with_count(labels::RESOURCE_NODES, 1)
     }
 
-    /// Allocatable.
+    /// Resources for pods: those of the Node, filled up from the claim until it is initialized.
     pub fn allocatable(&self) -> Resources {
         self.resources(|node| &node.allocatable, |claim| &claim.allocatable)
     }
@@ -272,12 +272,12 @@ impl StateNode {
         }
     }
 
-    /// Going, or about to.
+    /// Whether it is being deleted, or a command is about to delete it.
     pub fn is_marked_for_deletion(&self) -> bool {
         self.is_marked || self.is_deleted()
     }
 
-    /// Going.
+    /// Whether it is being deleted, or the cloud takes its instance away.
     pub fn is_deleted(&self) -> bool {
         match &self.objects {
             NodeObjects::Claim(claim) | NodeObjects::Both(_, claim) => {
@@ -310,7 +310,7 @@ impl BoundPods {
         self.pods.values()
     }
 
-    /// Number of pods.
+    /// Number of pods bound to the node.
     pub fn len(&self) -> usize {
         self.pods.len()
     }

@@ -19,7 +19,7 @@ use crate::node_terms::cross;
 #[error("{0}")]
 pub struct VolumeError(String);
 
-/// A PersistentVolumeClaim.
+/// Facts of a PersistentVolumeClaim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ClaimedVolume {
     storage_class: String,
@@ -29,7 +29,7 @@ pub(crate) struct ClaimedVolume {
     is_deleting: bool,
 }
 
-/// A PersistentVolume.
+/// Facts of a PersistentVolume: where it can be used, and by which driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volume {
     alternatives: Vec<Requirements>,
@@ -37,7 +37,7 @@ pub struct Volume {
     is_deleting: bool,
 }
 
-/// A StorageClass.
+/// Facts of a StorageClass: where its volumes can be, and when they are bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StorageClass {
     alternatives: Vec<Requirements>,

@@ -34,7 +34,7 @@ pub enum WorkloadKind {
 #[derive(Debug, Clone)]
 pub struct Workload {
     pub kind: WorkloadKind,
-    /// Namespace and name.
+    /// Namespace and name of the workload.
     pub key: ObjectKey,
     pub uid: String,
     /// Generation of the object.
@@ -47,7 +47,7 @@ pub struct Workload {
     pub is_retired: bool,
     /// Whom it selects; the map of a ReplicationController in the form of one.
     pub selector: LabelSelector,
-    /// Its pods.
+    /// Template of its pods.
     pub template: v1::PodTemplateSpec,
 }
 

@@ -7,13 +7,13 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// One manager's entry.
+/// Fields that one manager owns by one operation.
 #[derive(Debug, Clone)]
 pub(crate) struct ManagedFieldsEntry {
     pub(crate) manager: String,
-    /// `Apply` or `Update`.
+    /// Operation by which it owns them, `Apply` or `Update`.
     pub(crate) operation: String,
-    /// Empty, or `status`.
+    /// Subresource of the writes: empty, or `status`.
     pub(crate) subresource: String,
     time: Value,
     pub(crate) paths: BTreeSet<FieldPath>,

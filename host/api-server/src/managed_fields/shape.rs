@@ -8,9 +8,9 @@ use crate::schema::Schema;
 pub(crate) enum ListKeys {
     /// The list is one value.
     Atomic,
-    /// By these fields.
+    /// Items are told apart by these fields.
     Fields(Vec<String>),
-    /// By the items themselves.
+    /// Items are told apart by their whole values.
     Set,
 }
 

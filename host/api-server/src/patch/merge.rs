@@ -1,4 +1,4 @@
-//! RFC 7386.
+//! JSON Merge Patch, RFC 7386.
 
 use serde_json::{Map, Value};
 

@@ -8,7 +8,7 @@ pub(super) enum ProtobufType {
     Text,
     Number,
     Flag,
-    /// Base64 in JSON.
+    /// Bytes, which are base64 in JSON.
     Bytes,
     Message(&'static str),
     TextMap,

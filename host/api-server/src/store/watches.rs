@@ -1,4 +1,4 @@
-//! What is told of changes: to watches that are open, and to those that resume.
+//! Watches: how changes are told to those that are open, and to those that resume.
 
 use crate::resource::Resource;
 use crate::selectors::Selection;

@@ -1,4 +1,4 @@
-//! What can be wrong with a field, in the words of the API server. Which rule finds it is no business of this file.
+//! Faults of fields, in the words of the API server. Which rule finds it is no business of this file.
 
 use crate::Operator;
 use std::fmt;
@@ -10,7 +10,7 @@ pub struct Invalid {
     pub field: String,
     /// Value of the field.
     pub value: String,
-    /// What is wrong with it.
+    /// Fault of the value.
     pub fault: FieldFault,
 }
 
@@ -20,7 +20,7 @@ impl fmt::Display for Invalid {
     }
 }
 
-/// What can be wrong with a field.
+/// A fault of a field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FieldFault {
     /// Not a qualified name.
@@ -36,7 +36,7 @@ pub enum FieldFault {
     /// Label that users may not set.
     #[error("label domain {domain:?} is restricted; allowed are its well-known labels only")]
     RestrictedDomain {
-        /// The domain.
+        /// Restricted domain of the label.
         domain: String,
     },
     /// Label that users may not set.
@@ -51,19 +51,19 @@ pub enum FieldFault {
     /// Not a taint effect.
     #[error("unknown taint effect {effect:?}")]
     TaintEffect {
-        /// The effect.
+        /// Effect as it was written.
         effect: String,
     },
     /// `In` without values.
     #[error("operator {operator} must have a value defined")]
     NoValues {
-        /// The operator.
+        /// Operator of the requirement.
         operator: Operator,
     },
     /// A bound that is not one whole number.
     #[error("operator {operator} must have a single positive integer value")]
     NotOneInteger {
-        /// The operator.
+        /// Operator of the requirement.
         operator: Operator,
     },
     /// Fewer values than minValues asks for.
@@ -71,15 +71,15 @@ pub enum FieldFault {
         "operator In with minValues {min_values} must have at least that many values, has {values}"
     )]
     FewerThanMinValues {
-        /// What is asked for.
+        /// Number of values that is asked for.
         min_values: i64,
-        /// What there is.
+        /// Number of values that the requirement has.
         values: usize,
     },
     /// No value is one that any instance type has.
     #[error("no valid value, want one of {}", expected.join(", "))]
     NoKnownValue {
-        /// Values there are.
+        /// Values that instance types have.
         expected: Vec<&'static str>,
     },
     /// A budget that cannot be read.

@@ -20,7 +20,7 @@ const NODE_ROLE: &str = "NodeRole";
 const QUEUE: &str = "InterruptionQueue";
 const QUEUE_POLICY: &str = "InterruptionQueuePolicy";
 
-/// The template.
+/// Template of CloudFormation, as JSON.
 pub fn cloudformation(options: &AccountOptions) -> Value {
     let names = AccountNames {
         partition: "${AWS::Partition}".to_owned(),

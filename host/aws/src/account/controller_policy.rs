@@ -1,4 +1,4 @@
-//! What the controller may do: the table of actions as statements of a policy.
+//! Rights of the controller: the table of actions as statements of a policy.
 
 use super::actions::{ACTIONS, AwsAction};
 use super::needs::AccountOptions;

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use clap::ValueEnum;
 
-/// What IAM allows for the name of a role.
+/// Length of a role's name at most, by IAM.
 const ROLE_NAME_MAX: usize = 64;
 
 /// What the longest name of a role begins with.
@@ -148,10 +148,10 @@ impl AwsPartition {
 /// Where in AWS something is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountPlace {
-    /// What ARNs begin with.
+    /// Partition, with which ARNs begin.
     pub partition: AwsPartition,
     /// Where the cluster is.
     pub region: AwsRegion,
-    /// Whose everything is.
+    /// Account that owns everything.
     pub account: AccountId,
 }

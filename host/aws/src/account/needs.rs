@@ -1,4 +1,4 @@
-//! What of an account an installation needs, as those say who set it up.
+//! Needs of an installation in its account, as those say who set it up.
 
 use std::str::FromStr;
 
@@ -7,7 +7,7 @@ use apis::RepairAction;
 use super::names::{InstallationName, NODE_ROLE_PREFIX, RoleName};
 use crate::repair::repair_policies;
 
-/// What an installation is to have.
+/// Parts that an installation is to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountOptions {
     /// Whose cluster it is.

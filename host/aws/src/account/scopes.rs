@@ -56,7 +56,7 @@ const INSTANCES: &str = "arn:{partition}:ec2:{region}:*:instance/*";
 const LAUNCH_TEMPLATES: &str = "arn:{partition}:ec2:{region}:*:launch-template/*";
 const INSTANCE_PROFILES: &str = "arn:{partition}:iam::{account}:instance-profile/*";
 
-/// What a launch makes.
+/// Resources that a launch makes.
 const MADE: &[&str] = &[
     "arn:{partition}:ec2:{region}:*:fleet/*",
     INSTANCES,
@@ -99,7 +99,7 @@ pub(super) static ZONAL_SHIFTS: ActionScope = ActionScope {
     conditions: &[equals("arc-zonal-shift:ResourceIdentifier", &[CLUSTER_ARN])],
 };
 
-/// What a launch takes, which others made.
+/// Resources that a launch takes, which others made.
 pub(super) static LAUNCH_FROM: ActionScope = ActionScope {
     sid: "LaunchFrom",
     resources: &[

@@ -22,7 +22,7 @@ pub(super) enum StatementPrincipal {
     Anyone,
 }
 
-/// What becomes of the actions of a statement.
+/// Whether a statement allows its actions or forbids them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StatementEffect {
     Allow,
@@ -38,12 +38,12 @@ impl StatementEffect {
     }
 }
 
-/// What must be so for a statement to count.
+/// Condition under which a statement counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StatementCondition {
     /// How values are compared, such as `StringEquals`.
     pub(super) operator: &'static str,
-    /// What is looked at.
+    /// Key of the request that is compared.
     pub(super) key: String,
     /// Of which one must be met.
     pub(super) values: Vec<String>,

@@ -21,7 +21,7 @@ const NODES: &str = "mortise_nodes";
 const NODES_TRUST: &str = "mortise_nodes_trust";
 const QUEUE: &str = "mortise_interruptions";
 
-/// The configuration.
+/// Configuration of Terraform, as JSON.
 pub fn terraform(options: &AccountOptions) -> Value {
     let names = AccountNames {
         partition: "${data.aws_partition.mortise.partition}".to_owned(),

@@ -1,14 +1,14 @@
-//! What the nodes of a family of images can do. Answers to `FeatureFlags` of Karpenter's
+//! Abilities of the nodes of a family of images. Answers to `FeatureFlags` of Karpenter's
 //! `pkg/providers/amifamily/resolver.go`.
 
 use apis::AmiFamily;
 
-/// What a family's nodes can do.
+/// Abilities of a family's nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Features {
     /// kubeReserved memory follows from the interfaces, whatever maxPods says.
     pub(crate) eni_limited_memory_overhead: bool,
-    /// podsPerCore is understood.
+    /// Whether its kubelet setting podsPerCore has an effect.
     pub(crate) pods_per_core: bool,
     /// Pods are limited by the addresses of the interfaces.
     pub(crate) eni_limited_pods: bool,
@@ -20,7 +20,7 @@ pub(crate) struct Features {
     pub(crate) is_windows: bool,
 }
 
-/// What a family's nodes can do.
+/// Abilities of the family's nodes.
 pub(crate) fn features(family: AmiFamily) -> Features {
     let linux = Features {
         eni_limited_memory_overhead: true,

@@ -111,7 +111,7 @@ fn advertised_mib(info: &InstanceTypeInfo) -> i64 {
     mib.unwrap_or(0)
 }
 
-/// What a node has of it, as long as none has said.
+/// Memory of a node, as long as none has reported its own.
 fn memory_bytes(info: &InstanceTypeInfo, shape: &ClassShape) -> i64 {
     let mut mib = advertised_mib(info);
     let architectures = info
@@ -191,7 +191,7 @@ fn gpus(info: &InstanceTypeInfo, maker: &str) -> i64 {
         .sum()
 }
 
-/// Devices and cores.
+/// Neuron devices of the type, and their cores.
 fn neuron(info: &InstanceTypeInfo) -> (i64, i64) {
     let devices = info
         .neuron_info()

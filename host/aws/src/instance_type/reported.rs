@@ -18,7 +18,7 @@ const REPORT_TTL: SignedDuration = SignedDuration::from_hours(60 * 24);
 /// Sets of images of which reports are kept; the one that was reported of the longest ago makes room.
 const SETS_MAX: usize = 256;
 
-/// What nodes with one set of images reported of their types.
+/// Memory that nodes with one set of images reported of their types.
 #[derive(Clone, Default)]
 pub(crate) struct ReportedMemory {
     /// Of the set, whether anything was reported or not: the first report makes no other shape either.

@@ -73,7 +73,7 @@ pub(super) fn architecture(info: &InstanceTypeInfo) -> Option<&'static str> {
         })
 }
 
-/// All labels.
+/// Requirements for all labels of the type.
 pub(super) fn requirements(
     name: &str,
     info: &InstanceTypeInfo,

@@ -23,10 +23,10 @@ struct Policy {
 struct Statement {
     effect: String,
     principal: Value,
-    /// Everybody but these.
+    /// Principals that the statement leaves out; it is for everybody else.
     not_principal: Option<Value>,
     action: OneOrMany<String>,
-    /// Everything but these.
+    /// Actions that the statement leaves out; it is for every other.
     not_action: Option<OneOrMany<String>>,
     /// By operator, by key.
     condition: BTreeMap<String, BTreeMap<String, Value>>,

@@ -37,11 +37,11 @@ pub(crate) struct MachineFacts<'a> {
     pub(crate) max_pods: i64,
 }
 
-/// What the expressions of a class come to on one machine.
+/// Values of a class's expressions on one machine.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct SettledKubelet {
     pub(crate) max_pods: Option<i64>,
-    /// By path.
+    /// Quantities by the path of their setting.
     pub(crate) amounts: BTreeMap<String, String>,
 }
 

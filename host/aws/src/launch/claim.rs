@@ -1,4 +1,4 @@
-//! What a claim says of its own launch.
+//! Reads from a claim what concerns its launch.
 //!
 //! Pure; nothing here knows what is for sale.
 

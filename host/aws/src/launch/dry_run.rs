@@ -1,4 +1,4 @@
-//! What EC2 would say of launches from a class: dry runs of them, before any claim depends on it.
+//! Dry runs of launches from a class, before any claim depends on it.
 //!
 //! It makes a launch template, as nothing else shows what EC2 holds against one, which is swept like any other, and
 //! starts nothing. Answers to Karpenter's `pkg/controllers/nodeclass/validation.go` (steps that ask EC2).
@@ -35,7 +35,7 @@ use crate::tags::{launch_tags, specification};
 /// Types of which every account has the one or the other, for classes that no NodePool says anything of.
 const COMMON_TYPES: [&str; 2] = ["m5.large", "m6g.large"];
 
-/// What dry runs of a class came to.
+/// Result of the dry runs of a class.
 #[derive(Debug)]
 pub(crate) enum DryRun {
     /// EC2 would launch.
@@ -51,7 +51,7 @@ pub(crate) enum DryRun {
     Unasked(CloudProviderError),
 }
 
-/// What a call is refused for, and the permission that it takes.
+/// Call that EC2 may refuse, and the permission that it takes.
 struct DryRunStep {
     reason: &'static str,
     permission: &'static str,

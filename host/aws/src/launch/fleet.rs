@@ -33,7 +33,7 @@ const WRITES_AT_ONCE: usize = 100;
 pub(super) struct FleetRequest {
     /// Without token, and of capacity one.
     pub(super) input: Arc<CreateFleetInput>,
-    /// Of the claim.
+    /// UID of the claim.
     pub(super) uid: String,
     pub(super) asked: FleetAttempt,
     pub(super) record: Arc<dyn AttemptRecord>,
@@ -49,7 +49,7 @@ pub(super) enum FleetAttempt {
     Again(LaunchAttempt),
 }
 
-/// What one caller gets.
+/// Answer for one caller.
 pub(super) type FleetAnswer = Result<FleetOutcome, FleetFailure>;
 
 /// Why a caller gets nothing.

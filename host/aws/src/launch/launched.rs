@@ -19,7 +19,7 @@ use crate::ami::ami_for;
 use crate::hash::hash_annotations;
 use crate::instance::Instance;
 
-/// What EC2 gave for a claim.
+/// Instance that EC2 gave for a claim.
 #[derive(Debug)]
 pub(super) struct Bought<'a> {
     pub(super) id: &'a str,

@@ -1,4 +1,4 @@
-//! What a launch may become: capacity type, types, reservations and their order.
+//! Plan of a launch: capacity type, types, reservations and their order.
 //!
 //! Pure. Answers to Karpenter's `pkg/providers/instance/instance.go` (launchInstance).
 
@@ -20,7 +20,7 @@ use crate::options::AwsOptions;
 /// With fewer types than this EC2 often has none of them.
 const FEW_TYPES: usize = 5;
 
-/// What one launch asks for.
+/// Request of one launch.
 #[derive(Debug)]
 pub(super) struct LaunchPlan {
     pub(super) capacity_type: CapacityType,

@@ -1,4 +1,4 @@
-//! What EC2 refused of a fleet: counted, hidden from the next solve, and told as one error.
+//! Refusals of a fleet by EC2: counted, hidden from the next solve, and told as one error.
 //!
 //! Nothing here calls EC2. Answers to Karpenter's `pkg/providers/instance/instance.go`
 //! (`updateUnavailableOfferingsCache`) and `pkg/errors/errors.go`.

@@ -27,14 +27,14 @@ struct SharedLaunch {
     assigned: BTreeMap<String, String>,
 }
 
-/// What may still come of a token for a claim without instance.
+/// Prospect of a token for a claim without instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenState {
     /// EC2 may be asked again.
     Open,
     /// EC2 knows the token and has not listed everything yet.
     Unlisted,
-    /// Nothing more.
+    /// No instance will come of the token any more.
     Over,
 }
 

@@ -1,4 +1,4 @@
-//! What dry runs say of a class, remembered for as long as it looks the same.
+//! Results of dry runs of a class, remembered for as long as it looks the same.
 //!
 //! Asks nobody. Answers to the cache and the conditions of Karpenter's `pkg/controllers/nodeclass/validation.go`.
 
@@ -25,7 +25,7 @@ pub(crate) struct DryRuns {
     answers: TtlCache<String, DryRunAnswer>,
 }
 
-/// What EC2 said for sure.
+/// Answer of EC2 that is certain.
 #[derive(Debug, Clone)]
 enum DryRunAnswer {
     Passed,

@@ -11,10 +11,10 @@ use std::task::Poll;
 
 use crate::seam::{ApiError, ApiResult, CODE_TRANSPORT, ErrorFault};
 
-/// What a call does to the account.
+/// Effect of a call on the account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallEffect {
-    /// It changes something.
+    /// The call changes something.
     Change,
     /// It only asks whether it might.
     DryRun,
@@ -31,7 +31,7 @@ impl CallEffect {
     }
 }
 
-/// What is asked before a change is sent.
+/// Question that is asked before a change is sent.
 #[derive(Clone)]
 pub(super) struct ChangeFence(Arc<dyn Fn() -> bool + Send + Sync>);
 

@@ -1,5 +1,4 @@
-//! What is only looked up over the SDK: the cluster at EKS, zonal shifts at ARC, parameters at SSM, products of the
-//! price list.
+//! Look-ups over the SDK: the cluster at EKS, zonal shifts at ARC, parameters at SSM, products of the price list.
 
 use crate::sdk::SdkClients;
 use crate::sdk::request::{api_error, send};

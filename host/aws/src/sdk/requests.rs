@@ -30,7 +30,7 @@ fn retries() -> Histogram {
     Histogram::new((0..=10).map(f64::from))
 }
 
-/// Clones count together.
+/// Counters and histograms of requests; clones count together.
 #[derive(Debug, Clone)]
 pub(super) struct RequestMetrics {
     requests: Family<RequestLabels, Counter>,

@@ -1,4 +1,4 @@
-//! What is to be done about a claim whose capacity reservation ends.
+//! Decides about a claim whose capacity reservation ends.
 //!
 //! Pure; `capacity_reservation.rs` does it.
 
@@ -16,7 +16,7 @@ const OF_RESERVATION: [&str; 3] = [
     labels::CAPACITY_RESERVATION_INTERRUPTIBLE,
 ];
 
-/// What ends, as the cloud says.
+/// End of a reservation, as the cloud tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     /// The instances of a capacity block end with it, soon.
@@ -35,10 +35,10 @@ pub(super) struct Observed {
     pub(super) end: End,
 }
 
-/// What is to be done, in this order.
+/// Steps to take, in this order.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// The claim goes.
+    /// The claim is deleted.
     DeleteClaim,
     /// The node says on-demand.
     WriteNode { before: Arc<Node>, after: Box<Node> },

@@ -1,4 +1,4 @@
-//! What is told of the ends of capacity reservations.
+//! Journal entries about the ends of capacity reservations.
 
 use apis::NodeClaim;
 use kube::ResourceExt;
@@ -7,7 +7,7 @@ use tracing::info;
 use crate::node_claim::NodeClaimExt;
 use crate::shell::journal::JournalEntry;
 
-/// What came of the end of a reservation.
+/// Consequence of the end of a reservation.
 pub(super) enum ReservationEntry<'a> {
     /// The claim went, as its capacity block ends soon.
     BlockEnds { reservation: &'a str },

@@ -1,4 +1,4 @@
-//! What a notice of the cloud comes to: decided by what it says, and by what the instance's claim and the cloud say.
+//! Decides about a notice of the cloud by what it says, and by what the instance's claim and the cloud say.
 //!
 //! Pure; `interruption.rs` does it.
 
@@ -10,23 +10,23 @@ use cloudprovider::{InstanceLife, InterruptionKind};
 use super::Handled;
 use crate::node_claim::NodeClaimExt;
 
-/// What there is to the instance that a notice is about.
+/// Claim of the instance that a notice is about, as far as it is known.
 pub(super) enum Observed {
     /// No claim of ours is known to have it; until all were seen, one may.
     Unclaimed { is_synced: bool },
     /// The claim that had it is gone, or has another.
     ClaimGone,
-    /// Its claim.
+    /// This claim has the instance.
     Claimed {
         claim: Arc<NodeClaim>,
         evidence: Evidence,
     },
 }
 
-/// What the [`Witness`] says.
+/// Word of the [`Witness`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Evidence {
-    /// What the claim does.
+    /// The state of the claim itself.
     Claim,
     /// How far the life of the instance has got, where the cloud knows it.
     Instance(Option<InstanceLife>),
@@ -34,7 +34,7 @@ pub(super) enum Evidence {
     Schedule(Option<bool>),
 }
 
-/// What is done about the claim, in this order.
+/// Steps for the claim, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// Its node is on its way out already, and need not wait for the next poll of its instance.
@@ -47,22 +47,22 @@ pub(super) enum Step {
     DeleteClaim,
 }
 
-/// What is done, and what becomes of the notice.
+/// Steps to take, and the fate of the notice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Decided {
     pub(super) steps: Vec<Step>,
     pub(super) handled: Handled,
 }
 
-/// What must bear out what a notice says of a claim's instance. Whoever may write to the queue could else take nodes
-/// away that nothing is wrong with.
+/// Source that must bear out what a notice says of a claim's instance. Whoever may write to the queue could else take
+/// nodes away that nothing is wrong with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Witness {
     /// The claim alone: what is taken back goes within two minutes, which leaves no time to ask.
     Claim,
     /// The instance, as the cloud has it now.
     Instance,
-    /// What the cloud has planned for its instances.
+    /// The work that the cloud has planned for its instances.
     Schedule,
 }
 

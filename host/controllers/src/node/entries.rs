@@ -1,4 +1,4 @@
-//! What is told of nodes on their way out, and of the pods that leave them.
+//! Journal entries about nodes on their way out, and about the pods that leave them.
 //!
 //! Events answer to `pkg/controllers/node/termination/terminator/events`, metrics and log lines to
 //! `pkg/controllers/node/termination`.
@@ -46,7 +46,7 @@ pub(crate) enum NodeEntry<'a> {
     VolumesDetached,
     /// Its deadline passed with volumes attached.
     DeadlinePassed { attachments: &'a [String] },
-    /// It is gone.
+    /// The node lost its finalizer and is gone.
     Gone { now: Timestamp },
 }
 
@@ -172,7 +172,7 @@ impl<'a> JournalEntry for NodeEntry<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LeavingPod<'a> {
     pub(crate) pod: &'a Pod,
-    /// The node's name.
+    /// Name of the Node.
     pub(crate) node: &'a str,
     /// The node as events refer to it.
     pub(crate) node_reference: &'a ObjectReference,
@@ -182,7 +182,7 @@ pub(crate) struct LeavingPod<'a> {
 /// How a pod left, or did not.
 #[derive(Debug)]
 pub(crate) enum PodEntry<'a> {
-    /// It was evicted.
+    /// The Eviction API took the pod away.
     Evicted,
     /// A disruption budget refuses, for the first time.
     EvictionBlocked { why: &'a str },

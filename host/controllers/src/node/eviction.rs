@@ -56,7 +56,7 @@ impl WorkQueue<EvictionKey> {
     }
 }
 
-/// The controller.
+/// Controller of evictions: one pod of a draining node a reconcile.
 pub(crate) struct EvictionQueue {
     shell: Arc<Shell>,
     /// Evictions of the queue that were refused before: the ledger has that already.

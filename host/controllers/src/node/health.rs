@@ -26,7 +26,7 @@ const PERIOD: Duration = Duration::from_secs(10);
 /// What was held back is not looked at again before this time is over.
 const BLOCKED_PERIOD: SignedDuration = SignedDuration::from_mins(5);
 
-/// The controller.
+/// Controller of the legacy node repair.
 pub(crate) struct NodeHealth {
     pub(crate) shell: Arc<Shell>,
     pub(crate) policies: Arc<RepairPolicies>,

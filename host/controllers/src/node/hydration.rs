@@ -14,7 +14,7 @@ use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::{Action, Reconciler};
 
-/// The controller.
+/// Controller that completes old Nodes: one a reconcile.
 pub(crate) struct NodeHydration {
     pub(crate) shell: Arc<Shell>,
 }

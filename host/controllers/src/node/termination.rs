@@ -33,7 +33,7 @@ use crate::shell::work_queue::WorkQueue;
 const DRAIN_POLL: Duration = Duration::from_secs(1);
 const INSTANCE_POLL: Duration = Duration::from_secs(5);
 
-/// The controller.
+/// Controller of the ends of Nodes: one Node a reconcile.
 pub(crate) struct Termination {
     shell: Arc<Shell>,
     provider: Arc<dyn CloudProvider>,

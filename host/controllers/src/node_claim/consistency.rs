@@ -20,7 +20,7 @@ const PERIOD: Action = Action::RequeueAfter(Duration::from_mins(10));
 /// A node that has less than this share of what was expected is inconsistent.
 const SHARE_MIN: f64 = 0.9;
 
-/// The controller.
+/// Controller that compares Nodes with their claims: one claim a reconcile.
 pub(crate) struct Consistency {
     pub(crate) shell: Arc<Shell>,
 }

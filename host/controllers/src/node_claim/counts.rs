@@ -1,4 +1,4 @@
-//! What metrics count of claims that go.
+//! Counts of metrics for claims that go.
 //!
 //! Answers to the counters of `pkg/metrics/metrics.go`.
 

@@ -28,15 +28,15 @@ const DRIFT_PERIOD: Duration = Duration::from_mins(5);
 const TYPE_CHECK_AGE: Duration = Duration::from_hours(1);
 const TYPE_CHECK_PERIOD: Duration = Duration::from_mins(30);
 
-/// The controller.
+/// Controller of the marks of claims: one claim a reconcile.
 pub(crate) struct NodeClaimDisruption {
     shell: Arc<Shell>,
     provider: Arc<dyn CloudProvider>,
-    /// What was found out about each claim, by its name.
+    /// Knowledge about each claim, by its name.
     known: Mutex<BTreeMap<String, KnownClaim>>,
 }
 
-/// What was found out about a claim.
+/// Knowledge about a claim from earlier reconciles.
 #[derive(Debug, Clone, Default)]
 struct KnownClaim {
     /// When its type was last found on offer.
@@ -62,7 +62,7 @@ struct Observed {
     claim: Arc<NodeClaim>,
     pool: Arc<NodePool>,
     class: Option<Arc<Ec2NodeClass>>,
-    /// What the provider says, asked only when nothing else drifted.
+    /// Reason of drift by the provider, asked only when nothing else drifted.
     provider_drift: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What is told of a NodeClaim's life, to whom and in which words.
+//! Journal entries of a NodeClaim's life: who is told, and in which words.
 //!
 //! Events answer to `pkg/controllers/nodeclaim/lifecycle/events.go` and its neighbours, log lines and metrics to the
 //! controllers of `pkg/controllers/nodeclaim`. Reboots have their own, `reboot/entries.rs`.
@@ -37,7 +37,7 @@ pub(crate) enum ClaimEntry<'a> {
     },
     /// It is there only because pods did not go where they were planned.
     OffPlan { price_per_hour: f64 },
-    /// Its instance runs.
+    /// The cloud has its instance.
     Launched { ranked: &'a RankedLaunch },
     /// The launch failed and will be tried again.
     LaunchFailed {
@@ -55,7 +55,7 @@ pub(crate) enum ClaimEntry<'a> {
     GoneMeanwhile { provider_id: &'a ProviderId },
     /// Its node came without the taint that keeps pods away until it is registered.
     UnregisteredTaintMissing { node: &'a str },
-    /// Its node joined.
+    /// Its node joined the cluster.
     Registered { node: &'a str },
     /// Its node takes pods.
     Initialized { node: &'a str },

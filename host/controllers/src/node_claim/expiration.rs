@@ -15,7 +15,7 @@ use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::runtime::{Action, Reconciler};
 
-/// The controller.
+/// Controller of lifetimes: one claim a reconcile.
 pub(crate) struct Expiration {
     pub(crate) shell: Arc<Shell>,
 }

@@ -38,7 +38,7 @@ const FIRST_PERIOD: Duration = Duration::from_secs(10);
 const YOUNG: Duration = Duration::from_secs(30);
 const AT_ONCE: usize = 20;
 
-/// The controller.
+/// Controller that holds claims against the cloud's list of instances.
 pub(crate) struct GarbageCollection {
     shell: Arc<Shell>,
     provider: Arc<dyn CloudProvider>,
@@ -69,7 +69,7 @@ struct Suspect {
     provider_id: ProviderId,
 }
 
-/// What becomes of such a claim.
+/// Fate of such a claim.
 #[derive(Debug, PartialEq)]
 enum SecondLook {
     /// Its instance is gone, and so it goes.

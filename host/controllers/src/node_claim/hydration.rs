@@ -12,7 +12,7 @@ use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::{Action, Reconciler};
 
-/// The controller.
+/// Controller that completes old NodeClaims: one a reconcile.
 pub(crate) struct NodeClaimHydration {
     pub(crate) shell: Arc<Shell>,
 }

@@ -16,7 +16,7 @@ use crate::node::taints::has_taint;
 /// The label that says that a node lacks nothing.
 pub(crate) const MARK: (&str, &str) = (labels::INITIALIZED, "true");
 
-/// What a node still lacks: a condition reason and a message.
+/// A lack that keeps a node from being initialized: a condition reason and a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lack {
     pub(crate) reason: &'static str,

@@ -49,7 +49,7 @@ struct Observed<'a> {
     opens_at: Timestamp,
 }
 
-/// What is done about a node that the provider lets join, whether it opens yet or not.
+/// Writes on a node that the provider lets join, whether it opens yet or not.
 #[derive(Debug, PartialEq)]
 struct Preparation {
     /// Of the claim, which the provider knows only now.
@@ -58,7 +58,7 @@ struct Preparation {
     opening: NodeOpening,
 }
 
-/// What becomes of a node that is to join.
+/// Step for a node that is to join.
 #[derive(Debug, PartialEq)]
 enum Step {
     /// It took too long.

@@ -80,10 +80,10 @@ impl WriteTries {
     }
 }
 
-/// What the answer of the provider means for the claim.
+/// Meaning of the provider's answer for the claim.
 #[derive(Debug, PartialEq)]
 enum LaunchVerdict {
-    /// The instance runs.
+    /// The claim has its instance.
     Launched(Box<Launched>),
     /// The claim cannot be launched: it is deleted and its pods are solved again.
     Delete {

@@ -12,7 +12,7 @@ use crate::shell::recorder::shorten;
 /// A policy's note on a launch is cut here.
 const NOTE_BYTES_MAX: usize = 300;
 
-/// What the claim was at that time; the price is that of the offering that was bought.
+/// Record of a launch, with the claim as it was then; the price is that of the offering that was bought.
 pub(crate) fn launch_record(
     claim: &NodeClaim,
     at: Timestamp,

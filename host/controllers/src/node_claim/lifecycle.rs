@@ -29,7 +29,7 @@ use crate::shell::error::ReconcileError;
 use crate::shell::finalizers::{add_finalizer, has_finalizer};
 use crate::shell::runtime::{Action, Reconciler};
 
-/// The controller.
+/// Controller of NodeClaims from creation to deletion: one claim a reconcile.
 pub(crate) struct Lifecycle {
     shell: Arc<Shell>,
     launcher: Launcher,

@@ -15,7 +15,7 @@ pub(crate) const LAUNCH_TIMEOUT: Duration = Duration::from_mins(5);
 /// A claim whose node did not register within this time is deleted.
 pub(crate) const REGISTRATION_TIMEOUT: Duration = Duration::from_mins(15);
 
-/// What takes too long.
+/// Stage of a claim's life that must not take too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TimeLimit {
     /// To launch the instance.
@@ -25,7 +25,7 @@ pub(crate) enum TimeLimit {
 }
 
 impl TimeLimit {
-    /// What of the time the claim still has; nothing once it is over.
+    /// Time that the claim still has; zero once it is over.
     pub(super) fn left(self, claim: &NodeClaim, now: Timestamp) -> Duration {
         let (condition, limit) = match self {
             Self::Launch => (conditions::LAUNCHED, LAUNCH_TIMEOUT),

@@ -1,4 +1,4 @@
-//! What is written and told as a claim gets on, or is given up: the same whichever part of the lifecycle sees it.
+//! Milestones of a claim, or its end: what is written and told is the same whichever part of the lifecycle sees it.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::runtime::Action;
 
-/// What all parts of the lifecycle write and tell.
+/// Writer and teller that all parts of the lifecycle share.
 pub(crate) struct Milestones {
     pub(crate) shell: Arc<Shell>,
     pub(crate) pod_nominations: Arc<PodNominations>,

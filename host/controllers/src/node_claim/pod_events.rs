@@ -18,7 +18,7 @@ use crate::shell::runtime::{Action, Reconciler};
 /// A time noted this lately is good enough.
 const DEDUPE: Duration = Duration::from_secs(10);
 
-/// The controller.
+/// Controller of the time of the last pod event: one claim a reconcile.
 pub(crate) struct PodEvents {
     pub(crate) shell: Arc<Shell>,
 }

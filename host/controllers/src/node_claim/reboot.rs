@@ -44,7 +44,7 @@ const AWAY: &str = "Rebooting";
 const POLL: Duration = Duration::from_secs(15);
 const DRAIN_POLL: Duration = Duration::from_secs(1);
 
-/// The controller.
+/// Controller of reboots: one claim a reconcile.
 pub(crate) struct Reboot {
     shell: Arc<Shell>,
     provider: Arc<dyn CloudProvider>,

@@ -1,4 +1,4 @@
-//! What a node must carry once it is known to be the node of a claim.
+//! Labels, taints and the like that a node must carry once it is known to be the node of a claim.
 //!
 //! Pure. Answers to `pkg/controllers/nodeclaim/lifecycle/registration.go`.
 
@@ -16,7 +16,7 @@ use super::ConditionUpdate;
 use crate::node::taints::{has_taint, is_same_taint};
 use crate::shell::finalizers::add_finalizer;
 
-/// What a launched claim says until its node is there.
+/// Condition of a launched claim until its node is there.
 pub(crate) const NODE_AWAITED: ConditionUpdate<'static> = ConditionUpdate {
     condition_type: conditions::REGISTERED,
     status: Status::Unknown,

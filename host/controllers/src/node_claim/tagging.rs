@@ -18,15 +18,15 @@ use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::{Action, Reconciler};
 
-/// Between two instances.
+/// Pause between two instances.
 const PAUSE: SignedDuration = SignedDuration::from_secs(1);
-/// What says that the instance of a claim bears its tags.
+/// Annotations which say that the instance of a claim bears its tags.
 const TAGGED: [&str; 2] = [
     labels::INSTANCE_TAGGED_ANNOTATION,
     labels::CLUSTER_NAME_TAGGED_ANNOTATION,
 ];
 
-/// The controller.
+/// Controller of the tags of instances: one claim a reconcile.
 pub(crate) struct Tagging {
     shell: Arc<Shell>,
     provider: Arc<dyn CloudProvider>,

@@ -19,7 +19,7 @@ use crate::shell::periodic::{PastRound, Periodic};
 
 const PERIOD: Duration = Duration::from_mins(30);
 
-/// The controller.
+/// Controller of unused instance profiles; one round in half an hour.
 pub(crate) struct Profiles {
     shell: Arc<Shell>,
     provider: Arc<dyn CloudProvider>,

@@ -24,7 +24,7 @@ const BASE: [&str; 5] = [
     labels::RESOURCE_NODES,
 ];
 
-/// The controller.
+/// Controller of the sums in the status of NodePools: one pool a reconcile.
 pub(crate) struct Counter {
     pub(crate) shell: Arc<Shell>,
 }

@@ -19,7 +19,7 @@ const KEYS: HashKeys = HashKeys {
     version: labels::NODEPOOL_HASH_VERSION_ANNOTATION,
 };
 
-/// The controller.
+/// Controller of the static drift hash: one pool a reconcile.
 pub(crate) struct Hash {
     pub(crate) shell: Arc<Shell>,
 }
@@ -49,7 +49,7 @@ fn is_outdated(pool: &NodePool) -> bool {
     version.is_some_and(|version| version != hash::NODE_POOL_HASH_VERSION)
 }
 
-/// What says of which hash the pool is.
+/// Annotations that carry the hash of the pool and its version.
 fn stamps(pool: &NodePool) -> BTreeMap<String, String> {
     let version = hash::NODE_POOL_HASH_VERSION.to_owned();
     BTreeMap::from([

@@ -15,7 +15,7 @@ use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::{Action, Reconciler};
 
-/// The controller.
+/// Controller of the readiness of NodePools: one pool a reconcile.
 pub(crate) struct Readiness {
     pub(crate) shell: Arc<Shell>,
     pub(crate) registration_health: Arc<RegistrationHealth>,

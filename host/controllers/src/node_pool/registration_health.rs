@@ -24,13 +24,13 @@ const FAILURES_MIN: usize = 2;
 /// How a launch or a registration went.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Registration<'a> {
-    /// The node joined.
+    /// The node joined the cluster.
     Succeeded,
-    /// It did not.
+    /// The instance did not launch, or its node did not join.
     Failed {
         /// Reason for the pool's condition.
         reason: &'a str,
-        /// Message for it.
+        /// Message for the pool's condition.
         message: &'a str,
     },
 }
@@ -44,14 +44,14 @@ impl Registration<'_> {
     }
 }
 
-/// What is remembered of a launch or a registration.
+/// Result of a launch or a registration, as it is remembered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RegistrationResult {
     Succeeded,
     Failed,
 }
 
-/// What results come to, and what a pool's condition says of them.
+/// Health of a pool by its results, and as its condition says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PoolHealth {
     Healthy,
@@ -127,8 +127,8 @@ impl RegistrationHealth {
         result
     }
 
-    /// What is remembered of the pool of this UID says nothing any more: it is gone, or it or its class is another than
-    /// the results are about.
+    /// Drops what is remembered of the pool of this UID: it is gone, or it or its class is another than the results are
+    /// about.
     pub(crate) fn forget(&self, uid: &str) {
         self.health().results.remove(uid);
     }

@@ -13,7 +13,7 @@ use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::{Action, Reconciler};
 
-/// The controller.
+/// Controller of the runtime validation of NodePools: one pool a reconcile.
 pub(crate) struct Validation {
     pub(crate) shell: Arc<Shell>,
 }

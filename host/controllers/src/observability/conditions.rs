@@ -10,7 +10,7 @@ use prometheus_client::metrics::MetricType;
 use super::{Observation, seconds};
 use crate::status_conditions::{StatusKind, StatusSeen};
 
-/// What a gauge shows.
+/// Value that a gauge shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
     /// Conditions, each as one.

@@ -1,4 +1,4 @@
-//! What nodes have, and what pods take of it. Answers to `pkg/controllers/metrics/node`.
+//! Gauges of what nodes have, and what pods take of it. Answers to `pkg/controllers/metrics/node`.
 
 use std::sync::Arc;
 

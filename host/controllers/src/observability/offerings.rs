@@ -1,5 +1,5 @@
-//! What instance types have, and how they are sold, as the NodePools see them. Answers to `pkg/controllers/metrics` of
-//! the AWS provider and to the gauges of its `pkg/providers/instancetype`.
+//! Gauges of what instance types have, and how they are sold, as the NodePools see them. Answers to
+//! `pkg/controllers/metrics` of the AWS provider and to the gauges of its `pkg/providers/instancetype`.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ pub(super) fn price(observation: &Observation<'_>, emit: &mut Tell<'_>) {
     });
 }
 
-/// What NodePools see of an offering.
+/// Facts of an offering as NodePools see it.
 #[derive(Debug, Default)]
 struct OfferingSeen {
     is_available: bool,

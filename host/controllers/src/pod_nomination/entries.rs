@@ -1,4 +1,4 @@
-//! What is told of plans: that pods were nominated, and where one went that was planned elsewhere.
+//! Journal entries about plans: that pods were nominated, and where one went that was planned elsewhere.
 
 use jiff::Timestamp;
 use scheduling::pod::PodKey;
@@ -7,7 +7,7 @@ use state::ledger::{OutcomeId, PlacementRecord, Record};
 use crate::shell::journal::JournalEntry;
 use crate::shell::metrics::Metrics;
 
-/// What became of a plan.
+/// End of a plan for a pod.
 pub(super) enum PlanEntry<'a> {
     /// So many pods were nominated to the nodes planned for them.
     Nominated(u64),

@@ -1,4 +1,4 @@
-//! What is told of a policy's binding, on its ConfigMap and elsewhere.
+//! Journal entries about a policy's binding, on its ConfigMap and elsewhere.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Resource, ResourceExt};
@@ -89,7 +89,7 @@ impl JournalEntry for BindingEntry<'_> {
 pub(super) struct Removed;
 
 impl JournalEntry for Removed {
-    /// The name.
+    /// Name of the ConfigMap.
     type Subject = str;
 
     fn lines(&self, name: &str) -> Vec<String> {

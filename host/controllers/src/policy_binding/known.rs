@@ -1,4 +1,4 @@
-//! What was applied of each binding, and what follows from how its ConfigMap is found now.
+//! Bindings as they were applied, and what follows from how each ConfigMap is found now.
 //!
 //! Decides; loading, letting go and writing are the controller's.
 
@@ -13,7 +13,7 @@ use super::pace::SwapPace;
 /// How long a deleted policy goes on deciding: whoever replaces a ConfigMap deletes it for a moment.
 const GRACE: SignedDuration = SignedDuration::from_secs(60);
 
-/// What a binding was found to say, with what it names.
+/// A binding as it was read, with the ConfigMaps that it names.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BindingReading<'a> {
     /// Version of its ConfigMap.
@@ -22,7 +22,7 @@ pub(super) struct BindingReading<'a> {
     pub(super) fingerprint: u64,
 }
 
-/// What follows from a reading.
+/// Consequence of a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AfterReading {
     /// It says what it said.
@@ -33,10 +33,10 @@ pub(super) enum AfterReading {
     Swap,
 }
 
-/// What follows where there is no ConfigMap any more.
+/// Consequence where there is no ConfigMap any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AfterDeletion {
-    /// Nobody knew it.
+    /// Nothing is to be done: the binding was not known.
     Nothing,
     /// It goes on deciding, for so long at most.
     Linger(Duration),
@@ -44,7 +44,7 @@ pub(super) enum AfterDeletion {
     LetGo,
 }
 
-/// What was applied of bindings, and when they may be swapped again.
+/// Bindings as they were applied, and when they may be swapped again.
 #[derive(Debug, Default)]
 pub(super) struct KnownBindings(BTreeMap<ObjectKey, KnownBinding>);
 

@@ -1,4 +1,4 @@
-//! What watches told of policies: their ConfigMaps, and which of the others they name.
+//! Objects of policies that the watches told of: their ConfigMaps, and which of the others they name.
 //!
 //! Shared by the watches, which write, and the controller, which is woken and reads. Of a ConfigMap that carries no
 //! policy only the name is watched; it is read when a binding that names it is looked at. So the controller never holds
@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 
 use crate::shell::work_queue::{BackOff, WorkQueue};
 
-/// What a watch tells of ConfigMaps in the policy namespace.
+/// A fact about the ConfigMaps in the policy namespace.
 #[derive(Debug)]
 pub(crate) enum PolicyFact {
     /// A binding was added or changed.
@@ -29,7 +29,7 @@ pub(crate) enum PolicyFact {
     DataListed(BTreeSet<ObjectKey>),
 }
 
-/// What is known of bindings.
+/// Bindings as the watches told of them.
 pub(crate) struct PolicyObjects {
     objects: Mutex<Objects>,
     /// Bindings that the controller is to look at.

@@ -15,7 +15,7 @@ const PAUSE_MAX: SignedDuration = SignedDuration::from_mins(5);
 pub(super) struct SwapPace {
     swapped: Timestamp,
     pause: SignedDuration,
-    /// What the binding says that waits for the pause to end, as its fingerprint.
+    /// Fingerprint of the binding that waits for the pause to end.
     waiting: Option<u64>,
     was_overtaken: bool,
 }

@@ -1,4 +1,4 @@
-//! What a ConfigMap says of a binding, and whether it says something else than before.
+//! Reads the ConfigMap of a binding, and tells whether it says something else than before.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -24,7 +24,7 @@ pub fn source_of(config_map: &ConfigMap) -> BindingSource {
     }
 }
 
-/// What somebody wrote into a binding's ConfigMap, without what is shown there of it.
+/// The binding as somebody wrote it into its ConfigMap, without the status that is shown there.
 pub(super) fn binding_of(config_map: &ConfigMap) -> BindingSource {
     let mut source = source_of(config_map);
     source.annotations.remove(STATUS_ANNOTATION);
@@ -39,7 +39,7 @@ pub(super) fn decoded(binary: Option<BTreeMap<String, ByteString>>) -> BTreeMap<
     binary.map(|(name, bytes)| (name, bytes.0)).collect()
 }
 
-/// What is shown of a binding already.
+/// Status of a binding that is shown already.
 pub(super) fn shown_of(config_map: &ConfigMap) -> Option<StatusAnnotation> {
     let shown = config_map.annotations().get(STATUS_ANNOTATION)?;
     serde_json::from_str(shown).ok()

@@ -1,4 +1,4 @@
-//! What is shown of a binding: the annotation `mortise.dev/status`, and the events that tell of a change.
+//! Status of a binding for people: the annotation `mortise.dev/status`, and the events that tell of a change.
 //!
 //! Its fields are documented in `policies/README.md`. Counters alone are written now and then only, so that a policy
 //! that is asked every ten seconds does not write as often.
@@ -20,7 +20,7 @@ const NAMES_IN_SENTENCE: usize = 5;
 /// NodePools named in the annotation.
 const NAMES_MAX: usize = 50;
 
-/// The annotation.
+/// Value of the annotation `mortise.dev/status`.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct StatusAnnotation {
@@ -56,12 +56,12 @@ pub(super) fn until_counted(shown: Option<&StatusAnnotation>, now: Timestamp) ->
     left.unwrap_or(COUNTED_EVERY).unsigned_abs()
 }
 
-/// What there is to write, and to tell once it is written.
+/// Annotation to write, and event to tell once it is written.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct StatusWrite {
     pub(super) annotation: StatusAnnotation,
     pub(super) event: Option<(EventType, &'static str)>,
-    /// What keeps it from doing what was meant.
+    /// Fault that keeps the binding from doing what was meant.
     pub(super) warning: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What may be launched before a batch is complete: nodes to which next to nothing could be added.
+//! Launches before a batch is complete: nodes to which next to nothing could be added.
 //!
 //! Pods that are about to be created are in the plan, so such a node would be bought in the end too; the seconds until
 //! the batch closes are saved. Answers to no file of Karpenter, which launches by the batch.
@@ -14,7 +14,7 @@ use scheduling::solution::NewClaim;
 /// A node is full with less than this share of a resource left.
 const SHARE_LEFT: i64 = 20;
 
-/// What is left of a node decides whether it is full.
+/// Resources by which a node counts as full.
 const RESOURCES: [&str; 2] = [RESOURCE_CPU, RESOURCE_MEMORY];
 
 /// Only the claims of a solution that need not wait for the rest of the batch.

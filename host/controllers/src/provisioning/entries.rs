@@ -1,4 +1,4 @@
-//! What is logged of a provisioning pass while it goes on. What else is told of it, once it is over, is in `report.rs`.
+//! Log lines of a provisioning pass while it goes on. What else is told of it, once it is over, is in `report.rs`.
 //!
 //! The lines answer to `pkg/controllers/provisioning/provisioner.go`.
 

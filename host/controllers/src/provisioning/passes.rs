@@ -42,7 +42,7 @@ impl Passes {
         }
     }
 
-    /// Tells of each.
+    /// Tells of the last pass of each controller.
     pub(crate) fn each(&self, mut tell: impl FnMut(&'static str, &LastPass)) {
         for (controller, pass) in self.lock().iter() {
             tell(controller, pass);

@@ -1,5 +1,5 @@
-//! What is told of a provisioning pass that is over: metrics, Events of pods, decision lines and the ledger's record,
-//! from one walk over what came of each pod. What is logged while it goes on stands in `entries.rs`.
+//! Report of a provisioning pass that is over: metrics, Events of pods, decision lines and the ledger's record, from
+//! one walk over what came of each pod. What is logged while it goes on stands in `entries.rs`.
 //!
 //! Events answer to `pkg/controllers/provisioning/scheduling/events.go`.
 
@@ -29,7 +29,7 @@ use crate::watches::pod_starts::PodStarts;
 
 /// Instance types that a record names.
 const TYPES_NAMED_MAX: usize = 10;
-/// What stays as it is is told again after this long.
+/// Time after which an outcome that stays as it is is told again.
 const REPEAT: Duration = Duration::from_mins(5);
 
 /// A pass that is over.
@@ -46,14 +46,14 @@ pub(super) struct Pass<'a> {
 /// Pods of which the same came.
 struct PodsOutcome<'a> {
     outcome: OutcomeId,
-    /// Where they go.
+    /// Node or claim that they go to; empty without one.
     target: String,
     reason: String,
     pods: Vec<&'a PodKey>,
     notice: PodNotice<'a>,
 }
 
-/// What the pods' Events say.
+/// Events of the pods.
 enum PodNotice<'a> {
     /// Where they should go.
     Nominated {
@@ -62,7 +62,7 @@ enum PodNotice<'a> {
     },
     /// That there is no place, and why.
     Failed,
-    /// Nothing: it is their own will, or the next pass sees to it.
+    /// No Event: it is their own will, or the next pass sees to it.
     Nothing,
 }
 
@@ -136,7 +136,7 @@ impl<'a> Pass<'a> {
             .collect()
     }
 
-    /// What came of each pool.
+    /// Outcome of each pool.
     fn pools(&self) -> Vec<PoolOutcome> {
         let solution = &self.decided.solution;
         let mut pools = self.decided.pools.clone();

@@ -21,14 +21,14 @@ const AGAIN: Action = Action::RequeueAfter(Duration::from_secs(10));
 /// is planned anew.
 const AGAIN_SOON: Action = Action::RequeueAfter(Duration::from_secs(2));
 
-/// `provisioner.trigger.pod`.
+/// Controller `provisioner.trigger.pod`: pending pods start a batch.
 pub(crate) struct PodTrigger {
     pub(crate) shell: Arc<Shell>,
     pub(crate) batcher: Arc<Batcher>,
     pub(crate) undecided_pods: Arc<UndecidedPods>,
 }
 
-/// `provisioner.trigger.node`.
+/// Controller `provisioner.trigger.node`: pods of nodes that go start a batch.
 pub(crate) struct NodeTrigger {
     pub(crate) shell: Arc<Shell>,
     pub(crate) batcher: Arc<Batcher>,

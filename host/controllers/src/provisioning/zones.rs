@@ -47,7 +47,7 @@ fn effective_zone(pod: &Pod, volumes: Option<&PodVolumes>) -> String {
     }
 }
 
-/// What the pod asks of the zone, by its selector and the first of its alternatives.
+/// Requirement of the pod on the zone, by its selector and the first of its alternatives.
 fn asked_zone(pod: &Pod) -> Option<Requirement> {
     let selected = pod.shape.node_selector.get(TOPOLOGY_ZONE);
     let selected = selected.map(|it| Requirement::new(TOPOLOGY_ZONE, Operator::In, [it.as_str()]));

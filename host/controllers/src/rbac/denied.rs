@@ -43,7 +43,7 @@ impl DeniedRequest {
         })
     }
 
-    /// What of these rules grants it, as a sentence for people.
+    /// How it can be granted where these are the rules, as a sentence for people.
     pub fn grant(&self, rules: &[RbacRule]) -> String {
         let by_hand = format!(
             "additionalClusterRoleRules: [{{apiGroups: [\"{}\"], resources: [\"{}\"], verbs: [\"{}\"]}}]",

@@ -25,7 +25,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// All of them.
+    /// Every role, in the order of the chart.
     pub const ALL: [Self; 6] = [
         Self::Core,
         Self::Aws,
@@ -48,10 +48,10 @@ impl Role {
     }
 }
 
-/// What must be switched on for a rule to be granted.
+/// Feature that must be switched on for a rule to be granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// Nothing.
+    /// No feature: the rule is always granted.
     Always,
     /// The gate of CapacityBuffers.
     CapacityBuffers,
@@ -65,14 +65,14 @@ pub enum When {
     ComingPods,
     /// Whatever looks at how many pods a workload wants.
     Workloads,
-    /// Dynamic resource allocation.
+    /// Dynamic resource allocation, by which pods claim devices.
     Devices,
     /// Telling the scheduler where pods are planned to go.
     Nominations,
 }
 
 impl When {
-    /// What the values of the chart must say; none for what is always granted.
+    /// Condition on the values of the chart; none for what is always granted.
     pub(super) fn value(self) -> Option<&'static str> {
         match self {
             Self::Always => None,
@@ -125,7 +125,7 @@ pub struct RbacRule {
     pub verbs: &'static [&'static str],
     /// Without it the rule is left out.
     pub when: When,
-    /// What it is for.
+    /// Purpose of the right, in words.
     pub why: &'static str,
 }
 

@@ -8,7 +8,7 @@ const KARPENTER: &str = "karpenter.sh";
 const AWS: &str = "karpenter.k8s.aws";
 const PATCHED: &[&str] = &["patch"];
 
-/// What is written, and what is asked for once.
+/// Rights to write, and to ask for objects once.
 pub(super) const WRITTEN: &[RbacRule] = &[
     RbacRule::new(
         Role::Core,

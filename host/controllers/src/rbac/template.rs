@@ -46,7 +46,7 @@ fn write_rule(text: &mut String, rule: &RbacRule) {
     }
 }
 
-/// What the chart's values must say; none for what is always granted.
+/// Condition on the chart's values; none for what is always granted.
 fn condition(when: When) -> Option<&'static str> {
     match when {
         When::Always => None,

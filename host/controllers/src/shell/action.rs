@@ -1,8 +1,8 @@
-//! What a reconcile answers.
+//! Answers of a reconcile.
 
 use std::time::Duration;
 
-/// What a reconcile that succeeded wants next.
+/// Next look that a reconcile wants which succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Nothing until the object changes.

@@ -52,7 +52,7 @@ pub(crate) enum ErrorClass {
 }
 
 impl ReconcileError {
-    /// What the API server answered to who writes on an object that was there.
+    /// Error from the API server's answer to a write on an object that was there.
     pub(crate) fn of_write(error: kube::Error) -> Self {
         if is_not_found(&error) {
             Self::Gone(error)

@@ -18,7 +18,7 @@ pub struct FeedLine {
     pub number: u64,
     /// When it was taken.
     pub at: Timestamp,
-    /// What was decided and why.
+    /// The decision and its reason, for people.
     pub text: String,
 }
 
@@ -29,7 +29,7 @@ pub struct DecisionFeed {
 }
 
 impl DecisionFeed {
-    /// Adds a line.
+    /// Adds a line, and drops the oldest where the feed is full.
     pub fn write(&self, at: Timestamp, text: String) {
         let mut inner = lock(&self.inner);
         inner.0 += 1;

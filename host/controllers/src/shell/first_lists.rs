@@ -128,12 +128,12 @@ impl FirstLists {
         self.awaited.as_ref().is_some_and(BTreeSet::is_empty)
     }
 
-    /// What is still waited for.
+    /// Kinds whose first list is still waited for.
     pub(crate) fn awaited(&self) -> Vec<WatchedKind> {
         self.awaited.iter().flatten().copied().collect()
     }
 
-    /// What keeps them from being complete that somebody has to mend, and how, as sentences.
+    /// Causes that keep lists from being complete and that somebody has to mend, and how, as sentences.
     pub(crate) fn obstacles(&self) -> Vec<String> {
         let mut not_served = Vec::new();
         let mut denied = Vec::new();

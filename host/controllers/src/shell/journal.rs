@@ -20,18 +20,18 @@ pub type SharedLedger = Arc<Mutex<Ledger>>;
 
 /// Something that happened to a subject, and what each reader is told of it; most are told nothing.
 pub(crate) trait JournalEntry {
-    /// What it happened to.
+    /// Object that it happened to, with what else the readers are told.
     type Subject: ?Sized;
 
     /// Writes the log line.
     fn log(&self, _subject: &Self::Subject) {}
 
-    /// Kubernetes Events.
+    /// Events to publish; none by default.
     fn events(&self, _subject: &Self::Subject) -> Vec<KubernetesEvent> {
         Vec::new()
     }
 
-    /// Counts and observes.
+    /// Counts and observes for metrics.
     fn measure(&self, _subject: &Self::Subject, _metrics: &Metrics) {}
 
     /// Lines of the decision feed.

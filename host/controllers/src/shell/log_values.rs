@@ -1,5 +1,5 @@
-//! What log lines of controllers carry, as Karpenter writes it: spans with the controller and the number of the
-//! reconcile, and values that are put together only where the line is written.
+//! Spans and values of the controllers' log lines, as Karpenter writes them: spans with the controller and the number
+//! of the reconcile, and values that are put together only where the line is written.
 //!
 //! Answers to controller-runtime's `pkg/builder/controller.go` and Karpenter's `pkg/utils/pretty`.
 

@@ -5,7 +5,7 @@
 use apis::{Ec2NodeClass, NodeClaim, NodeClassReference, NodePool};
 use kube::Resource;
 
-/// What refers to a NodeClass.
+/// An object that refers to a NodeClass.
 pub(crate) trait Managed {
     /// The class that it is made from.
     fn class(&self) -> &NodeClassReference;

@@ -41,7 +41,7 @@ impl MeasuredProvider {
         }
     }
 
-    /// What the pool may buy, with the overlays on it.
+    /// Types that the pool may buy, with the overlays on them.
     async fn overlaid(
         &self,
         node_pool: &NodePool,

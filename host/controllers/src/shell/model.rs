@@ -1,4 +1,4 @@
-//! What controllers read: the model of the cluster that the watches feed, and single objects as they are right now.
+//! Reads of the controllers: the model of the cluster that the watches feed, and single objects as they are right now.
 //!
 //! Facts come in by [`Model::apply`] only, from the watches and from the [`crate::shell::writer`]. Answers to
 //! `pkg/controllers/state/cluster.go` and to the reading half of controller-runtime's client.
@@ -164,7 +164,7 @@ impl Model {
         snapshot.node(node_name)?.claim_name().map(str::to_owned)
     }
 
-    /// What the model keeps of a claim that has its instance.
+    /// Facts that the model keeps of a claim that has its instance.
     pub(crate) fn claim_facts(&self, name: &str) -> Option<Arc<ClaimFacts>> {
         let snapshot = self.snapshot();
         snapshot.node_of_claim(name)?.claim().cloned()

@@ -33,9 +33,9 @@ pub(crate) enum PatchTarget {
 pub(crate) trait SpecAndStatus:
     Resource + Clone + Debug + Serialize + DeserializeOwned
 {
-    /// The desired state.
+    /// Type of the desired state.
     type Spec: Serialize + PartialEq;
-    /// The observed state.
+    /// Type of the observed state.
     type Status: Serialize;
     /// The spec as it is.
     fn spec(&self) -> &Self::Spec;

@@ -1,4 +1,4 @@
-//! What is done again and again without a queue: sleeps, counts the rounds, and tells of those that fail.
+//! Rounds that go on for ever without a queue: sleeps, counts the rounds, and tells of those that fail.
 //!
 //! Decides nothing but when. Answers to the singletons of Karpenter's operator (`pkg/operator/singleton`).
 
@@ -21,7 +21,7 @@ pub(crate) trait Periodic {
         true
     }
 
-    /// One round.
+    /// Does the work of one round.
     fn round(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
     /// Tells of a round that did not come to its end; nothing where each failure is told of with what it is about.
@@ -31,7 +31,7 @@ pub(crate) trait Periodic {
     fn pause(&self, past: PastRound) -> Duration;
 }
 
-/// What became of a round.
+/// Result of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PastRound {
     NotDue,

@@ -30,7 +30,7 @@ const MESSAGE_BYTES_MAX: usize = 1024;
 /// `type` of an Event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EventType {
-    /// For information.
+    /// Nobody has to act.
     Normal,
     /// Someone may have to act.
     Warning,
@@ -59,11 +59,11 @@ pub(crate) enum RateClass {
 pub(crate) struct KubernetesEvent {
     /// The object the event is about.
     pub(crate) regarding: ObjectReference,
-    /// Normal or Warning.
+    /// Whether somebody may have to act.
     pub(crate) event_type: EventType,
     /// CamelCase reason.
     pub(crate) reason: Cow<'static, str>,
-    /// One sentence.
+    /// Message for people, one sentence.
     pub(crate) message: String,
     /// Together with the reason: what makes two events the same.
     pub(crate) dedupe: String,
@@ -320,7 +320,7 @@ impl Publisher {
     }
 }
 
-/// What tells an object from every other: many have a name in common, and not each reference has a UID.
+/// Key that tells an object from every other: many have a name in common, and not each reference has a UID.
 fn identity(object: &ObjectReference) -> String {
     let ObjectReference {
         kind,

@@ -33,7 +33,7 @@ pub(crate) struct ControllerRun {
 /// A level-triggered controller: brings one object closer to what it should be.
 #[async_trait::async_trait]
 pub(crate) trait Reconciler: Send + Sync + 'static {
-    /// What identifies a unit of work.
+    /// Key of a unit of work.
     type Key: Ord + Clone + Debug + LoggedKey + Send + Sync + 'static;
 
     /// Brings `key` one step further. Short and idempotent; never waits for the world, but requeues.

@@ -10,9 +10,9 @@ use tokio::sync::watch;
 /// How far the process is. It never goes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TurnStage {
-    /// What happens is watched, so that the model is full when the turn comes; nothing is done.
+    /// Changes are watched, so that the model is full when the turn comes; nothing is done.
     StandsBy,
-    /// Everything runs.
+    /// This replica leads, and everything runs.
     Leads,
     /// Nothing new is begun; what was begun is seen to its end.
     Stops,

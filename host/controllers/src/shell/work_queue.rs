@@ -38,7 +38,7 @@ impl BackOff {
     }
 }
 
-/// What a queue holds at one moment.
+/// State of a queue at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct QueueState {
     /// Keys that wait for a worker.
@@ -195,7 +195,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
         inner.undelay(key);
     }
 
-    /// What the queue holds; `horizon` says which delayed keys count as due soon.
+    /// State of the queue; `horizon` says which delayed keys count as due soon.
     pub(crate) fn state(&self, horizon: Duration) -> QueueState {
         let inner = self.lock();
         let end = Instant::now() + horizon;

@@ -1,4 +1,4 @@
-//! What is told of conditions: an Event and a count when one changes, how long an object took to go.
+//! Journal entries about conditions: an Event and a count when one changes, how long an object took to go.
 
 use jiff::Timestamp;
 
@@ -7,7 +7,7 @@ use crate::shell::journal::JournalEntry;
 use crate::shell::metrics::{Labels, Metrics};
 use crate::shell::recorder::{EventType, KubernetesEvent};
 
-/// What happened to an object.
+/// Change of an object's conditions, or its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StatusEntry {
     /// A condition has another status, or is seen for the first time.
@@ -22,7 +22,7 @@ pub(crate) enum StatusEntry {
     Gone { millis: i128 },
 }
 
-/// What is told of an object after what was seen of it before.
+/// Entries that tell of an object after what was seen of it before.
 pub(super) fn of_change(
     seen: &StatusSeen,
     before: Option<&StatusSeen>,
@@ -44,7 +44,7 @@ pub(super) fn of_change(
     about(seen, entries)
 }
 
-/// What is told when it is gone.
+/// Entries that tell of its end.
 pub(super) fn of_end(seen: &StatusSeen, now: Timestamp) -> Vec<(StatusSeen, StatusEntry)> {
     let mut entries = Vec::new();
     if let Some(deleted_at) = seen.deleted_at {

@@ -1,4 +1,4 @@
-//! What is remembered of an object: its conditions, its finalizers, and the labels by which series are told apart.
+//! Memory of an object: its conditions, its finalizers, and the labels by which series are told apart.
 
 use std::collections::BTreeMap;
 
@@ -77,7 +77,7 @@ impl StatusKind {
     }
 }
 
-/// A condition.
+/// A condition as it was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ConditionSeen {
     pub(crate) status: String,
@@ -92,7 +92,7 @@ pub(crate) struct StatusSeen {
     pub(crate) kind: StatusKind,
     pub(crate) uid: String,
     pub(crate) regarding: ObjectReference,
-    /// By type.
+    /// Conditions by their type.
     pub(crate) conditions: BTreeMap<String, ConditionSeen>,
     pub(crate) finalizers: Vec<String>,
     pub(crate) deleted_at: Option<Timestamp>,

@@ -1,4 +1,4 @@
-//! What is told of a disruption command, from its announcement to its end.
+//! Journal entries of a disruption command, from its announcement to its end.
 
 mod counts;
 
@@ -44,7 +44,7 @@ pub(super) enum CommandEntry<'a> {
         replacements: &'a [String],
         on: &'a [String],
     },
-    /// It never began.
+    /// It was refused, or fell through, before its nodes were marked.
     NotBegun { why: &'a str },
     /// A candidate's claim was deleted.
     Deleted {
@@ -276,7 +276,7 @@ fn disrupted_nodes(command: &Command) -> Vec<Value> {
     nodes.collect()
 }
 
-/// What comes for them; of one alone its types are named.
+/// Nodes that come for them; of one alone its types are named.
 fn replacement_nodes(command: &Command) -> Vec<Value> {
     let is_alone = command.replacements().len() == 1;
     let nodes = command.replacements().iter().map(|it| {

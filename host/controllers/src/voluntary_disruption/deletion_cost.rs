@@ -35,7 +35,7 @@ const NODES_MAX: usize = 50;
 /// The rounds in which pods are ranked.
 pub(crate) struct PodRanking<'a> {
     disruption: &'a VoluntaryDisruption,
-    /// What the model was when all was written.
+    /// State of the model when all was written.
     seen: Option<ConsolidationState>,
 }
 
@@ -163,7 +163,7 @@ impl VoluntaryDisruption {
     }
 }
 
-/// What is written in one pass.
+/// Costs that are written in one pass.
 #[derive(Debug, PartialEq, Eq)]
 struct PendingCosts<'a> {
     /// Nodes, each with those of its pods that bear another cost.
@@ -198,7 +198,7 @@ fn decide<'a>(costs: &'a [NodeCost], written: &BTreeMap<PodKey, String>) -> Pend
     PendingCosts { pending, is_all }
 }
 
-/// What came of writing a pod's cost.
+/// Result of writing a pod's cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CostWrite {
     Updated,

@@ -16,7 +16,7 @@ use crate::node_claim::deadline_text;
 use crate::shell::recorder::{EventType, KubernetesEvent};
 use crate::shell::references;
 
-/// What stays as it is for long is told again after this long.
+/// Time after which a fact that stays as it is is told again.
 const REPEAT: Duration = Duration::from_mins(15);
 
 /// On the node, the claim, or both. Another cause is news however lately the last one was told.

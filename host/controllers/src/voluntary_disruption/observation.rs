@@ -1,4 +1,4 @@
-//! What a look for nodes to disrupt reads: the model, what pools may buy, and what is remembered of commands.
+//! Input of a look for nodes to disrupt: the model, what pools may buy, and what is remembered of commands.
 //!
 //! Reads, and changes nothing.
 
@@ -23,7 +23,7 @@ impl VoluntaryDisruption {
         self.looks.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// What the look of that number looks at; a second look and the ranking of pods ask for the same as a scan.
+    /// Input of the look of that number; a second look and the ranking of pods ask for the same as a scan.
     pub(super) async fn observe(&self, number: u64) -> DisruptionInput {
         let (settings, now) = (&self.shell.settings, self.shell.now());
         let snapshot = self.shell.model.snapshot();

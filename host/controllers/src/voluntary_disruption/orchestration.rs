@@ -48,7 +48,7 @@ pub(super) enum CommandStart {
     NotBegun,
 }
 
-/// What is to be done with a command that is to start.
+/// Decision on a command that is to start.
 #[derive(Debug, PartialEq, Eq)]
 enum Decided {
     /// Nothing is left of it.
@@ -56,7 +56,7 @@ enum Decided {
     Refuse(String),
     /// Its node is asked to reboot.
     Reboot,
-    /// Its nodes go.
+    /// Its nodes are marked, and its replacements created.
     Move,
 }
 
@@ -238,7 +238,7 @@ impl Orchestration {
         }
     }
 
-    /// Once a command.
+    /// Tells that the command waits, once for each command.
     fn tell_of_wait(&self, running: &RunningCommand, on: &[String]) {
         let same = |it: &&mut RunningCommand| it.command.id == running.command.id;
         let is_new = self

@@ -1,4 +1,4 @@
-//! What is told of a scan for nodes to disrupt: how long it took, what it found, what kept nodes from going.
+//! Journal entry of a scan for nodes to disrupt: how long it took, what it found, what kept nodes from going.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(super) struct ScanEntry<'a> {
     pub(super) decision: &'a Decision,
     /// How long each method took that was run.
     pub(super) method_durations: &'a [(Method, Duration)],
-    /// When it began.
+    /// Moment at which the scan began.
     pub(super) now: Timestamp,
     /// Whether sick nodes are repaired.
     pub(super) repairs_nodes: bool,
@@ -109,7 +109,7 @@ impl ScanEntry<'_> {
     }
 }
 
-/// What kept nodes from being looked at.
+/// Events of nodes that something kept from being looked at.
 fn blocked(decision: &Decision, snapshot: &Snapshot) -> Vec<KubernetesEvent> {
     let mut notices = Vec::new();
     for blocked in &decision.blocked {
@@ -128,7 +128,7 @@ fn blocked(decision: &Decision, snapshot: &Snapshot) -> Vec<KubernetesEvent> {
     notices
 }
 
-/// What is no matter for consolidation. A node that something blocks altogether is told of that.
+/// Events of nodes that are no matter for consolidation. A node that something blocks altogether is told of that.
 fn unconsolidatable(decision: &Decision, snapshot: &Snapshot) -> Vec<KubernetesEvent> {
     let blocked: BTreeSet<&str> = decision.blocked.iter().map(|it| it.name.as_str()).collect();
     let outcomes = decision.outcomes.iter();
@@ -190,7 +190,7 @@ fn is_unconsolidatable(outcome: OutcomeId) -> bool {
     )
 }
 
-/// What following ranking policies costs an hour, by pool and policy, as the claims say of themselves.
+/// Premiums of ranking policies, USD an hour, by pool and policy, as the claims say of themselves.
 fn premiums(snapshot: &Snapshot) -> impl Iterator<Item = (Labels, f64)> {
     let mut premiums: BTreeMap<(String, String), f64> = BTreeMap::new();
     for claim in snapshot.nodes().filter_map(|it| it.claim()) {

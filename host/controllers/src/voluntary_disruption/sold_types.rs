@@ -26,12 +26,12 @@ impl SoldTypes {
         *lock(&self.types) = types;
     }
 
-    /// The types.
+    /// Types that each pool may buy, as last observed.
     pub(crate) fn get(&self) -> TypesByPool {
         lock(&self.types).clone()
     }
 
-    /// What the nodes of each NodePool cost an hour.
+    /// Price of the nodes of each NodePool, USD an hour.
     pub(crate) fn costs(&self, snapshot: &Snapshot) -> BTreeMap<String, f64> {
         let types = self.get();
         let types: BTreeMap<&str, ByName<'_>> = by_name(&types);

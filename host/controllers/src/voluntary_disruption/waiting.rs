@@ -55,7 +55,7 @@ impl VoluntaryDisruption {
         }
     }
 
-    /// What is left of the command at its second look.
+    /// The part of the command that still holds at its second look.
     async fn still_holds(&self, command: Command) -> Option<Command> {
         let observed = self.observe(self.next_number()).await;
         let hooks = self.hooks.clone();

@@ -1,4 +1,4 @@
-//! What a watch says of an object, and the key under which that is kept.
+//! Facts that a watch tells of an object, and the key under which they are kept.
 
 use apis::ObjectKey;
 use kube::ResourceExt;
@@ -6,10 +6,10 @@ use state::Event;
 
 use crate::policy_binding::PolicyFact;
 
-/// What is said of an object, or of all of a kind.
+/// A fact about an object, or about all of a kind.
 #[derive(Debug)]
 pub(super) enum WatchFact {
-    /// For the model.
+    /// For the model of the cluster.
     Model(Event),
     /// For the policies, which the model knows nothing of.
     Policy(PolicyFact),

@@ -1,4 +1,4 @@
-//! What facts become of objects that a watch hands over: most go to the model as they are.
+//! Makes facts of objects that a watch hands over: most go to the model as they are.
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
@@ -19,7 +19,7 @@ use crate::policy_binding::PolicyFact;
 use crate::shell::managed::Managed;
 use crate::voluntary_disruption::deletion_cost::written::WrittenCosts;
 
-/// What fact becomes of an object that a watch hands over.
+/// Makes a fact of an object that a watch hands over.
 pub(super) trait ObjectMapper<K>: Send + 'static {
     /// An object was added or changed.
     fn applied(&self, object: K) -> WatchFact;
@@ -29,7 +29,7 @@ pub(super) trait ObjectMapper<K>: Send + 'static {
     fn listed(&self, keys: BTreeSet<ObjectKey>) -> WatchFact;
 }
 
-/// As it is.
+/// Hands the object to the model as it is.
 #[derive(Debug)]
 pub(super) struct Plain<K>(PhantomData<fn(K)>);
 
@@ -53,7 +53,7 @@ impl<K: Watched<Kind = ()>> ObjectMapper<K> for Plain<K> {
     }
 }
 
-/// What another provider manages is not there; one of ours may have borne the name before.
+/// Leaves out what another provider manages; one of ours may have borne the name before.
 #[derive(Debug)]
 pub(super) struct Ours<K>(Plain<K>);
 
@@ -110,7 +110,7 @@ impl ObjectMapper<Pod> for Pods {
     }
 }
 
-/// What the model keeps of workloads, whatever kind they are.
+/// Makes the same fact of every kind of workload.
 #[derive(Debug)]
 pub(super) struct WatchedWorkloads(pub(super) WorkloadKind);
 
@@ -131,7 +131,7 @@ where
     }
 }
 
-/// What tells of devices. An object that cannot be read counts as absent.
+/// Reads objects that tell of devices. An object that cannot be read counts as absent.
 #[derive(Debug)]
 pub(super) struct WatchedDevices(pub(super) DeviceKind);
 
@@ -157,7 +157,7 @@ impl ObjectMapper<DynamicObject> for WatchedDevices {
     }
 }
 
-/// Policies.
+/// Hands the ConfigMaps of policies to their controller.
 #[derive(Debug)]
 pub(super) struct Policies;
 
@@ -175,7 +175,7 @@ impl ObjectMapper<ConfigMap> for Policies {
     }
 }
 
-/// ConfigMaps beside them.
+/// Tells the controller of policies that another ConfigMap changed, by its name alone.
 #[derive(Debug)]
 pub(super) struct PolicyData;
 

@@ -82,7 +82,7 @@ impl PodStarts {
         }
     }
 
-    /// Tells of each.
+    /// Tells of each pod that starts.
     pub(crate) fn each(&self, mut tell: impl FnMut(&PodKey, &Start)) {
         for (key, start) in self.lock().iter() {
             tell(key, start);
@@ -99,12 +99,12 @@ impl PodStarts {
 pub(crate) enum StartEntry {
     /// It has its node.
     Bound {
-        /// Now.
+        /// Moment of the entry.
         now: Timestamp,
     },
-    /// It is ready.
+    /// Its condition Ready is True.
     Ready {
-        /// Now.
+        /// Moment of the entry.
         now: Timestamp,
     },
 }

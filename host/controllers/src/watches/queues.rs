@@ -118,7 +118,7 @@ impl Queues {
         &self.0[queue as usize]
     }
 
-    /// What each has to do; keys of chores are not said to come due.
+    /// States of all queues; keys of chores are not said to come due.
     pub(crate) fn states(&self, horizon: Duration) -> impl Iterator<Item = QueueState> {
         QueueName::ALL.iter().map(move |queue| {
             let state = self.of(*queue).state(horizon);

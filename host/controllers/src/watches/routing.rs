@@ -15,7 +15,7 @@ use super::queues::QueueName;
 #[cfg(test)]
 mod tests;
 
-/// What follows from a change.
+/// Consequence of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reaction {
     /// A controller looks at the object.
@@ -30,7 +30,7 @@ pub(super) enum Reaction {
     Policies,
     /// A pod was bound, to the node that was planned for it or to another.
     PodBound {
-        /// The pod.
+        /// Namespace and name of the pod.
         pod: PodKey,
         /// Name of its Node.
         node: String,
@@ -54,7 +54,7 @@ enum PodDeparture {
     Deleted,
 }
 
-/// What follows from a change; the snapshot has it already.
+/// Consequences of a change; the snapshot has it already.
 pub(super) fn reactions(change: &Change, snapshot: &Snapshot) -> Vec<Reaction> {
     match change {
         Change::Pod {

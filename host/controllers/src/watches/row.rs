@@ -174,7 +174,7 @@ where
     mapped::<K, _>(WatchedKind::helpful, why, move |_| WatchedWorkloads(kind))
 }
 
-/// What tells of devices.
+/// Watch of a kind that tells of devices.
 pub(super) fn device(
     kind: DeviceKind,
     name: &'static str,

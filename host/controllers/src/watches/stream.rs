@@ -23,10 +23,10 @@ const PAGE_SIZE: u32 = 500;
 /// unnoticed.
 const WATCH_TIMEOUT_SECONDS: u32 = 290;
 
-/// What a watch tells.
+/// Message of a watch.
 #[derive(Debug)]
 pub(super) enum WatchMessage {
-    /// Something was said.
+    /// An object was added, changed or deleted.
     Fact(WatchFact),
     /// Everything there is was told.
     Complete(WatchedKind, WatchFact),

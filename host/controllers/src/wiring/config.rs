@@ -27,7 +27,7 @@ pub struct ControllersHooks {
 }
 
 impl ControllersHooks {
-    /// For one decision.
+    /// The hooks as references, for one decision.
     pub(crate) fn lent(&self) -> PolicyHooks<'_> {
         let Self {
             rank,
@@ -46,19 +46,19 @@ impl ControllersHooks {
 pub struct ControllersConfig {
     /// Client of the API server.
     pub client: Client,
-    /// The cloud.
+    /// Provider of the cloud.
     pub provider: Arc<dyn CloudProvider>,
-    /// The policies.
+    /// Hooks through which policies decide.
     pub hooks: ControllersHooks,
     /// Tells the time of day.
     pub clock: Arc<dyn Clock>,
-    /// Settings.
+    /// Settings of the controllers, from flags and from the cluster.
     pub settings: Settings,
     /// Where decisions are recorded.
     pub ledger: SharedLedger,
     /// Metrics; the caller registers and serves them.
     pub metrics: Arc<Metrics>,
-    /// Takes policy bindings.
+    /// Registry that takes policy bindings.
     pub policies: Arc<dyn PolicyRegistry>,
     /// Where the cloud says that it takes instances back, if it is to be listened to.
     pub interruptions: Option<Arc<dyn InterruptionQueue>>,

@@ -1,4 +1,4 @@
-//! What the controllers are made of, put together; and what runs.
+//! Parts of the controllers, put together; and the tasks that run.
 //!
 //! A list, no decisions. Who works on a queue stands in `workers.rs`.
 
@@ -103,7 +103,7 @@ pub(super) struct Wiring {
     pub(super) policy_objects: Arc<PolicyObjects>,
     interruptions: Option<Arc<dyn InterruptionQueue>>,
     publisher: Mutex<Option<Publisher>>,
-    /// What counts as sick, where nodes are repaired the legacy way.
+    /// Policies that say which nodes are sick, where nodes are repaired the legacy way.
     health_policies: Option<Arc<RepairPolicies>>,
 }
 
@@ -322,7 +322,7 @@ fn batcher(settings: &Settings) -> Arc<Batcher> {
     Arc::new(Batcher::new(idle, longest))
 }
 
-/// What counts as a sick node, where nodes are repaired.
+/// Policies that say which nodes are sick, where nodes are repaired.
 fn repair_policies(
     settings: &Settings,
     provider: &dyn CloudProvider,

@@ -1,5 +1,5 @@
-//! What several controllers remember together beside the shell: what they did themselves and no object says, or what
-//! was told them last.
+//! Notes that several controllers share beside the shell: what they did themselves and no object says, or what was told
+//! them last.
 //!
 //! Each stands in a file of its own, with its bound, beside the controller that writes it; here it is made and handed
 //! to its few users. All of it is lost with the process, and whoever reads it must do without.
@@ -26,11 +26,11 @@ use crate::voluntary_disruption::deletion_cost::written::WrittenCosts;
 use crate::voluntary_disruption::sold_types::SoldTypes;
 use crate::watches::pod_starts::PodStarts;
 
-/// Clones share everything.
+/// Notes that several controllers share; clones share them too.
 #[derive(Clone)]
 pub(super) struct SharedNotes {
     pub(super) pod_nominations: Arc<PodNominations>,
-    /// What claims are about to become.
+    /// Choices of the launches under way.
     pub(super) launching: Arc<Launching>,
     pub(super) pods_of_claims: Arc<PodsOfClaims>,
     pub(super) registration_health: Arc<RegistrationHealth>,
@@ -39,7 +39,7 @@ pub(super) struct SharedNotes {
     pub(super) undecided_pods: Arc<UndecidedPods>,
     pub(super) pod_starts: Arc<PodStarts>,
     pub(super) status_conditions: Arc<StatusConditions>,
-    /// What solvers are at.
+    /// Passes that solvers are at, or were at last.
     pub(super) passes: Arc<Passes>,
     pub(super) sold_types: Arc<SoldTypes>,
     pub(super) written_costs: Arc<WrittenCosts>,

@@ -130,7 +130,7 @@ impl Wiring {
         ]
     }
 
-    /// What is said of claims and Nodes that live.
+    /// Workers for claims and Nodes that live.
     fn living_claims(&self) -> [Task; 8] {
         let shell = || self.shell();
         let provider = self.measured_for(QueueName::ClaimDisruption);
@@ -172,7 +172,7 @@ impl Wiring {
         ]
     }
 
-    /// What pools buy, what they buy it for, and who has a say in it.
+    /// Workers for what pools buy, what they buy it for, and who has a say in it.
     fn around_pools(&self) -> [Task; 6] {
         let shell = || self.shell();
         let batcher = || Arc::clone(&self.batcher);

@@ -1,4 +1,4 @@
-//! What is told of a notice of the cloud, on the claim that it is about and on its node.
+//! Journal entries about a notice of the cloud, on the claim that it is about and on its node.
 //!
 //! Answers to `pkg/controllers/interruption/events` of the AWS provider.
 
@@ -23,11 +23,11 @@ pub(crate) struct Affected<'a> {
     pub(crate) node: Option<ObjectReference>,
 }
 
-/// What came of the cloud's word about an instance.
+/// Consequence of the cloud's word about an instance.
 pub(crate) enum WithdrawalEntry<'a> {
-    /// It was heard.
+    /// The cloud said that it takes the instance away, or may.
     Notified(&'a InterruptionKind),
-    /// What is known of the instance says otherwise.
+    /// The cloud's own record of the instance contradicts the notice.
     Disbelieved(&'a InterruptionKind),
     /// The claim went for it.
     Deleted(&'a InterruptionKind),

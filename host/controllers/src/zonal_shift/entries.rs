@@ -1,4 +1,4 @@
-//! What is told of zonal shifts.
+//! Journal entries about zonal shifts.
 
 use apis::NodePool;
 use kube::{Resource, ResourceExt};

@@ -15,22 +15,23 @@ use crate::candidate::{TypesByPool, list_price};
 use crate::history::History;
 use crate::hooks::{BudgetPool, BudgetReason, NEVER_SECONDS, PoolActivity};
 
-/// What budgets are worked out of.
+/// Everything that budgets are worked out of.
 #[derive(Clone, Copy)]
 pub struct BudgetWorld<'a> {
-    /// The cluster.
+    /// The cluster as the loop sees it.
     pub snapshot: &'a Snapshot,
-    /// Finished moves.
+    /// Moves that finished or failed lately, and those under way.
     pub history: &'a History,
     /// Instance types of every pool that has nodes, for their prices.
     pub types: &'a TypesByPool,
-    /// What nodes of each pool would be made of, and since when.
+    /// Definition that a new node of each pool would have, and since when.
     pub targets: &'a Targets,
-    /// The present moment.
+    /// Moment of the loop.
     pub now: Timestamp,
 }
 
-/// What nodes made now would be, by pool, and since when as far as that was seen.
+/// Definition that a node made now would have, by pool, as a text of hashes and images; and since when, `None` where
+/// the change was not seen.
 pub type Targets = BTreeMap<String, (String, Option<Timestamp>)>;
 
 /// The targets of this moment; `before` are those of the last loop.

@@ -12,12 +12,12 @@ use jiff::{Timestamp, Zoned, tz::TimeZone};
 /// Why the schedule of a budget cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBudget {
-    /// The cron text.
+    /// The schedule is no cron expression.
     #[error("schedule {schedule:?}: {reason}")]
     Schedule {
-        /// As written.
+        /// The cron expression as written.
         schedule: String,
-        /// What is wrong.
+        /// Fault that the cron parser found.
         reason: String,
     },
     /// The number of nodes.

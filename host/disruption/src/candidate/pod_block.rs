@@ -10,7 +10,7 @@ use state::pod_disruption_budget::PdbVerdict;
 
 use crate::obstacle::Obstacle;
 
-/// What about a pod blocks the graceful disruption of its node.
+/// Obstacle that a pod is to the graceful disruption of its node, if it is one.
 pub(super) fn pod_block(snapshot: &Snapshot, pod: &Pod, now: Timestamp) -> Option<Obstacle> {
     if pod.is_active() && pod.is_protected(now) {
         let key = pod.key.to_string();

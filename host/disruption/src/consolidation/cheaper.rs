@@ -20,7 +20,7 @@ use crate::obstacle::Obstacle;
 pub(super) enum OneNodeError {
     /// Several might: there is too little room on one, or none is cheaper.
     SeveralMightDo(Obstacle),
-    /// Nor would several.
+    /// Several new nodes would not do either.
     NoneWillDo(Obstacle),
 }
 

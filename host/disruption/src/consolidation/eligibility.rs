@@ -7,7 +7,7 @@ use crate::candidate::Candidate;
 use crate::obstacle::Obstacle;
 use crate::scene::Scene;
 
-/// What keeps a node. Whatever the loop was given is there to be asked.
+/// A rule that keeps a node, or lets it pass. Whatever the loop was given is there to be asked.
 type NodeRule = fn(&Scene<'_>, &Candidate) -> Result<(), Obstacle>;
 
 /// Every rule that a node has to pass, apart from being empty, in the order in which they are asked; after them it has

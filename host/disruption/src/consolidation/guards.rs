@@ -1,5 +1,5 @@
-//! What keeps consolidation from moves that are sound and yet not sensible: circles, offerings that could not be had a
-//! moment ago, preferences that do not pay, gains too small.
+//! Guards that keep consolidation from moves that are sound and yet not sensible: circles, offerings that could not be
+//! had a moment ago, preferences that do not pay, gains too small.
 //!
 //! A claim whose last replacement did not come is in back-off: what needs no new node may still move it. Judges without
 //! any simulation.
@@ -29,7 +29,7 @@ pub(crate) fn retain_passing<'s>(
     kept
 }
 
-/// What stands in a move's way.
+/// A rule that stops a move, or lets it pass.
 type MoveGuard = fn(&mut Scan<'_, '_>, &Proposal<'_>) -> Result<(), Obstacle>;
 
 /// Every rule that a move has to pass, whatever method found it, in the order in which they are asked.
@@ -50,7 +50,7 @@ fn breaks_no_backoff(scan: &mut Scan<'_, '_>, proposal: &Proposal<'_>) -> Result
     broken_backoff(scan.scene, proposal).map_or(Ok(()), Err)
 }
 
-/// What came by a move itself moves on for a larger share alone, where several nodes come of it.
+/// A node that came by a move itself moves on for a larger share alone, where several nodes come of it.
 fn pays_for_moving_itself(
     scan: &mut Scan<'_, '_>,
     proposal: &Proposal<'_>,
@@ -66,7 +66,7 @@ fn pays_for_moving_itself(
     Ok(())
 }
 
-/// What was taken away within the hour does not come back.
+/// An instance type that was taken away within the hour does not come back.
 fn brings_nothing_back(scan: &mut Scan<'_, '_>, proposal: &Proposal<'_>) -> Result<(), Obstacle> {
     let (history, now) = (&scan.scene.input.history, scan.scene.input.options.now);
     let Some(back) = history.brought_back(proposal, now) else {
@@ -76,7 +76,7 @@ fn brings_nothing_back(scan: &mut Scan<'_, '_>, proposal: &Proposal<'_>) -> Resu
     Err(Obstacle::new(OutcomeId::NodeLoopGuard, reason))
 }
 
-/// What only a ranking policy wants waits until that has paid for the pods it disturbs.
+/// A move that only a ranking policy wants waits until it has paid for the pods that it disturbs.
 fn worth_the_preference(scan: &mut Scan<'_, '_>, proposal: &Proposal<'_>) -> Result<(), Obstacle> {
     let now = scan.scene.input.options.now;
     let preferred = &scan.memory.preferred;

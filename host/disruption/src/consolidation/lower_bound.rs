@@ -32,7 +32,7 @@ impl LowerBound {
         }
     }
 
-    /// What so much costs at least, effective USD an hour.
+    /// Least cost of so much CPU and memory, effective USD an hour.
     pub(crate) fn cost_per_hour(&self, needed: &Resources) -> f64 {
         let of = |amount: i64, cost: f64| {
             if amount > 0 {

@@ -1,4 +1,4 @@
-//! What would come of it if a set of nodes went: the cheapest sound move.
+//! The cheapest sound move that removes a set of nodes, found by simulation.
 //!
 //! Asks no policy, and knows of no circles; those come after. Every pod that has a place keeps one.
 
@@ -19,7 +19,7 @@ use crate::simulation::{Purpose, Simulated};
 /// How many nodes may come in place of those that go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Replacements {
-    /// One, or none.
+    /// One new node at most.
     One,
     /// Several, where one does not do.
     SeveralIfNeeded,

@@ -1,4 +1,4 @@
-//! What the types that a replacement could become cost, as the ranking policy reckons.
+//! Prices of the types that a replacement could become, as the ranking policy reckons.
 //!
 //! Only what a launch would get counts: what the policy does not exclude, available, compatible, and with a slot left
 //! where reserved. List prices stand beside the effective costs for those who report.
@@ -29,7 +29,7 @@ pub(crate) struct PoolPrices {
 }
 
 impl PoolPrices {
-    /// What the pool may buy; nothing where it takes no part.
+    /// Types that the pool may buy; none where it takes no part.
     pub(crate) fn pool(&self, prepared: &Prepared, pool: &str) -> Rc<Types> {
         let mut known = self.known.borrow_mut();
         if let Some(types) = known.get(pool) {
@@ -47,7 +47,7 @@ impl PoolPrices {
 
 /// Instance types of one pool, by name.
 pub(crate) struct Types {
-    /// What a policy may make a launch dearer.
+    /// Bound on how much dearer a policy may make a launch.
     premium_max: PremiumMax,
     by_name: BTreeMap<String, Sold>,
     /// Types share few distinct offering requirements (zone by capacity type), so a claim judges each once.
@@ -187,7 +187,7 @@ impl Types {
         }
     }
 
-    /// What a launch of the claim may choose from.
+    /// Offerings that a launch of the claim may choose from.
     pub(crate) fn choice(&self, claim: &NewClaim) -> Choice<'_> {
         self.under(&claim.requirements)
             .within(&claim.instance_types)

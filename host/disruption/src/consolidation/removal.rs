@@ -35,7 +35,7 @@ impl<'s> Removal<'_, 's, '_> {
         }
     }
 
-    /// What goes.
+    /// Cost of the nodes that go.
     pub(super) fn cost(self) -> Cost {
         self.scene.what_if().cost_of(self.removed)
     }

@@ -11,19 +11,19 @@ use state::ledger::{NodeOutcome, OutcomeId};
 use crate::command::Command;
 use crate::decision::Decision;
 
-/// What one loop, or all loops until nothing was left to do, came to.
+/// Result of one loop, or of all loops until nothing was left to do.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DisruptionReport {
-    /// Nodes before.
+    /// Number of nodes before the first loop.
     pub nodes: usize,
     /// USD an hour before.
     pub price_per_hour_before: f64,
     /// USD an hour after.
     pub price_per_hour_after: f64,
-    /// What would be done, in order.
+    /// Commands that would be carried out, in order.
     pub commands: Vec<ReportedCommand>,
-    /// What was last said of each node: of those that went, why; of those that came on the way too.
+    /// Last word on each node: of those that went, why; of those that came on the way too.
     pub outcomes: BTreeMap<String, ReportedOutcome>,
     /// Policies that took part, as `kind/name@digest`.
     pub policies: Vec<String>,
@@ -32,15 +32,15 @@ pub struct DisruptionReport {
     pub loops: Option<usize>,
 }
 
-/// A command.
+/// A command that would be carried out.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedCommand {
     /// Empty, Drifted or Underutilized.
     pub reason: String,
-    /// delete or replace.
+    /// Kind of command, such as `delete` or `replace`.
     pub decision: String,
-    /// Nodes that go.
+    /// Names of the nodes that go.
     pub remove: Vec<String>,
     /// Nodes that come.
     pub replace: Vec<ReportedNode>,
@@ -50,7 +50,7 @@ pub struct ReportedCommand {
     pub effective_savings_per_hour: f64,
     /// Pods that find another node.
     pub pods_moved: u32,
-    /// The policy's.
+    /// Score that the policy gave the move.
     pub score: f64,
 }
 
@@ -61,21 +61,21 @@ pub struct ReportedNode {
     pub instance_type: String,
     pub zone: String,
     pub capacity_type: String,
-    /// USD an hour.
+    /// List price, USD an hour.
     pub price_per_hour: f64,
     /// USD an hour, as the ranking policy reckons.
     pub effective_cost_per_hour: f64,
 }
 
-/// What came of a node.
+/// Last outcome of a node.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedOutcome {
     /// Stable name; `host/state/OUTCOMES.md` has the table.
     pub id: OutcomeId,
-    /// In words.
+    /// Explanation in words; empty where the outcome says it all.
     pub message: String,
-    /// What would have to be different, where something nearly happened.
+    /// Smallest change that would have flipped the outcome, where something nearly happened.
     pub nearest_miss: Option<String>,
 }
 

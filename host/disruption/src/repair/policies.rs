@@ -1,4 +1,4 @@
-//! What counts as sick: the provider's policies, checked once, and what they say of a node at a moment.
+//! Conditions that count as sick: the provider's policies, checked once, and what they say of a node at a moment.
 //!
 //! Matching needs no clock; resolving takes the moment as an argument. Answers to the repair policies of Karpenter's
 //! `pkg/cloudprovider/types.go` and to `pkg/controllers/disruption/repair`.
@@ -15,21 +15,21 @@ const PRIORITY_MAX: u32 = 100;
 /// A node overtakes a rival of the next higher rank after so many minutes.
 const MINUTES_PER_RANK: f64 = 30.0;
 
-/// What is wrong with a set of policies.
+/// A fault in a set of policies.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyFault {
-    /// There is none.
+    /// The set has no policy.
     #[error("the provider names no repair policy")]
     Empty,
     #[error("repair policy {0}: the condition type is empty")]
     NoCondition(usize),
-    /// No such status.
+    /// The status is neither `True`, `False` nor `Unknown`.
     #[error("repair policy {0}: status {1:?} is neither True, False nor Unknown")]
     Status(usize, String),
     /// The expression does not compile.
     #[error("repair policy {0}: reason {1:?} is not a regular expression")]
     Reason(usize, String),
-    /// Negative time.
+    /// A duration is negative.
     #[error("repair policy {0}: durations may not be negative")]
     Negative(usize),
     /// Priority out of range.
@@ -79,7 +79,7 @@ struct ConditionMatch<'a> {
 /// A condition for which a node is replaced, by one policy alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OverdueCondition<'a> {
-    /// Its type.
+    /// Type of the condition.
     pub condition: &'a str,
     /// When it has been tolerated for long enough.
     pub since: Timestamp,
@@ -87,10 +87,10 @@ pub struct OverdueCondition<'a> {
     pub bound: Option<GoDuration>,
 }
 
-/// What is to be done about a node now.
+/// Action that a node needs now, and why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diagnosis {
-    /// What.
+    /// Repair to be done.
     pub action: RepairAction,
     /// The condition that decided.
     pub condition: String,
@@ -98,7 +98,7 @@ pub struct Diagnosis {
     pub eligible_at: Timestamp,
     /// The shortest bound of all policies that apply.
     pub bound: Option<GoDuration>,
-    /// Most urgent first.
+    /// Urgency: the node with the highest score goes first.
     pub score: f64,
 }
 
@@ -153,7 +153,7 @@ impl RepairPolicies {
             .any(|it| self.knows(&it.condition_type, &it.status))
     }
 
-    /// What to do about the node at a moment, if anything.
+    /// Action that the node needs at a moment, if any.
     pub fn diagnose(&self, node: &StateNode, now: Timestamp) -> Option<Diagnosis> {
         let conditions = node.claim().map(|it| it.conditions);
         let not_before = conditions.and_then(|it| it.rebooted_at);

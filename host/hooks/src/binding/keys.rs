@@ -5,7 +5,7 @@
 /// Label of a binding; its value is the kind of policy.
 pub const POLICY_LABEL: &str = "mortise.dev/policy";
 
-/// Annotation: what the policy's answer does.
+/// Annotation: mode of the policy, `enforce`, `shadow`, `canary:N%` or `off`.
 pub const MODE_ANNOTATION: &str = "mortise.dev/mode";
 /// Annotation: names and globs of the NodePools that it is for.
 pub const NODE_POOLS_ANNOTATION: &str = "mortise.dev/nodepools";

@@ -12,11 +12,11 @@ pub trait BudgetsHook: Send + Sync {
     fn allow(&self, round: &BudgetRound) -> AllowAnswer;
 }
 
-/// Input of [`BudgetsHook::allow`].
+/// Input of [`BudgetsHook::allow`]: the pools to judge.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetRound {
-    /// What every call carries.
+    /// Time, cluster and decision of the call.
     pub context: Context,
     /// The pools that have nodes.
     pub pools: Vec<BudgetPool>,
@@ -26,18 +26,18 @@ pub struct BudgetRound {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum BudgetReason {
-    /// Consolidation.
+    /// Consolidation of nodes whose pods fit elsewhere or on cheaper nodes.
     Underutilized,
-    /// Emptiness.
+    /// Removal of nodes on which nothing is worth moving.
     Empty,
-    /// Drift.
+    /// Renewal of nodes that no longer match their definition.
     Drifted,
-    /// Repair.
+    /// Repair of sick nodes.
     Unhealthy,
 }
 
 impl BudgetReason {
-    /// In the order of the WIT enum.
+    /// All reasons, in the order of the WIT enum.
     pub const ALL: [Self; 4] = [
         Self::Underutilized,
         Self::Empty,
@@ -73,18 +73,18 @@ impl BudgetReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetReasons {
-    /// Applies to consolidation.
+    /// Whether consolidation is in the set.
     pub underutilized: bool,
-    /// Applies to emptiness.
+    /// Whether emptiness is in the set.
     pub empty: bool,
-    /// Applies to drift.
+    /// Whether drift is in the set.
     pub drifted: bool,
-    /// Applies to repair.
+    /// Whether repair is in the set.
     pub unhealthy: bool,
 }
 
 impl BudgetReasons {
-    /// Every reason.
+    /// The set of all reasons, that of a budget that names none.
     pub const ALL: Self = Self {
         underutilized: true,
         empty: true,
@@ -107,7 +107,7 @@ impl BudgetReasons {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeclaredBudget {
-    /// As written: `10%` or `5`.
+    /// Nodes as the spec writes them: `10%` or `5`.
     pub nodes: String,
     /// Resolved against the node count; 0 when the budget is invalid, which closes the pool.
     pub resolved: u32,
@@ -119,7 +119,7 @@ pub struct DeclaredBudget {
     pub reasons: BudgetReasons,
 }
 
-/// What was and is done for one reason in a pool.
+/// Disruptions of a pool for one reason, under way and finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolActivity {
@@ -141,7 +141,7 @@ pub struct BudgetPool {
     pub name: String,
     /// Labels of the NodePool object.
     pub labels: Vec<(String, String)>,
-    /// Initialized nodes.
+    /// Initialized nodes of the pool; percentages are of these.
     pub total: u32,
     /// Those of them that are not Ready.
     pub not_ready: u32,
@@ -149,7 +149,7 @@ pub struct BudgetPool {
     pub deleting: u32,
     /// Those of them that drifted.
     pub drifted: u32,
-    /// What nodes made now would be, as a hash of the pool's template and its class.
+    /// Hash of the pool's template and its class: the definition that nodes made now would have.
     pub drift_target: String,
     /// Drifted nodes renewed since `drift_target` is what it is.
     pub renewed: u32,
@@ -157,7 +157,7 @@ pub struct BudgetPool {
     pub target_age_seconds: u32,
     /// USD an hour of all its nodes.
     pub price: f64,
-    /// By [`BudgetReason::index`].
+    /// Disruptions for each reason, at the position [`BudgetReason::index`].
     pub activity: [PoolActivity; 4],
     /// Pending pods of the cluster.
     pub pending_pods: u32,
@@ -183,18 +183,18 @@ impl BudgetPool {
 pub struct Allowance {
     /// Index into the pools of the call.
     pub pool: u32,
-    /// For what.
+    /// Reason of the disruptions that are allowed.
     pub reason: BudgetReason,
     /// Nodes at once, those already under way included.
     pub allowed: u32,
-    /// For the record.
+    /// Explanation in words, for the record.
     pub why: String,
     /// Set by the host, never by a guest: the binding carries `mortise.dev/authority: replace`, so the
     /// declared budgets do not cap this allowance.
     pub replaces_declared: bool,
 }
 
-/// Answer of [`BudgetsHook::allow`].
+/// Answer of [`BudgetsHook::allow`]: how many nodes may be disrupted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AllowAnswer {

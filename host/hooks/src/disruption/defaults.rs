@@ -114,7 +114,7 @@ fn balanced(round: &ConsolidationRound, moved: &Move) -> Option<Verdict> {
     )))
 }
 
-/// What all nodes of a pool cost, and what it would take to disrupt them all.
+/// Sums over all nodes of a pool: effective cost, USD an hour, and disruption cost.
 #[derive(Clone, Copy, Default)]
 struct PoolTotals {
     cost: f64,

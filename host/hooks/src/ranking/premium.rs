@@ -22,7 +22,7 @@ pub struct PremiumMax(f64);
 pub struct InvalidPremium(String);
 
 impl PremiumMax {
-    /// No bound.
+    /// No bound: a policy may choose whatever the requirements leave.
     pub const OFF: Self = Self(f64::INFINITY);
 
     /// The tighter of two.
@@ -44,7 +44,7 @@ impl PremiumMax {
 }
 
 impl Default for PremiumMax {
-    /// Twice the cheapest.
+    /// A policy may cost up to twice the cheapest.
     fn default() -> Self {
         Self(1.0)
     }

@@ -11,7 +11,7 @@ pub const NO_SYMBOL: u32 = u32::MAX;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OfferingTable {
-    /// The words.
+    /// Dictionary of the symbols: the word of each, by its index.
     pub symbols: Vec<String>,
     /// Symbol of the type's name.
     pub instance_type: Vec<u32>,
@@ -31,13 +31,13 @@ pub struct OfferingTable {
     pub price: Vec<f64>,
     /// USD an hour of the on-demand offering of the same type; 0 when unknown.
     pub on_demand_price: Vec<f64>,
-    /// CPU.
+    /// CPU capacity of the instance type, milli-CPU.
     pub cpu_milli: Vec<u32>,
-    /// Memory.
+    /// Memory capacity of the instance type, MiB.
     pub memory_mib: Vec<u32>,
     /// Accelerators of any kind.
     pub gpus: Vec<u32>,
-    /// Most pods.
+    /// Pods that a node takes at most.
     pub max_pods: Vec<u32>,
     /// Free slots of a reservation.
     pub reservation_slots: Vec<u32>,
@@ -49,11 +49,11 @@ pub struct OfferingTable {
     pub interruption_rate: Vec<f64>,
     /// Effective hourly cost so far.
     pub prior: Vec<f64>,
-    /// Columns without a field.
+    /// Columns that this version has no field for.
     pub extra: Vec<ExtraColumn>,
 }
 
-/// A named column.
+/// A column that has a name and no field of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExtraColumn {
@@ -65,13 +65,13 @@ pub struct ExtraColumn {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ExtraValues {
-    /// Numbers.
+    /// Numbers with a fraction.
     Floats(Vec<f64>),
-    /// Counts.
+    /// Whole numbers from 0.
     Ints(Vec<u32>),
-    /// Symbols.
+    /// Indexes into the dictionary of the table.
     Syms(Vec<u32>),
-    /// Small numbers.
+    /// Whole numbers from 0 to 255, such as codes.
     Bytes(Vec<u8>),
 }
 
@@ -145,7 +145,7 @@ impl OfferingTable {
         }
     }
 
-    /// Number of rows.
+    /// Number of rows, one per offering.
     pub fn len(&self) -> usize {
         self.price.len()
     }

@@ -28,7 +28,7 @@ pub struct UsageTable {
 }
 
 impl UsageTable {
-    /// Number of rows.
+    /// Number of rows, one per pool and offering.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }

@@ -24,11 +24,11 @@ pub struct WorkloadTable {
     pub pods: Vec<u32>,
     /// Those of them that carry do-not-disrupt.
     pub do_not_disrupt: Vec<u32>,
-    /// Their CPU requests.
+    /// Sum of the CPU requests of these pods, milli-CPU.
     pub cpu_milli: Vec<u32>,
-    /// Their memory requests.
+    /// Sum of the memory requests of these pods, MiB.
     pub memory_mib: Vec<u32>,
-    /// Their accelerator requests.
+    /// Sum of the accelerators that these pods request.
     pub gpus: Vec<u32>,
     /// Pods of the owner in the whole cluster.
     pub replicas: Vec<u32>,
@@ -39,7 +39,7 @@ pub struct WorkloadTable {
 }
 
 impl WorkloadTable {
-    /// Number of rows.
+    /// Number of rows, one per owner and claim or node.
     pub fn len(&self) -> usize {
         self.of.len()
     }

@@ -1,5 +1,5 @@
-//! What stands before every request to the API server: the fence, the pace, the time limit, and repeats; and behind
-//! every answer, which loses what nobody reads.
+//! Guards of every request to the API server: the fence, the pace, the time limit, and repeats; and of every answer,
+//! which loses what nobody reads.
 //!
 //! It knows no objects. A request waits for its turn before the fence is looked at, and the fence is looked at again
 //! whenever the request gets on: one that waits for a connection while the process is frozen is not sent afterwards.
@@ -31,7 +31,7 @@ use crate::fence::{Fence, Lapsed};
 /// longer waits for nobody. A watch has as long to begin; how long it may be silent is its reader's affair.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// What a client keeps to.
+/// Limits that a client keeps to.
 #[derive(Debug, Clone)]
 pub(crate) struct Guard {
     /// Nothing is changed while it is closed.

@@ -9,9 +9,9 @@ use std::time::Duration;
 use cloudprovider::sync::lock;
 use tokio::time::Instant;
 
-/// What client-go takes for a rate that is not set.
+/// Requests a second of client-go where no rate is set.
 const QPS_DEFAULT: u32 = 5;
-/// What client-go takes for a burst that is not set.
+/// Burst of client-go where none is set.
 const BURST_DEFAULT: u32 = 10;
 
 /// A bucket of permissions to send.

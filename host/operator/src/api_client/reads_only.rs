@@ -43,7 +43,7 @@ impl ReadsOnly {
         Err(NotRead)
     }
 
-    /// What was sent, and what was not.
+    /// Number of requests that were sent, and of those that were not.
     pub(crate) fn requests(&self) -> shadow::Requests {
         shadow::Requests {
             reads: self.counts.reads.load(Ordering::Relaxed),

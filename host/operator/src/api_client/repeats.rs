@@ -16,7 +16,7 @@ const PAUSE_FIRST: Duration = Duration::from_millis(200);
 /// A server that wants more time is left to the queues of those who ask, which do something else meanwhile.
 const PAUSE_MAX: Duration = Duration::from_secs(15);
 
-/// What a request is to the client.
+/// Nature of a request to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestKind {
     /// A stream without end.

@@ -1,4 +1,4 @@
-//! What a run cost the machine: memory and time, as the kernel tells them.
+//! Cost of a run to the machine: memory and time, as the kernel tells them.
 
 use std::fs;
 

@@ -1,10 +1,10 @@
-//! What the pods of a node ask for, and how the node is.
+//! Load of a node: what its pods ask for, and how the node is.
 
 use crate::demo::frame::NodeStatus;
 use apis::labels;
 use serde_json::Value;
 
-/// What the pods of a node ask for, in milli-units.
+/// Requests of the pods of a node, in milli-units.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Requested {
     pub(super) pods: usize,

@@ -1,4 +1,4 @@
-//! What a run reports as wrong: pools and classes that are not ready, pods that found no place.
+//! Problems that a run reports: pools and classes that are not ready, pods that found no place.
 //!
 //! It repeats what the objects' own conditions and the controller's decisions say, and judges nothing itself.
 

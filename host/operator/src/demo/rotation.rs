@@ -6,7 +6,7 @@ use super::{SYSTEM_NAMESPACE, apply, read};
 use crate::cli::DemoArguments;
 use authoring::manifests::Manifests;
 
-/// What is applied in turn, and how long each lasts.
+/// Manifests that are applied in turn, and how long each lasts.
 pub(super) struct Rotation {
     manifests: Vec<Manifests>,
     every: Duration,

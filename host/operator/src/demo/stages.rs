@@ -8,7 +8,7 @@ use super::{SYSTEM_NAMESPACE, apply, read};
 use crate::cli::{DemoArguments, Until};
 use authoring::manifests::Manifests;
 
-/// What follows the beginning.
+/// Stages that follow the beginning.
 pub(super) struct Stages {
     until: Until,
     then: Vec<(String, Manifests)>,
@@ -16,11 +16,11 @@ pub(super) struct Stages {
 
 /// How the whole run went.
 pub(super) struct DemoRun {
-    /// The last stage.
+    /// Outcome of the last stage.
     pub(super) watched: StageOutcome,
     /// Those that settled; none where there was but one stage.
     pub(super) stages: Vec<StageLine>,
-    /// What could not be applied.
+    /// Faults of manifests that could not be applied.
     pub(super) faults: Vec<String>,
 }
 

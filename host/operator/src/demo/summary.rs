@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::frame::{Frame, NodeLine};
 
-/// What `-o json` prints.
+/// Output of `-o json`.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Summary {
@@ -37,13 +37,13 @@ pub(crate) struct Summary {
     pub(crate) pods_off_plan: u64,
     pub(crate) claims_off_plan: u64,
     pub(crate) leaked_instances: usize,
-    /// Of `--then`: how each stage settled.
+    /// How each stage of `--then` settled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) stages: Vec<StageLine>,
     pub(crate) policies: Vec<PolicyLine>,
     pub(crate) swaps: SwapLine,
     pub(crate) ledger_hash: String,
-    /// What went wrong and goes on being wrong: faults of manifests, pods that found no place.
+    /// Problems that remain: faults of manifests, pods that found no place.
     pub(crate) problems: Vec<String>,
 }
 
@@ -63,11 +63,11 @@ pub(crate) struct PlanLine {
     pub(crate) price_per_hour: f64,
 }
 
-/// What it took until no pod waited.
+/// Effort until no pod waited.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AllRunning {
-    /// Simulated time.
+    /// Simulated time from the start, seconds.
     pub(crate) seconds: f64,
     pub(crate) pods: usize,
     pub(crate) nodes: usize,

@@ -62,7 +62,7 @@ struct Answer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ReviewVerdict {
     Admitted,
-    /// Nobody's token.
+    /// The token is nobody's.
     Unknown,
     /// The user may not ask for that.
     Refused(String),

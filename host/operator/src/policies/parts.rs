@@ -1,4 +1,4 @@
-//! What policies did in a decision, for `mortise why`: the host remembers its latest calls, and they are told beside
+//! Parts of policies in a decision, for `mortise why`: the host remembers its latest calls, and they are told beside
 //! the ledger, of which they are no part.
 
 use policy::{CallRecord, PolicyHost};

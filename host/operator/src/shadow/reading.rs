@@ -22,7 +22,7 @@ const WATCH_TIMEOUT_SECONDS: u32 = 290;
 /// How long first lists may take, all together.
 const FIRST_LISTS: Duration = Duration::from_mins(1);
 
-/// What a watch told.
+/// Message of a watch.
 enum ReadMessage {
     Changed(ObjectChange),
     Listed(ReadKind),
@@ -47,7 +47,7 @@ impl ReadFailure {
     }
 }
 
-/// What there is to tell or to do.
+/// News to tell, or to act upon.
 pub(super) enum ReadNews {
     Changed(ObjectChange),
     /// A sentence for people.
@@ -55,13 +55,13 @@ pub(super) enum ReadNews {
     Nothing,
 }
 
-/// All watches.
+/// Watches of all kinds that are read, and what came of them.
 pub(super) struct Readings {
     told: SelectAll<BoxStream<'static, ReadMessage>>,
     listed: BTreeSet<ReadKind>,
     failed: BTreeMap<ReadKind, ReadFailure>,
     is_away: bool,
-    /// What was told when the server was back.
+    /// Change that was told when the server was back.
     held: Option<ObjectChange>,
 }
 
@@ -108,7 +108,7 @@ impl Readings {
         TABLE.iter().all(is_settled)
     }
 
-    /// What comes next.
+    /// Waits for the next news of any watch.
     pub(super) async fn next(&mut self) -> ReadNews {
         if let Some(change) = self.held.take() {
             return ReadNews::Changed(change);

@@ -21,7 +21,7 @@ use crate::demo::peak_rss_bytes;
 /// A cluster that has not settled after so many loops goes round in circles.
 const LOOPS_MAX: usize = 10_000;
 
-/// What is printed.
+/// Answer as it is printed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct DisruptionAnswer {

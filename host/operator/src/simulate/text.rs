@@ -13,7 +13,7 @@ use super::SimulationAnswer;
 const NAMED_MAX: usize = 3;
 
 pub(super) struct Text {
-    /// Workload by pod.
+    /// Name of the workload, by pod.
     workloads: BTreeMap<String, String>,
     has_timing: bool,
 }

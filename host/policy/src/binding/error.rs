@@ -8,9 +8,9 @@ pub enum BindingError {
     Value {
         /// Label, annotation or data key.
         key: &'static str,
-        /// What stands there.
+        /// Value as it was written.
         found: String,
-        /// What may stand there.
+        /// Values that would be valid, in words.
         expected: String,
     },
     /// Components are not fetched: the controller would need credentials, and a start would need a
@@ -32,9 +32,9 @@ pub enum BindingError {
     /// A packed component that does not unpack.
     #[error("binaryData[{key:?}]: cannot be unpacked: {error}; pack it again")]
     Unpack {
-        /// Binary key.
+        /// Key of `binaryData` that holds the component.
         key: &'static str,
-        /// The unpacker's words.
+        /// Message of the unpacker.
         error: String,
     },
     /// A component beyond the limit.
@@ -42,9 +42,9 @@ pub enum BindingError {
         "binaryData[{key:?}]: the component is larger than {bytes_max} bytes; build it for size"
     )]
     TooLarge {
-        /// Binary key.
+        /// Key of `binaryData` that holds the component.
         key: &'static str,
-        /// The limit.
+        /// Largest size of a component, bytes.
         bytes_max: usize,
     },
     /// A config that is neither JSON nor YAML.
@@ -52,7 +52,7 @@ pub enum BindingError {
     Config {
         /// Where it was to be read from.
         key: &'static str,
-        /// The reader's words.
+        /// Message of the parser.
         error: String,
     },
     /// Keys that nobody reads.
@@ -61,11 +61,11 @@ pub enum BindingError {
     /// A key whose value has no effect on this kind of policy.
     #[error("{key}: {found} means nothing to a policy of kind {kind}; take it out")]
     NoEffect {
-        /// Annotation.
+        /// Annotation or data key.
         key: &'static str,
-        /// What stands there.
+        /// Value as it was written.
         found: &'static str,
-        /// The label's value.
+        /// Kind of policy that the label names.
         kind: &'static str,
     },
     /// More say over budgets than the controller grants.
@@ -75,7 +75,7 @@ pub enum BindingError {
          the annotation out"
     )]
     AuthorityNotAllowed,
-    /// Two configurations.
+    /// Both `data.config` and `data.config-from` hold a configuration.
     #[error("data.config and data.config-from both hold a configuration; keep one of them")]
     TwoConfigs,
     /// A ConfigMap that is not there.
@@ -90,11 +90,11 @@ pub enum BindingError {
     /// A ConfigMap without the key that is meant.
     #[error("data.config-from: ConfigMap {name} has no key {key}; it has {keys}")]
     NoSuchKey {
-        /// Of the ConfigMap.
+        /// Name of the ConfigMap.
         name: String,
-        /// What is meant.
+        /// Key that the binding names.
         key: String,
-        /// What there is.
+        /// Keys that the ConfigMap has.
         keys: String,
     },
     /// A gap among the chunks of a component.
@@ -105,13 +105,13 @@ pub enum BindingError {
     MissingChunk {
         /// Binary key without the number.
         key: &'static str,
-        /// Its number.
+        /// Number of the chunk that is missing.
         missing: usize,
     },
     /// Two chunks of one number.
     #[error("binaryData[{key:?}] is in {places}; keep one of them")]
     ChunkTwice {
-        /// Binary key.
+        /// Key of `binaryData` that holds the chunk.
         key: String,
         /// Names of the ConfigMaps.
         places: String,

@@ -30,7 +30,7 @@ const RATES_EXPECTED: &str = "for each instance type or family the interruptions
     days, such as \"m7i.large: 0.08\", or a class of the Spot advisor, \"m7i: {class: 0}\" to 4";
 const LABELS_EXPECTED: &str = "keys of pod labels with commas between them";
 
-/// What a binding tells its policy.
+/// Facts that a binding tells its policy.
 #[derive(Debug, Clone, Default)]
 pub struct BindingFacts {
     /// As they were written, by key; what is not there was not written.
@@ -42,7 +42,7 @@ pub struct BindingFacts {
     premium_max: Option<PremiumMax>,
 }
 
-/// What was written says everything.
+/// Texts that are equal have equal meanings, so they alone are compared.
 impl PartialEq for BindingFacts {
     fn eq(&self, other: &Self) -> bool {
         self.texts == other.texts
@@ -96,7 +96,7 @@ impl BindingFacts {
         &self.texts
     }
 
-    /// What its policy may make nodes dearer, where the binding says so.
+    /// Bound on how much dearer its policy may make nodes, where the binding has one.
     pub(crate) fn premium_max(&self) -> Option<PremiumMax> {
         self.premium_max
     }

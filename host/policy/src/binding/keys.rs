@@ -31,7 +31,7 @@ pub const BINDING_ANNOTATIONS: [&str; 10] = [
     WORKLOAD_LABELS_ANNOTATION,
     STATUS_ANNOTATION,
 ];
-/// Keys of `data`.
+/// Keys of `data` that a binding may have.
 pub const BINDING_DATA: [&str; 13] = [
     RULE_KEY,
     EXCLUDE_KEY,

@@ -31,7 +31,7 @@ pub(super) fn parts(source: &BindingSource) -> impl Iterator<Item = &str> {
         .map(str::trim)
 }
 
-/// What `binaryData` and the parts carry: a component for each key that names one.
+/// Components in `binaryData` and the parts, one for each key that names one.
 pub(super) fn packed(source: &BindingSource) -> Result<Vec<Packed<'_>>, BindingError> {
     let whole = BINDING_BINARY_DATA.into_iter().filter_map(|key| {
         source.binary_data.get(key).map(|bytes| Packed {

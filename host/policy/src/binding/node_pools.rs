@@ -17,7 +17,7 @@ use crate::typo::{NEAR, distance};
 pub struct NodePools {
     /// Names and globs; empty means all.
     included: Vec<String>,
-    /// Names and globs.
+    /// Names and globs; empty excludes none.
     excluded: Vec<String>,
     selector: Option<LabelSelector>,
 }
@@ -64,7 +64,7 @@ impl NodePools {
         Some(selected.map(|(name, _)| name.clone()).collect())
     }
 
-    /// What of it matches no NodePool: a name that was mistyped, or of a pool that is yet to come.
+    /// Names and patterns of it that match no NodePool: mistyped, or of a pool that is yet to come.
     pub(crate) fn unmatched(&self, pools: &NodePoolLabels) -> Vec<String> {
         let patterns = self.included.iter().map(|it| ("", it));
         let patterns = patterns.chain(self.excluded.iter().map(|it| ("!", it)));

@@ -1,4 +1,4 @@
-//! What a policy in charge is told beside the tables of each kind of round.
+//! Facts that a policy in charge is told beside the tables, for each kind of round.
 
 use std::borrow::Cow;
 

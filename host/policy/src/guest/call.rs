@@ -17,7 +17,7 @@ use crate::interface::exchange::{ConfigIssue, GuestRefusal, GuestResult, Running
 /// How many deadlines may pass on the clock for a guest that waits for the processor.
 const CLOCK_FACTOR: u32 = 4;
 
-/// What a call may use.
+/// Resources that a call may use.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Grant<'a> {
     pub(crate) ticker: &'a Ticker,

@@ -11,7 +11,7 @@ pub enum CallFailure {
     /// Wanted more computing for one row than that may take.
     #[error("{0}")]
     TooCostly(String),
-    /// Took too long.
+    /// Took longer than its deadline.
     #[error("passed its deadline of {0:?}")]
     Deadline(Duration),
     /// Wanted more memory than it may have.
@@ -20,13 +20,13 @@ pub enum CallFailure {
     /// Wanted a larger table than it may have.
     #[error("wanted a table of more than {0} elements: {1}")]
     TableTooLarge(usize, String),
-    /// Crashed.
+    /// Crashed in its own code, as by a panic.
     #[error("trapped: {0}")]
     Trapped(String),
     /// Said that it cannot answer.
     #[error("refused: {message}")]
     Refused {
-        /// Its words.
+        /// Message that the policy gave.
         message: String,
         /// Whether the same question may be answered later.
         transient: bool,

@@ -1,4 +1,4 @@
-//! What came of a call: the answer or the failure, what it took, and what the guest logged.
+//! Result of a call: the answer or the failure, what it took, and what the guest logged.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ impl<T> Called<T> {
     }
 }
 
-/// What a guest logged, cut where it went on for too long.
+/// Lines that a guest logged, cut where it went on for too long.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     pub(crate) lines: Vec<LogLine>,

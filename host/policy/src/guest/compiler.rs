@@ -13,7 +13,7 @@ use crate::guest::guest_state::GuestState;
 use crate::guest::module::{Module, Origin};
 use crate::load_error::LoadError;
 
-/// Compilers at once.
+/// Components that are compiled at the same time.
 const COMPILERS_MAX: usize = 2;
 
 /// The threads that compile components from outside.

@@ -21,7 +21,7 @@ const KEEP_RESIDENT_BYTES: usize = 64 << 10;
 const KEEP_RESIDENT_BYTES_SCANNED: usize = 1 << 20;
 const TICK: Duration = Duration::from_millis(1);
 
-/// The engine.
+/// Engine that runs all components, with memory set aside for instances where the machine has it.
 pub(crate) fn engine(limits: &Limits) -> Result<Engine> {
     let mut scanning = pooling(limits);
     scanning

@@ -1,4 +1,5 @@
-//! What the host keeps of one instance: the lines that it logged, with caps, and how much memory it has, up to a limit.
+//! State that the host keeps of one instance: the lines that it logged, with caps, and how much memory it has, up to a
+//! limit.
 
 use wasmtime::{ResourceLimiter, Result};
 
@@ -33,7 +34,7 @@ pub(crate) struct GuestState {
     pub(crate) lines_dropped: u32,
     bytes_logged: usize,
     memory_bytes_max: usize,
-    /// What the memories have grown to, together.
+    /// Bytes that the memories have grown to, together.
     pub(crate) memory_bytes: usize,
     /// Set when the guest asked for more memory than it may have.
     pub(crate) memory_denied: bool,

@@ -1,4 +1,4 @@
-//! What a policy may use up. Fuel decides, since it is the same on every machine; the deadline is the
+//! Limits on what a policy may use up. Fuel decides, since it is the same on every machine; the deadline is the
 //! backstop for what fuel cannot see.
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ pub use hooks::policy_use::PolicyKind;
 /// Limits of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallLimits {
-    /// Wasm operations, roughly.
+    /// Fuel of the call, roughly one unit for each operation of WebAssembly.
     pub fuel: u64,
     /// Time at work, in steps of a millisecond; four times as much on the clock, where a guest waits for the
     /// processor. Does not bind the components built into this binary: they
@@ -21,7 +21,7 @@ pub struct CallLimits {
 const PATIENCE: u32 = 10;
 
 impl CallLimits {
-    /// For a trial.
+    /// The limits for a trial, with a longer deadline.
     pub(crate) fn extended(self) -> Self {
         Self {
             fuel: self.fuel,
@@ -57,7 +57,7 @@ pub struct Limits {
     pub function_bytes_max: usize,
     /// Linear memory of an instance.
     pub memory_bytes_max: usize,
-    /// What one answer may make the host allocate.
+    /// Bytes that one answer may make the host allocate.
     pub answer_bytes_max: usize,
     /// Failures within the window that put a policy into quarantine.
     pub quarantine_failures: usize,

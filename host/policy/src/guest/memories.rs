@@ -1,4 +1,4 @@
-//! What policies want to be told the next time: a few bytes for each binding and kind, for as long as neither its
+//! Memory that policies ask to be told the next time: a few bytes for each binding and kind, for as long as neither its
 //! bytes nor its configuration change.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use crate::guest::limits::PolicyKind;
 use crate::needs::Need;
 use apis::ObjectKey;
 
-/// What a policy may have remembered at most.
+/// Largest memory of a policy, bytes.
 pub(crate) const MEMORY_BYTES_MAX: usize = 4 << 10;
 
 #[derive(Default)]
@@ -26,7 +26,7 @@ impl Memories {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a policy is told of its last call; nothing for one that does not need it.
+    /// Memory that a policy answered last; nothing for one that does not need it.
     pub(crate) fn of(&self, policy: &ActivePolicy, kind: PolicyKind) -> Vec<u8> {
         let Some(key) = key(policy, kind) else {
             return Vec::new();

@@ -20,7 +20,7 @@ pub(crate) struct ModuleCache {
 }
 
 impl ModuleCache {
-    /// What is known of a component: compiled and in use, just compiled, or refused before.
+    /// The module of a component, if it is known: compiled and in use, just compiled, or refused before.
     pub(crate) fn get(
         &self,
         digest: &str,

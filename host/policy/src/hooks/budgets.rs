@@ -83,7 +83,7 @@ fn default_answer(host: &HostState, round: &BudgetRound, uses: &mut Vec<PolicyUs
     })
 }
 
-/// What a failed policy allows under `on-failure: hold`.
+/// Allowance of a failed policy under `on-failure: hold`: no node.
 fn nothing(round: &BudgetRound, name: &str) -> Allowed {
     let why = format!("policy {name} failed, and its binding says to hold");
     let items = (0_u32..)
@@ -112,7 +112,8 @@ struct Allowances {
 }
 
 impl Allowances {
-    /// What an answer allows less than those before it, or than is declared.
+    /// Allowances that an answer lowers below those before it, or below the declared budgets, in words; `None` for
+    /// none.
     fn lowered_by(
         &self,
         round: &BudgetRound,

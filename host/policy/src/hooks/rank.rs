@@ -103,7 +103,7 @@ fn priors<'a>(round: &'a RankRound, claim: &ClaimView) -> Cow<'a, [f64]> {
 struct Chains<'a> {
     host: &'a HostState,
     round: &'a RankRound,
-    /// What was answered for each claim so far.
+    /// Answers for each claim so far.
     answers: Vec<Option<Ranking>>,
     uses: Vec<PolicyUse>,
 }
@@ -253,7 +253,7 @@ impl<'a> Chains<'a> {
         Some(prior)
     }
 
-    /// What counts for a claim after the policies that answered.
+    /// Ranking of a claim after the policies that answered so far.
     fn so_far(&self, claim: usize) -> Option<Cow<'_, Ranking>> {
         let view = self.round.claims.get(claim)?;
         Some(match self.answers.get(claim)? {

@@ -1,4 +1,4 @@
-//! What one host shares with all its clones: the engine, what is in charge, and what came of calls.
+//! State that one host shares with all its clones: the engine, what is in charge, and what came of calls.
 //!
 //! How bindings come in is `host.rs`'s; how rounds are asked `ask.rs`'s.
 
@@ -69,7 +69,7 @@ impl HostState {
         *self.active.write().unwrap_or_else(PoisonError::into_inner) = active;
     }
 
-    /// What decides under a binding.
+    /// The policy that decides under a binding, if one does.
     pub(crate) fn policy(&self, key: &ObjectKey) -> Option<Arc<ActivePolicy>> {
         self.registry().policy(key)
     }

@@ -1,4 +1,4 @@
-//! What a guest is asked with and what it gives, in the words of neither version; nothing of it is checked yet.
+//! Questions to a guest and its answers, in the words of neither version; nothing of it is checked yet.
 
 use hooks::disruption::{self as native, ConsolidationRound, Move};
 use hooks::ranking::{ClaimView, RankRound};
@@ -13,7 +13,7 @@ pub(crate) struct RunningInstance<'a> {
     pub(crate) instance: &'a Instance,
 }
 
-/// What a guest call gives: wasmtime's error, the policy's, or the value.
+/// Result of a guest call: wasmtime's error, the policy's, or the value.
 pub(crate) type GuestResult<T> = wasmtime::Result<Result<T, GuestRefusal>>;
 
 /// The policy says that it cannot answer.
@@ -36,13 +36,13 @@ pub struct Descriptor {
     /// Name of the policy.
     pub name: String,
     pub version: String,
-    /// One line.
+    /// Purpose of the policy, in one line.
     pub summary: String,
     /// JSON Schema of its configuration, or empty.
     pub config_schema: String,
     /// Whether it promises equal answers to equal questions.
     pub deterministic: bool,
-    /// What it must be told beside the plain tables.
+    /// Facts beside the plain tables that it needs, by their words.
     pub needs: Vec<String>,
     /// Name and version of the SDK it was built with; empty when it does not say.
     pub sdk: String,

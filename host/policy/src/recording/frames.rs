@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::RecordedLine;
 
-/// Quick: writing is on the decision path.
+/// Level of compression, a quick one: writing is on the decision path.
 const LEVEL: i32 = 1;
-/// What every frame begins with.
+/// Bytes at the start of every frame.
 const MARK: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 impl RecordedLine {

@@ -1,4 +1,4 @@
-//! What the functions of the language do with values.
+//! Effects of the language's functions on values.
 //!
 //! Whatever looks at a text, or makes one, pays for its length before it begins.
 

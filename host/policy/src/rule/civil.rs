@@ -7,15 +7,15 @@ use jiff::tz::{Offset, TimeZone};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CivilField {
     Year,
-    /// 0 is January.
+    /// Month of the year, from 0 for January.
     Month,
-    /// From 1.
+    /// Day of the month, from 1.
     Date,
-    /// From 0.
+    /// Day of the month, from 0.
     DayOfMonth,
-    /// 0 is Sunday.
+    /// Day of the week, from 0 for Sunday.
     DayOfWeek,
-    /// From 0.
+    /// Day of the year, from 0.
     DayOfYear,
     Hours,
     Minutes,

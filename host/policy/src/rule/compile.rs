@@ -27,7 +27,7 @@ pub(crate) use vocabulary::{KnownVariable, RuleVocabulary, VariableType, Wanted}
 const EVALUATION_DEPTH_MAX: u16 = 256;
 /// Steps that a part of an expression may take that hangs on nothing and is computed once.
 const CONSTANT_STEPS_MAX: u64 = 1000;
-/// Most of `data.variables`.
+/// Variables that `data.variables` may define.
 const VARIABLES_MAX: usize = 32;
 
 /// A node and the type of its values.
@@ -52,7 +52,7 @@ impl<V> Typed<V> {
     }
 }
 
-/// One of `data.variables`.
+/// A variable that `data.variables` defines.
 struct NamedVariable {
     name: String,
     of: RuleType,
@@ -71,7 +71,7 @@ struct Scoped {
 pub(crate) struct Compiler<'a, V: 'static> {
     words: &'a RuleVocabulary<V>,
     variables: Vec<NamedVariable>,
-    /// What `data.variables` compute.
+    /// Expressions of `data.variables`, compiled, in their order.
     pub(crate) named: Vec<RuleNode<V>>,
     scope: Vec<Scoped>,
     /// Slots that the deepest scope takes.
@@ -81,7 +81,7 @@ pub(crate) struct Compiler<'a, V: 'static> {
     depth: u16,
     /// Whether the present expression hangs on the claim.
     is_of_claim: bool,
-    /// What must be told beside the plain tables.
+    /// Facts beside the plain tables that the expressions need.
     pub(crate) needs: BTreeSet<Need>,
     /// Everything that is wrong.
     pub(crate) faults: Vec<RuleFault>,
@@ -286,7 +286,7 @@ impl<'a, V: Variable> Compiler<'a, V> {
         )
     }
 
-    /// What hangs on nothing is computed now.
+    /// A call of which every operand is a literal is computed now.
     fn constant(typed: Typed<V>) -> Typed<V> {
         let RuleNode::Call(function, operands, at) = &typed.node else {
             return typed;
@@ -323,7 +323,7 @@ impl<'a, V: Variable> Compiler<'a, V> {
     }
 }
 
-/// What to do about a value that may be absent and says so.
+/// Advice on a value that may be absent and says so.
 fn optional_hint(of: &RuleType) -> &'static str {
     match of {
         RuleType::Optional(_) => "; say what stands in for it with .orValue(...)",

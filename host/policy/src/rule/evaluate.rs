@@ -25,7 +25,7 @@ use super::value::Value;
 use arithmetic::{real, whole};
 pub(crate) use row_facts::{RowFacts, Variable};
 
-/// What it takes to break a moment down, in steps.
+/// Steps that breaking a moment down takes.
 const CIVIL_STEPS: u64 = 10;
 
 /// The evaluation of a policy's expressions for one row.

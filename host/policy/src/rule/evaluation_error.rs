@@ -4,7 +4,7 @@ use super::place::SourcePosition;
 use super::steps::Spent;
 use super::value::Value;
 
-/// What is wrong with a value.
+/// A fault of a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EvaluationProblem {
     #[error("division by zero")]
@@ -34,7 +34,7 @@ pub(super) fn overflow(at: SourcePosition) -> EvaluationError {
     problem(at, EvaluationProblem::Overflow)
 }
 
-/// What is wrong at a place.
+/// Error for a fault at a place in the source.
 pub(super) fn problem(at: SourcePosition, problem: EvaluationProblem) -> EvaluationError {
     EvaluationError::At(Box::new((at, problem)))
 }

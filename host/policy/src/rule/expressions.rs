@@ -9,7 +9,7 @@ use super::steps::Steps;
 use crate::needs::Need;
 use std::collections::BTreeSet;
 
-/// Lines of `data.exclude`.
+/// Lines that `data.exclude` may have.
 const EXCLUSIONS_MAX: usize = 64;
 
 /// The expressions of a binding.
@@ -28,7 +28,7 @@ pub(super) struct RuleExpressions<V> {
 #[derive(Debug)]
 pub(super) struct Exclusion<V> {
     pub(super) condition: RuleNode<V>,
-    /// What its comment says, or the condition itself.
+    /// Comment of the line, or the condition itself.
     pub(super) reason: String,
     pub(super) has_comment: bool,
 }
@@ -108,7 +108,7 @@ impl<V: Variable> RuleExpressions<V> {
         Evaluation::new(facts, &self.named, self.slots, steps)
     }
 
-    /// What `data.message` says of a row; nothing when it is not there or has no value.
+    /// Text that `data.message` gives for a row; nothing when it is not there or has no value.
     pub(super) fn message<'a, F: RowFacts<Variable = V>>(
         &'a self,
         run: &mut Evaluation<'a, '_, F>,

@@ -2,7 +2,7 @@
 
 use super::types::RuleType;
 
-/// What a function does, however it is written.
+/// Effect of a function, however it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Function {
     Not,
@@ -33,7 +33,7 @@ pub(crate) enum Function {
     IsThere,
 }
 
-/// What a value becomes.
+/// Type that a value is converted to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConvertsTo {
     Double,
@@ -41,7 +41,7 @@ pub(crate) enum ConvertsTo {
     Text,
 }
 
-/// What a text of Kubernetes is taken for.
+/// Meaning that a text of Kubernetes is read for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadsAs {
     Quantity,
@@ -49,7 +49,7 @@ pub(crate) enum ReadsAs {
     Timestamp,
 }
 
-/// What a list of numbers comes to.
+/// Number that a list of numbers is folded to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FoldsTo {
     Sum,
@@ -57,24 +57,24 @@ pub(crate) enum FoldsTo {
     Greatest,
 }
 
-/// What may stand as an operand.
+/// Types that an operand may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Takes {
     Bool,
     Int,
     Number,
     Text,
-    /// What has a text: no list and no map.
+    /// Any value that can be written as a text: no list and no map.
     Plain,
-    /// What has a length.
+    /// Any value that has a length.
     Sized,
     Texts,
     Numbers,
-    /// What may be absent.
+    /// Any value, also one that may be absent.
     Any,
 }
 
-/// What comes of it.
+/// Type of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gives {
     Bool,
@@ -83,9 +83,9 @@ pub(super) enum Gives {
     Text,
     Moment,
     Texts,
-    /// What the first operand is.
+    /// The type of the first operand.
     Same,
-    /// What an item of the first operand is.
+    /// The type of an item of the first operand.
     Item,
 }
 

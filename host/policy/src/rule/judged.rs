@@ -1,4 +1,4 @@
-//! What consolidation and budgets rules say: which moves go ahead, and how many nodes may go.
+//! Answers of consolidation and budgets rules: which moves go ahead, and how many nodes may go.
 
 use hooks::disruption::{
     Allowance, BudgetReason, BudgetRound, ConsolidationHook, ConsolidationRound, Context,

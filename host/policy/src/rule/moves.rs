@@ -26,7 +26,7 @@ impl Default for Moves {
 }
 
 impl Moves {
-    /// Reads `data.applies-to`.
+    /// Reads the words of `data.applies-to`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let words: Vec<&str> = text
             .split([',', ' ', '\n', '\t'])

@@ -23,7 +23,6 @@ pub(crate) enum Arithmetic {
     Greatest,
 }
 
-/// A comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Comparison {
     Equal,
@@ -34,7 +33,7 @@ pub(crate) enum Comparison {
     GreaterOrEqual,
 }
 
-/// What a loop over a list does.
+/// Result of a loop over a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoopKind {
     Exists,
@@ -49,7 +48,7 @@ pub(crate) enum LoopKind {
 pub(crate) struct Loop<V> {
     pub(crate) kind: LoopKind,
     pub(crate) list: RuleNode<V>,
-    /// Of the variable.
+    /// Slot of the loop's variable.
     pub(crate) slot: usize,
     /// Of `map` with three arguments: which items are mapped.
     pub(crate) condition: Option<RuleNode<V>>,
@@ -63,7 +62,7 @@ pub(crate) enum RuleNode<V> {
     Variable(V),
     /// The variable of a loop or a binding.
     Slot(usize),
-    /// One of `data.variables`.
+    /// A variable that `data.variables` defines, by position.
     Named(usize),
     Label(LabelSet, Box<RuleNode<V>>),
     HasLabel(LabelSet, Box<RuleNode<V>>),

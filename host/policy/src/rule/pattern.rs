@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use regex::bytes::{Regex, RegexBuilder};
 
-/// Longest pattern.
+/// Length of a pattern at most, bytes.
 const TEXT_BYTES_MAX: usize = 256;
 /// Sizes that a compiled pattern may have. The smallest that holds it says what a byte costs.
 const SIZES_BYTES: [usize; 3] = [2 << 10, 8 << 10, 32 << 10];
@@ -16,10 +16,9 @@ const SIZE_BYTES_A_STEP: usize = 512;
 const SEARCH_BYTES_MAX: usize = 64 << 10;
 /// Patterns of one policy, and those that one call may make besides.
 pub(super) const PATTERNS_MAX: usize = 16;
-/// What compiling one takes, in steps.
+/// Steps that compiling one takes.
 pub(super) const COMPILE_STEPS: u64 = 400;
 
-/// A compiled pattern.
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern {
     regex: Arc<Regex>,
@@ -70,7 +69,7 @@ impl Pattern {
         self.regex.is_match(text.as_bytes())
     }
 
-    /// What looking for it in a text takes.
+    /// Steps that looking for it in a text takes.
     pub(crate) fn steps(&self, text: &str) -> u64 {
         let steps = (text.len() + 1).saturating_mul(self.steps_a_byte);
         u64::try_from(steps).unwrap_or(u64::MAX)
@@ -90,7 +89,7 @@ impl Patterns {
             .map(|(_, pattern)| pattern.clone())
     }
 
-    /// Compiles one more.
+    /// Compiles one more pattern, up to [`PATTERNS_MAX`].
     pub(super) fn compile(&mut self, text: &str) -> Result<Pattern, String> {
         if self.0.len() >= PATTERNS_MAX {
             return Err(format!(

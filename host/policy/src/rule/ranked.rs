@@ -1,4 +1,4 @@
-//! What a rank rule says of the offerings of a round.
+//! Answers of a rank rule about the offerings of a round.
 
 use hooks::columns::saturated;
 use hooks::disruption::Context;
@@ -10,7 +10,7 @@ use super::{Judgement, PolicyRule, Ran, RuleExpressions, with_steps};
 use crate::guest::call_failure::CallFailure;
 use crate::interface::exchange::RankAsk;
 
-/// What a rank rule says of one row.
+/// Answer of a rank rule about one row.
 #[derive(Debug, Clone, PartialEq)]
 struct Scored {
     score: f64,

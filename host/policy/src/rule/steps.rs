@@ -9,24 +9,24 @@ use super::pattern::Patterns;
 pub(crate) const ROW_STEPS_MAX: u64 = 2000;
 /// Texts and lists that may be made for one of them.
 pub(crate) const ROW_BYTES_MAX: u64 = 64 << 10;
-/// What a list takes for each of its items.
+/// Bytes that a list takes for each of its items.
 pub(super) const ITEM_BYTES: usize = 32;
 /// Bytes that are looked at or made in a step.
 const BYTES_A_STEP: usize = 8;
 
-/// What an expression ran out of.
+/// Allowance that an expression used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spent {
     /// The steps of the call.
     Call,
     /// The steps of the row.
     Row,
-    /// What may be made for the row.
+    /// The bytes of texts and lists made for the row.
     RowBytes,
 }
 
 impl Spent {
-    /// What to say of it; a row is an offering, a move or a NodePool.
+    /// Fault in words; a row is an offering, a move or a NodePool.
     pub(crate) fn describe(self, row: &str) -> String {
         match self {
             Self::Call => "out of steps".to_owned(),

@@ -8,7 +8,7 @@ use super::place::{RuleFault, SourcePosition};
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token {
     Name(String),
-    /// Without its sign.
+    /// A whole number without its sign.
     Int(u64),
     Double(f64),
     Text(String),

@@ -20,7 +20,7 @@ pub(crate) enum Value<'a> {
     Text(&'a str),
     /// A text that an expression made; copies share it.
     Made(Rc<str>),
-    /// Seconds since 1970.
+    /// A moment, in seconds since 1970.
     Moment(i64),
     /// A list that an expression made.
     List(Rc<Vec<Value<'a>>>),

@@ -26,8 +26,8 @@ const NAMES_MAX: usize = 256;
 const NAMES_LISTED_MAX: usize = 12;
 
 impl ConfigSchema {
-    /// What is wrong with a configuration, as one text; `None` when nothing is. No configuration, and `null`, as a
-    /// file of comments reads, are an empty object.
+    /// Faults of a configuration, as one text; `None` when there is none. No configuration, and `null`, as a file of
+    /// comments reads, are an empty object.
     pub(crate) fn faults(&self, config: &str) -> Option<String> {
         let config = if config.trim().is_empty() {
             "null"
@@ -218,7 +218,7 @@ impl CountRange {
     }
 }
 
-/// What comparing with a value takes, in steps.
+/// Steps that comparing with a value takes.
 fn weight(value: &Value) -> usize {
     let inner = match value {
         Value::Array(items) => items.iter().map(weight).sum(),

@@ -14,14 +14,14 @@ pub(super) enum SchemaNode {
     Shape(Box<ValueSchema>),
 }
 
-/// What is said of a value.
+/// Keywords of a schema for one value.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ValueSchema {
     /// None means any.
     pub(super) types: Vec<SchemaType>,
     pub(super) properties: BTreeMap<String, SchemaNode>,
     pub(super) required: Vec<String>,
-    /// `additionalProperties`.
+    /// Schema of further keys, from `additionalProperties`.
     pub(super) others: Others,
     pub(super) items: Option<SchemaNode>,
     pub(super) one_of: Option<Vec<Value>>,
@@ -41,7 +41,7 @@ pub(super) struct CountRange {
     pub(super) most: Option<u64>,
 }
 
-/// What may stand under keys that `properties` does not name.
+/// Values that may stand under keys that `properties` does not name.
 #[derive(Debug, Clone, Default)]
 pub(super) enum Others {
     #[default]

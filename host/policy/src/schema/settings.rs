@@ -13,13 +13,13 @@ const LISTED_MAX: usize = 12;
 pub struct Setting {
     /// Its key; within lists and objects `commitments[].nodes`, and `performance.*` for any key.
     pub name: String,
-    /// What it must be: `a number from 0 to 1`.
+    /// Values that it may have, in words: `a number from 0 to 1`.
     pub must_be: String,
-    /// What stands in for it, as JSON.
+    /// Default that stands in for it, as JSON.
     pub default: Option<String>,
     /// Whether it must be there.
     pub is_required: bool,
-    /// What it is for.
+    /// Purpose of the setting, from the schema; empty without a description.
     pub description: String,
 }
 
@@ -50,7 +50,7 @@ impl ValueSchema {
         }
     }
 
-    /// What a value must be, in words.
+    /// Values that are allowed, in words.
     pub(super) fn words(&self) -> String {
         if let Some(all) = &self.one_of {
             let listed = all.iter().take(LISTED_MAX).map(Value::to_string);

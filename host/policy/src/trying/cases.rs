@@ -54,7 +54,7 @@ pub enum CaseError {
 #[derive(Debug, Clone)]
 pub struct Cases(Vec<Case>);
 
-/// What became of one case.
+/// Result of one case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaseOutcome {
     pub name: String,
@@ -111,7 +111,7 @@ struct Case {
     expect: Expect,
 }
 
-/// What the policy should answer; what is left out may be anything.
+/// Answer that the policy should give; what is left out may be anything.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Expect {
@@ -136,7 +136,7 @@ struct Expect {
     /// Rank: words of the note.
     #[serde(default)]
     note: Option<String>,
-    /// What the policy wants to be told the next time, as text.
+    /// Memory that the policy asks to be told the next time, as text.
     #[serde(default)]
     remembers: Option<String>,
     /// Consolidation: one for each move.

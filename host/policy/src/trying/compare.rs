@@ -1,4 +1,4 @@
-//! What one policy decides differently from another, on the same rounds.
+//! Differences between the decisions of two policies on the same rounds.
 
 use apis::ObjectKey;
 use hooks::columns::{at, index, word};
@@ -20,9 +20,9 @@ use crate::trying::conformance;
 /// How two policies differ.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
-    /// What was asked.
+    /// Kind of policy that was asked.
     pub kind: PolicyKind,
-    /// Rounds asked.
+    /// Number of rounds that both were asked.
     pub rounds: u32,
     /// Claims, moves, or pairs of pool and reason.
     pub asked: u32,

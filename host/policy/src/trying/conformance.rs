@@ -33,9 +33,9 @@ const ROWS_OF_RULES: u32 = 24;
 /// How a policy fared with one kind of rounds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conformance {
-    /// What was asked.
+    /// Kind of policy that was asked.
     pub kind: PolicyKind,
-    /// Rounds made up.
+    /// Number of rounds that were made up.
     pub rounds: u32,
     /// Most fuel of a round.
     pub fuel_most: u64,
@@ -62,7 +62,7 @@ impl PolicyHost {
     }
 }
 
-/// What a policy must answer before it may decide. Gives what is worth knowing of it.
+/// Puts made-up rounds to a policy, all of which it must answer before it may decide. Gives notes worth knowing.
 pub(crate) fn gate(host: &HostState, policy: &ActivePolicy) -> Result<Vec<String>, NotConformant> {
     let mut notes = Vec::new();
     for kind in &policy.kinds {

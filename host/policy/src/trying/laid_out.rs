@@ -33,7 +33,7 @@ pub struct LaidOut {
     /// The table, or why there is none.
     #[serde(flatten)]
     pub result: LaidOutResult,
-    /// What the policy logged.
+    /// Lines that the policy logged.
     pub log: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ pub enum LaidOutResult {
     Moves(Vec<JudgedMove>),
     /// One entry for each NodePool and reason.
     Allowances(Vec<AllowedNodes>),
-    /// Word and sentence.
+    /// Kind of failure, and what exactly, as one text.
     Failure(String),
 }
 
@@ -59,13 +59,13 @@ pub enum LaidOutResult {
 pub struct RankedClaim {
     /// Name of the NodePool.
     pub node_pool: String,
-    /// What is asked.
+    /// Occasion of the ranking.
     pub stage: RankStage,
     /// Pods of the claim.
     pub pods: u32,
     /// Best first; what is excluded comes last.
     pub offerings: Vec<RankedRow>,
-    /// The policy's line.
+    /// Line that the policy noted.
     pub note: Option<String>,
 }
 
@@ -73,7 +73,7 @@ pub struct RankedClaim {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RankedRow {
-    /// Its type.
+    /// Name of the instance type.
     pub instance_type: String,
     pub zone: String,
     /// `on-demand`, `spot` or `reserved`.
@@ -93,7 +93,7 @@ pub struct RankedRow {
 #[serde(rename_all = "camelCase")]
 pub struct OrderedNode {
     pub name: String,
-    /// Its NodePool.
+    /// Name of the NodePool.
     pub node_pool: String,
     /// Lower is tried first; negative is not tried.
     pub key: f64,
@@ -103,13 +103,13 @@ pub struct OrderedNode {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JudgedMove {
-    /// What it is.
+    /// Why nodes go, and whether others come.
     pub kind: MoveKind,
-    /// Nodes that go.
+    /// Names of the nodes that go.
     pub remove: Vec<String>,
     /// NodePool of the first of them.
     pub node_pool: String,
-    /// Nodes that come.
+    /// Number of nodes that come.
     pub new_nodes: u32,
     /// Type, zone and capacity type of what comes, where it is known.
     pub replacement: String,
@@ -117,33 +117,33 @@ pub struct JudgedMove {
     pub cost_before: f64,
     /// Of what stays and comes.
     pub cost_after: f64,
-    /// Effective costs.
+    /// Effective cost of the nodes that go, USD an hour.
     pub effective_before: f64,
     /// Of what stays and comes.
     pub effective_after: f64,
-    /// Pods that move.
+    /// Number of pods that must find another node.
     pub pods_moved: u32,
-    /// What the policy says.
+    /// Whether the policy lets the move go ahead.
     pub verdict: VerdictDecision,
-    /// What it is worth to it.
+    /// Score of the move; the highest goes first.
     pub score: f64,
-    /// In its words.
+    /// Reason in the policy's words.
     pub reason: String,
 }
 
-/// An allowance.
+/// Nodes of one pool that may be disrupted for one reason.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AllowedNodes {
     /// Name of the NodePool.
     pub node_pool: String,
-    /// For what.
+    /// Reason of the disruptions that are allowed.
     pub reason: &'static str,
     /// Nodes by the budgets that are active; nothing where none is for the reason.
     pub declared: Option<u32>,
     /// Nodes by the policy; nothing where it says nothing.
     pub allowed: Option<u32>,
-    /// In its words.
+    /// Explanation in the policy's words.
     pub why: String,
 }
 

@@ -22,7 +22,7 @@ use crate::recording::{
 };
 use crate::rule::PolicyRule;
 
-/// What came of asking again.
+/// Result of asking again.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Replayed {
     /// Calls that gave the same bytes.

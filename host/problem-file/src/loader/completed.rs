@@ -1,4 +1,4 @@
-//! What a running cluster would have written on objects, and a file leaves out: statuses, claims of templates, provider
+//! Completes objects as a running cluster would, where a file leaves it out: statuses, claims of templates, provider
 //! ids.
 
 use std::collections::{BTreeMap, BTreeSet};

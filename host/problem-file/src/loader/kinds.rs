@@ -1,4 +1,4 @@
-//! What becomes of an object of each kind: checked, completed, and handed to the model.
+//! Takes in an object of each kind: checked, completed, and handed to the model.
 //!
 //! Nothing is refused in silence: each fault goes to the list of faults with its place.
 

@@ -18,16 +18,16 @@ const SCORES_PER_POD: usize = 500;
 /// How much more a plan may cost on which no pod has to wait for a second boot.
 const WORTH_A_BOOT: f64 = 1.02;
 
-/// What came of the choice.
+/// Result of the choice.
 #[derive(Debug, Clone, Default)]
 pub struct PlanChoice {
     /// The plan to follow.
     pub solution: Solution,
-    /// What was compared; `None` where there was nothing to choose.
+    /// Bills that were compared; `None` where there was nothing to choose.
     pub bills: Option<PlanBills>,
 }
 
-/// What all nodes of plans are expected to cost an hour in the end.
+/// Costs that all nodes of two plans are expected to have in the end, USD an hour.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlanBills {
     /// Of the plan that was there first.
@@ -108,7 +108,7 @@ fn bill(plan: &Solution) -> f64 {
         .sum()
 }
 
-/// What the plan's nodes cost with those for pods that strand, on average over the orders in which nodes come.
+/// Cost of the plan's nodes with those for pods that strand, on average over the orders in which nodes come.
 fn bill_after(stage: PlayStage<'_>, plan: &Solution, effort: &mut usize) -> f64 {
     let of_stranded = WAVES.map(|waves| {
         let played = play(stage.problem, plan, stage.profile, waves);

@@ -16,7 +16,7 @@ use crate::problem::Problem;
 /// Greatest difference of the scheduler's own spread over hosts, and over zones.
 const DEFAULT_SKEWS: [(&str, i32); 2] = [(labels::HOSTNAME, 3), (labels::TOPOLOGY_ZONE, 5)];
 
-/// What a term does to its owner.
+/// Effect of a term on its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PlayRule {
     Spread {

@@ -32,7 +32,7 @@ struct PlayNode {
     ports: Vec<HostPort>,
 }
 
-/// What nodes are to a demand, whatever is on them.
+/// Judgement of all nodes by a demand, whatever is on them.
 #[derive(Debug)]
 struct Standing {
     admits: Vec<bool>,

@@ -39,7 +39,7 @@ impl Columns {
     }
 }
 
-/// What is asked of the node alone.
+/// Demand on the node alone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NodeDemand {
     selector: Requirements,
@@ -50,7 +50,7 @@ pub(super) struct NodeDemand {
     volumes: Vec<Requirements>,
 }
 
-/// What a DaemonSet asks of each node that it has a pod on.
+/// Demand of a DaemonSet on each node that it has a pod on.
 #[derive(Debug)]
 pub(super) struct DaemonDemand<'a> {
     demand: NodeDemand,

@@ -20,7 +20,7 @@ use crate::solve::{Prepared, solve_prepared};
 /// How often nodes are added to a plan at most.
 const ROUNDS_MAX: usize = 4;
 
-/// What plans are tried with: the same for all of a pass.
+/// Everything that plans are tried with: the same for all of a pass.
 #[derive(Clone, Copy)]
 pub struct PlayStage<'a> {
     pub problem: &'a Problem,

@@ -10,17 +10,17 @@ use super::scores::FitStrategy;
 /// Weights of the plugins that score; 0 for one that is off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScoreWeights {
-    /// `NodeResourcesFit`.
+    /// Weight of `NodeResourcesFit`.
     pub fit: i64,
-    /// `NodeResourcesBalancedAllocation`.
+    /// Weight of `NodeResourcesBalancedAllocation`.
     pub balance: i64,
-    /// `PodTopologySpread`.
+    /// Weight of `PodTopologySpread`.
     pub spread: i64,
-    /// `InterPodAffinity`.
+    /// Weight of `InterPodAffinity`.
     pub pod_affinity: i64,
-    /// `NodeAffinity`.
+    /// Weight of `NodeAffinity`.
     pub node_affinity: i64,
-    /// `TaintToleration`.
+    /// Weight of `TaintToleration`.
     pub taints: i64,
 }
 

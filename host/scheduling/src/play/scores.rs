@@ -9,7 +9,7 @@ pub(crate) const SCORE_MAX: i64 = 100;
 pub(crate) const CPU_UNASKED_MILLIS: i64 = 100;
 /// Memory that a pod without a request counts for where nodes are scored, in bytes.
 pub(crate) const MEMORY_UNASKED_BYTES: i64 = 200 * 1024 * 1024;
-/// What a point of a RequestedToCapacityRatio stands for: its scores go from 0 to 10.
+/// Worth of a point of a RequestedToCapacityRatio, whose scores go from 0 to 10.
 const POINT: i64 = 10;
 
 /// One resource of a node once the pod is there, and how much it matters.
@@ -20,7 +20,7 @@ pub struct ResourceUse {
     pub weight: i64,
 }
 
-/// How `NodeResourcesFit` scores.
+/// Which nodes `NodeResourcesFit` likes best.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum FitStrategy {
     /// Emptier nodes are better.

@@ -1,4 +1,4 @@
-//! What is wrong with a pod object.
+//! Faults of a pod object.
 
 use super::key::PodKey;
 
@@ -16,14 +16,14 @@ pub enum InvalidPod {
     Quantity {
         pod: PodKey,
         field: String,
-        /// What is wrong.
+        /// Fault of the quantity, in words.
         reason: String,
     },
     /// An operator is unknown.
     #[error("pod {pod}: unknown operator {operator:?} for key {key:?}")]
     Operator {
         pod: PodKey,
-        /// The label key.
+        /// Label key that the operator is for.
         key: String,
         operator: String,
     },

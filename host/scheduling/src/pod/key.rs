@@ -1,4 +1,4 @@
-//! What tells pods apart.
+//! Names of pods, by which they are told apart.
 
 /// Namespace and name of a pod.
 pub type PodKey = apis::ObjectKey;

@@ -1,4 +1,4 @@
-//! What a pod's own life allows: whether it moves and drains, what evicting it costs.
+//! Rules of a pod's own life: whether it moves and drains, what evicting it costs.
 //!
 //! Time is an argument. Whether it is protected is in `protection.rs`. Answers to Karpenter's
 //! `pkg/utils/pod/scheduling.go` and `pkg/utils/disruption`.
@@ -68,7 +68,7 @@ impl Pod {
         )
     }
 
-    /// What evicting it costs, between -10 and 10.
+    /// Cost of evicting it, between -10 and 10.
     pub fn eviction_cost(&self) -> f64 {
         let annotation = |key: &str| self.shape.annotations.get(key).map(String::as_str);
         eviction_cost(

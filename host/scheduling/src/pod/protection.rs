@@ -1,4 +1,4 @@
-//! What the do-not-disrupt annotation of a pod comes to, for whoever asks: disruption, its events, and policies.
+//! Meaning of a pod's do-not-disrupt annotation, for whoever asks: disruption, its events, and policies.
 //!
 //! Says what counts; what it stops is for the methods of disruption to say. That of a node is `true` or nothing
 //! ([`labels::has_do_not_disrupt`]). Answers to Karpenter's `pkg/utils/pod/scheduling.go` (IsDisruptable).
@@ -14,9 +14,9 @@ use super::Pod;
 /// Meaning of the do-not-disrupt annotation of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DoNotDisrupt {
-    /// Not protected.
+    /// The pod has no such annotation.
     Unset,
-    /// Protected for ever.
+    /// The annotation is `true`: the pod is protected for ever.
     Always,
     /// Protected for a while after its start.
     For(GoDuration),

@@ -116,7 +116,8 @@ fn container_requests(
     })
 }
 
-/// What the kubelet has allocated, and what the runtime still grants, whichever is more; none before the pod runs.
+/// Resources that the kubelet has allocated, or those that the runtime still grants, whichever is more; none before the
+/// pod runs.
 fn granted_requests(
     status: Option<&core::ContainerStatus>,
     pod: &PodKey,

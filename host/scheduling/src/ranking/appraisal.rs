@@ -1,4 +1,5 @@
-//! What nodes that run cost as the ranking policy reckons: one call for offerings that nobody may buy at the moment.
+//! Appraisal of nodes that run, as the ranking policy reckons: one call for offerings that nobody may buy at the
+//! moment.
 //!
 //! What can be bought has its cost from the round's packing call; a node on an offering without capacity, or on one
 //! that its pool no longer admits, would have none. The answer is a price and nothing else: exclusions say what not to
@@ -23,11 +24,11 @@ use crate::requirements::Requirements;
 /// The nodes of one pool that are to be appraised.
 #[derive(Debug)]
 pub struct AppraisedPool<'a> {
-    /// The pool.
+    /// The NodePool as the API has it.
     pub node_pool: &'a NodePool,
-    /// Its types.
+    /// Instance types of the pool.
     pub instance_types: &'a [Arc<InstanceType>],
-    /// What its nodes are.
+    /// Offerings that its nodes run on.
     pub offerings: BTreeSet<OfferingKey>,
 }
 
@@ -36,7 +37,7 @@ pub struct AppraisedPool<'a> {
 pub struct Appraisal {
     /// USD an hour as the policy reckons.
     pub costs: BTreeMap<UsageKey, f64>,
-    /// Policies asked.
+    /// Policies that were asked, and how it went.
     pub uses: Vec<PolicyUse>,
 }
 

@@ -1,4 +1,4 @@
-//! What is told of the offerings that a ranking policy ruled out: how many, and why.
+//! Report of the offerings that a ranking policy ruled out: how many, and why.
 //!
 //! Bounded, whatever a policy says; which offerings they are is decided elsewhere.
 
@@ -53,7 +53,7 @@ impl Exclusions {
         }
     }
 
-    /// How many offerings.
+    /// Number of offerings that were ruled out.
     pub fn total(&self) -> usize {
         self.total
     }

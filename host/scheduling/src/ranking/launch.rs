@@ -21,24 +21,24 @@ use crate::instance_type::InstanceType;
 use crate::pod::Pod;
 use crate::requirements::{AllowUndefined, Requirements};
 
-/// What a launch ranking looks at.
+/// Input of the ranking for a launch.
 #[derive(Debug)]
 pub struct LaunchRanking<'a> {
-    /// The claim.
+    /// NodeClaim that is to be launched.
     pub node_claim: &'a NodeClaim,
-    /// Its pool.
+    /// NodePool of the claim.
     pub node_pool: &'a NodePool,
     /// Types of its pool.
     pub instance_types: &'a [Arc<InstanceType>],
     /// The pods that it was made for, as far as that is known.
     pub pods: &'a [Arc<Pod>],
-    /// What is known of their owners.
+    /// Facts about the owners of these pods.
     pub owners: &'a FactsByOwner,
     /// Nodes that there are, this claim aside.
     pub usage: &'a BTreeMap<UsageKey, Usage>,
     /// Free addresses of the class's subnets by zone.
     pub free_addresses: &'a BTreeMap<String, u32>,
-    /// The present moment.
+    /// Moment of the ranking.
     pub now: Timestamp,
     /// Name of the cluster.
     pub cluster: &'a str,
@@ -56,16 +56,16 @@ pub struct RankedOffering {
     pub instance_type: Arc<str>,
     pub zone: Arc<str>,
     pub capacity_type: CapacityType,
-    /// Price.
+    /// List price, USD an hour.
     pub price_per_hour: f64,
-    /// What the policy says it costs.
+    /// Cost as the ranking policy reckons, effective USD an hour.
     pub effective_cost_per_hour: f64,
 }
 
 /// Offerings in order, and what led to it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RankedLaunch {
-    /// Best first.
+    /// Offerings that may be launched, best first.
     pub offerings: Arc<[RankedOffering]>,
     /// Whether the order differs from that of prices.
     pub order_differs_from_price: bool,
@@ -77,14 +77,14 @@ pub struct RankedLaunch {
     pub is_changed: bool,
     /// USD an hour that the best offering costs more than the one of the lowest price.
     pub premium_per_hour: f64,
-    /// The policy's line.
+    /// Line that the policy noted for events and records.
     pub note: Option<String>,
-    /// Policies asked.
+    /// Policies that were asked, and how it went.
     pub uses: Vec<PolicyUse>,
 }
 
 impl RankedLaunch {
-    /// What is told of the offerings that the policy ruled out.
+    /// Report of the offerings that the policy ruled out.
     pub fn exclusions(&self) -> Exclusions {
         Exclusions::of(self.excluded.iter().map(|(_, reason)| reason.as_str()))
     }
@@ -293,7 +293,7 @@ fn order(
     launch
 }
 
-/// What decides between offerings that cost the same and are of one generation.
+/// Key that decides between offerings that cost the same and are of one generation.
 fn tie(offering: &RankedOffering) -> (&str, &str, CapacityType) {
     let RankedOffering {
         instance_type,

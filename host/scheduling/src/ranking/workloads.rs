@@ -17,7 +17,7 @@ use crate::pod::{Owner, Pod, PodShape};
 /// The label by which a ReplicaSet's pods carry what its name adds to the Deployment's.
 const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 
-/// What the cluster knows of the owner of some pods.
+/// Facts of the cluster about the owner of some pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkloadFacts {
     /// Its pods in the whole cluster.
@@ -26,19 +26,19 @@ pub struct WorkloadFacts {
     pub disruptions_allowed: u32,
 }
 
-/// What pods are summed up by.
+/// Facts and moment by which pods are summed up.
 #[derive(Debug, Clone, Copy)]
 pub struct WorkloadContext<'a> {
-    /// Their owners.
+    /// Facts about the pods' owners.
     pub owners: &'a FactsByOwner,
-    /// When.
+    /// Moment from which waiting times are reckoned.
     pub now: Timestamp,
 }
 
 /// Facts by UID of the owner.
 pub type FactsByOwner = BTreeMap<String, WorkloadFacts>;
 
-/// What some pods have in common.
+/// Sums and counts of some pods.
 pub fn pods_summary(pods: &[Arc<Pod>], facts: &FactsByOwner, now: Timestamp) -> PodsSummary {
     let mut total = Resources::new();
     let mut summary = PodsSummary {

@@ -56,7 +56,7 @@ fn interned(key: &str) -> Cow<'static, str> {
     known.map_or_else(|| Cow::Owned(key.to_owned()), |known| Cow::Borrowed(*known))
 }
 
-/// What is required of one label.
+/// A requirement on the values of one label.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Requirement {
     key: Cow<'static, str>,
@@ -150,7 +150,7 @@ impl Requirement {
         self.values.contains(value) != self.complement && within(value, self.gte, self.lte)
     }
 
-    /// What both allow.
+    /// The requirement that allows the values that both allow.
     pub fn intersection(&self, other: &Self) -> Self {
         let gte = self.gte.max(other.gte);
         let lte = min_some(self.lte, other.lte);

@@ -11,7 +11,7 @@ use apis::resources::Resources;
 use crate::pod::PodKey;
 use crate::requirements::Requirements;
 
-/// A claim to make.
+/// A claim that is to be created.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NewClaim {
     /// Name of the pool.
@@ -25,7 +25,7 @@ pub struct NewClaim {
     /// Requests of pods and daemons.
     pub requests: Resources,
     pub pods: Vec<PodKey>,
-    /// The best offering.
+    /// Offering that the claim is expected to become.
     pub best: BestOffering,
     /// Whether `minValues` was lowered.
     pub are_min_values_relaxed: bool,
@@ -34,14 +34,14 @@ pub struct NewClaim {
 /// The offering that a claim is expected to become.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BestOffering {
-    /// Type.
+    /// Name of the instance type.
     pub instance_type: String,
     pub zone: String,
     /// None where its word is one that nobody knows.
     pub capacity_type: Option<CapacityType>,
-    /// Price.
+    /// List price, USD an hour.
     pub price_per_hour: f64,
-    /// What the policy says it costs.
+    /// Cost as the ranking policy reckons, effective USD an hour.
     pub effective_cost_per_hour: f64,
     /// The next best of another type, when there is one: how close the choice was.
     pub runner_up: Option<(String, f64)>,
@@ -70,7 +70,7 @@ impl TypeNames {
             .map(|at| self.known[*at as usize].as_str())
     }
 
-    /// The first one.
+    /// The first name; `None` where there is none.
     pub fn first(&self) -> Option<&str> {
         self.iter().next()
     }

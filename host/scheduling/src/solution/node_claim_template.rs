@@ -13,7 +13,7 @@ use super::new_claim::NewClaim;
 use crate::requirements::{Operator, Requirement, Requirements};
 
 impl NewClaim {
-    /// The NodeClaim. `seed` picks values for open custom requirements.
+    /// The NodeClaim that is to be created for it. `seed` picks values for open custom requirements.
     pub fn to_node_claim(&self, node_pool: &NodePool, seed: u64) -> NodeClaim {
         let mut requirements = self.requirements.clone();
         for key in [labels::HOSTNAME, labels::REGISTERED, labels::INITIALIZED] {

@@ -18,7 +18,7 @@ const TRIES_WITH_SHARE: usize = 4;
 /// Rounds after which pods that keep failing sit out.
 const TRIES_WITH_DOMAIN: usize = 8;
 
-/// What packing changes.
+/// State that packing changes, to come back to.
 struct Checkpoint {
     topology: Topology,
     claims: Vec<OpenClaim>,
@@ -197,7 +197,7 @@ impl Solver<'_> {
     }
 }
 
-/// What becomes of a domain that could not take all that was meant for it.
+/// Fate of a domain that could not take all that was meant for it.
 #[derive(Clone, Copy)]
 enum Cap {
     ToWhatItTook,

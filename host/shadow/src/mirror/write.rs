@@ -1,4 +1,4 @@
-//! What a mirror asks to be written.
+//! Writes that a mirror asks for.
 
 use apis::ObjectKey;
 use serde_json::Value;

@@ -17,7 +17,7 @@ pub(crate) struct MilliAmounts {
     pub(crate) extended: BTreeMap<String, i64>,
 }
 
-/// What there is too little of.
+/// Resource that is short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shortage<'a> {
     /// The node runs as many pods as it can.

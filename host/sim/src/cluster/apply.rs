@@ -1,4 +1,4 @@
-//! What a change of an object makes of the view.
+//! Applies a change of an object to the view.
 
 use crate::api_server::{NamespacedName, Resource, WatchEvent, WatchEventType};
 use crate::cluster::SimulatedCluster;

@@ -1,4 +1,4 @@
-//! What metadata tells of an object: who it is, who controls it, whether it is being deleted.
+//! Reads metadata of an object: who it is, who controls it, whether it is being deleted.
 
 use serde_json::Value;
 

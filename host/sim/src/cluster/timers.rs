@@ -1,4 +1,4 @@
-//! What happens later, in the order of time and of asking.
+//! Timers, in the order of time and of asking.
 
 use std::collections::BTreeMap;
 

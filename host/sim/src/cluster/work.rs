@@ -1,8 +1,8 @@
-//! What is to be done for an object, and whether the scheduler is about to look at pods that wait.
+//! Work that is to be done for objects, and whether the scheduler is about to look at pods that wait.
 
 use crate::api_server::Resource;
 
-/// What is to be done for an object.
+/// Work that is to be done for an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Work {
     CronJob,

@@ -1,4 +1,4 @@
-//! What a machine learns from its user data: the kubelet's labels, taints and reserved resources.
+//! Reads from user data what a machine learns of its kubelet: labels, taints and reserved resources.
 //!
 //! Reads the formats that Karpenter's AMI families write (AL2's bootstrap.sh, AL2023's NodeConfig,
 //! Bottlerocket's TOML, Windows' PowerShell). Text it does not know leaves the kubelet's defaults, as on a
@@ -15,7 +15,7 @@ pub struct KubeletSettings {
     pub labels: BTreeMap<String, String>,
     /// Taints that the node registers with, as (key, value, effect).
     pub taints: Vec<(String, String, String)>,
-    /// Pods at most.
+    /// Most pods that the kubelet takes; none where user data set no limit.
     pub max_pods: Option<i64>,
     /// Reserved for Kubernetes, resource to quantity.
     pub kube_reserved: BTreeMap<String, String>,

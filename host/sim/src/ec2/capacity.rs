@@ -26,11 +26,11 @@ pub struct CapacityReservationSpec {
     pub name: String,
     /// Type that is reserved.
     pub instance_type: String,
-    /// Zone name.
+    /// Name of the zone.
     pub zone: String,
     /// Instances that are reserved.
     pub instances: u32,
-    /// Further tags.
+    /// Tags beside its name.
     pub tags: BTreeMap<String, String>,
 }
 

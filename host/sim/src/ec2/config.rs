@@ -1,4 +1,4 @@
-//! What an account of the simulated EC2 is like, and what goes wrong in it.
+//! Configuration of the simulated EC2's account, faults included.
 
 use super::capacity::{CapacityReservationSpec, PlacementGroupSpec};
 use crate::api_server::KUBERNETES_MINOR;
@@ -6,7 +6,7 @@ use crate::api_server::KUBERNETES_MINOR;
 /// Name of the simulated cluster where nobody gives it another, and of who applies what the demo brings.
 pub const DEMO_NAME: &str = "mortise-demo";
 
-/// What the account and its region look like.
+/// Configuration of the account and its region.
 #[derive(Debug, Clone)]
 pub struct Ec2Config {
     /// Source of all chance.
@@ -35,7 +35,7 @@ pub struct Ec2Config {
     pub capacity_reservations: Vec<CapacityReservationSpec>,
     /// Placement groups of the account.
     pub placement_groups: Vec<PlacementGroupSpec>,
-    /// What goes wrong.
+    /// Faults that are injected.
     pub faults: Ec2Faults,
 }
 

@@ -15,7 +15,7 @@ use crate::ec2::bootstrap::KubeletSettings;
 /// EC2's instance states that occur.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InstanceState {
-    /// Being made.
+    /// EC2 makes it, and its machine is not on yet.
     Pending,
     /// Its machine is on.
     Running,
@@ -46,14 +46,14 @@ pub enum TerminationReason {
     SpotInterruption,
 }
 
-/// One instance.
+/// An instance of the simulated EC2.
 #[derive(Debug, Clone)]
 pub struct SimulatedInstance {
     /// For example `i-0123456789abcdef0`.
     pub id: String,
-    /// Its type.
+    /// Instance type, as the catalogue has it.
     pub instance_type: &'static CatalogueEntry,
-    /// Zone name.
+    /// Name of the zone.
     pub zone: String,
     /// Zone id, which differs from the name.
     pub zone_id: String,
@@ -61,13 +61,13 @@ pub struct SimulatedInstance {
     pub subnet_id: String,
     /// How it is bought.
     pub capacity_type: CapacityType,
-    /// What it costs.
+    /// Price, USD an hour.
     pub price_per_hour: f64,
-    /// Image it booted.
+    /// Id of the image that it booted.
     pub image_id: String,
     /// Version of Kubernetes whose kubelet is on its image, such as `1.33`.
     pub kubernetes_version: String,
-    /// What its user data tell the kubelet.
+    /// Kubelet settings from its user data.
     pub bootstrap: Arc<KubeletSettings>,
     /// Size of the disk that holds pods' ephemeral storage.
     pub ephemeral_storage_bytes: i64,
@@ -77,7 +77,7 @@ pub struct SimulatedInstance {
     pub security_group_ids: Vec<String>,
     /// Name of its instance profile.
     pub instance_profile: Option<String>,
-    /// `default` or `dedicated`.
+    /// Tenancy: `default` or `dedicated`.
     pub tenancy: String,
     /// Placement group and, if it has partitions, the one it runs in.
     pub placement_group: Option<(String, Option<i32>)>,
@@ -88,7 +88,7 @@ pub struct SimulatedInstance {
     pub fleet_id: String,
     /// Spot request, for spot.
     pub spot_request_id: Option<String>,
-    /// First address.
+    /// Private IPv4 address of its first interface.
     pub private_ip: String,
     /// Addresses of the subnet that it holds.
     pub addresses: i32,
@@ -102,11 +102,11 @@ pub struct SimulatedInstance {
     pub registers_at: Timestamp,
     /// When its kubelet says Ready.
     pub ready_at: Timestamp,
-    /// When termination began.
+    /// Moment at which its termination began; none before.
     pub shutting_down_at: Option<Timestamp>,
     /// When it is gone.
     pub terminated_at: Option<Timestamp>,
-    /// Who ended it.
+    /// Cause of its termination; none before.
     pub termination_reason: Option<TerminationReason>,
     /// How often it was rebooted.
     pub reboots: u32,
@@ -123,9 +123,9 @@ pub struct SimulatedInstance {
 /// One of the checks that EC2 makes of every running instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusCheck {
-    /// Of the instance itself.
+    /// The check of the instance itself.
     Instance,
-    /// Of its host.
+    /// The check of its host.
     System,
 }
 

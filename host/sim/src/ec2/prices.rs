@@ -1,4 +1,4 @@
-//! What things cost: spot price history, and the price list as the Pricing API serves it.
+//! Prices: the history of spot prices, and the price list as the Pricing API serves it.
 
 use aws::seam::ApiResult;
 use aws_sdk_ec2::operation::describe_spot_price_history::{

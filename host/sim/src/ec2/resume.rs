@@ -20,23 +20,23 @@ pub struct KnownInstance {
     pub id: String,
     /// Name of its type.
     pub instance_type: String,
-    /// Zone name.
+    /// Name of the zone.
     pub zone: String,
     /// How it was bought.
     pub capacity_type: CapacityType,
     /// Reservation it runs in.
     pub capacity_reservation_id: Option<String>,
-    /// Image it booted.
+    /// Id of the image that it booted.
     pub image_id: String,
     /// First address, once its Node told it.
     pub private_ip: Option<String>,
-    /// What its kubelet registers with.
+    /// Settings with which its kubelet registers.
     pub bootstrap: KubeletSettings,
     /// Security groups of its interfaces.
     pub security_group_ids: Vec<String>,
     /// Name of its instance profile.
     pub instance_profile: Option<String>,
-    /// Tags.
+    /// Tags of the instance, by key.
     pub tags: BTreeMap<String, String>,
     /// When it was asked for.
     pub launched_at: Timestamp,

@@ -22,7 +22,7 @@ pub(super) enum FilterFailure<'a> {
     Affinity,
     Volume,
     TooManyPods,
-    /// The resource.
+    /// The named resource is short.
     Insufficient(&'a str),
     HostPorts,
     PodAffinity,
@@ -76,7 +76,7 @@ pub(super) fn static_rejection<'a>(
     (!matches_node(shape, node)).then_some(FilterFailure::Affinity)
 }
 
-/// Resources and ports.
+/// Failure of a node by its resources or host ports.
 pub(super) fn resource_rejection<'a>(
     shape: &'a SchedulingShape,
     node: &NodeRecord,

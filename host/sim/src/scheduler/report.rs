@@ -1,4 +1,4 @@
-//! What the scheduler says about pods that found no node: the condition and the event.
+//! Words of the scheduler about pods that found no node: the condition and the event.
 
 use serde_json::json;
 

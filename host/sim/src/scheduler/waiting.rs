@@ -17,7 +17,7 @@ impl ShapeRank {
     }
 }
 
-/// What happened that could make room for pods that wait.
+/// News that could make room for pods that wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum News {
     /// These nodes changed, or have more room.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 pub(crate) struct Pace {
     per_second: u32,
     counted_to: Timestamp,
-    /// Thousandths of pods.
+    /// Pods that may be created now, in thousandths.
     saved: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What an event changed, by which controllers know what to look at again, and what may be wrong with an object.
+//! Changes that an event made, by which controllers know what to look at again, and faults that an object may have.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use apis::NodeRef;
 use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodeOverlay, NodePool, ObjectKey, ProviderId};
 use scheduling::pod::{InvalidPod, Pod, PodKey};
 
-/// What an event changed. Of an event that changed nothing that anybody looks at there is none.
+/// Changes that an event made. Of an event that changed nothing that anybody looks at there is none.
 pub type Changes = Vec<Change>;
 
 /// Something to look at again. `before` and `after` are the object as the model had it and has it; none of a kind that
@@ -15,9 +15,9 @@ pub type Changes = Vec<Change>;
 pub enum Change {
     /// A Pod. One that ended is kept no longer.
     Pod {
-        /// As it was.
+        /// The pod before; none when it is new.
         before: Option<Arc<Pod>>,
-        /// As it is.
+        /// The pod now; none when it has ended or is gone.
         after: Option<Arc<Pod>>,
         /// The node that it was planned for until it was bound now.
         planned: Option<NodeRef>,
@@ -29,9 +29,9 @@ pub enum Change {
     /// A Node; heartbeats are no change.
     Node {
         name: String,
-        /// `spec.providerID`.
+        /// Provider id from `spec.providerID`; none while the Node has none.
         provider_id: Option<ProviderId>,
-        /// What is to be seen of it; none when it is gone.
+        /// Summary of the Node as it is now; none when it is gone.
         after: Option<NodeSummary>,
     },
     /// A NodeClaim was told of, whether or not the model keeps anything that changed.
@@ -41,16 +41,16 @@ pub enum Change {
         node: Option<String>,
         /// Name of its NodePool.
         pool: Option<String>,
-        /// As it is.
+        /// The claim now; none when it is gone.
         after: Option<Arc<NodeClaim>>,
     },
-    /// A NodePool.
+    /// A NodePool is new, changed or gone.
     NodePool(Versions<NodePool>),
-    /// An EC2NodeClass.
+    /// An EC2NodeClass is new, changed or gone.
     NodeClass(Versions<Ec2NodeClass>),
-    /// A NodeOverlay.
+    /// A NodeOverlay is new, changed or gone.
     NodeOverlay(Versions<NodeOverlay>),
-    /// A CapacityBuffer.
+    /// A CapacityBuffer is new, changed or gone.
     CapacityBuffer(Versions<CapacityBuffer>),
     /// A workload or PodTemplate.
     Workload(ObjectKey),
@@ -60,9 +60,9 @@ pub enum Change {
 #[derive(Debug, Clone)]
 pub struct Versions<K> {
     pub key: ObjectKey,
-    /// As it was; none when it is new.
+    /// The object before; none when it is new.
     pub before: Option<Arc<K>>,
-    /// As it is; none when it is gone.
+    /// The object now; none when it is gone.
     pub after: Option<Arc<K>>,
 }
 
@@ -73,7 +73,7 @@ impl<K> Versions<K> {
     }
 }
 
-/// What is to be seen of a Node.
+/// Marks of a Node that controllers look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeSummary {
     /// It has a deletion timestamp.
@@ -86,13 +86,13 @@ pub struct NodeSummary {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{error}")]
 pub struct Refused {
-    /// Why not.
+    /// Fault of the object.
     pub error: Box<StateError>,
-    /// What changed nevertheless: of a pod nothing is kept that is no longer so.
+    /// Changes made nevertheless: of a pod nothing is kept that is no longer so.
     pub changes: Changes,
 }
 
-/// What may be wrong with an object.
+/// A fault of an object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
     /// A pod that does not parse.
@@ -101,9 +101,9 @@ pub enum StateError {
     /// A DaemonSet whose template does not parse.
     #[error("daemonset {key}: template: {source}")]
     DaemonSet {
-        /// The DaemonSet.
+        /// Namespace and name of the DaemonSet.
         key: ObjectKey,
-        /// What is wrong.
+        /// Fault of the template.
         source: Box<InvalidPod>,
     },
 }

@@ -10,9 +10,9 @@ const CONSOLIDATION_STATE_MAX_AGE_SECONDS: i64 = 300;
 /// Tells whether anything that matters to consolidation changed since an earlier look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct ConsolidationState {
-    /// Changes so far.
+    /// Number of changes so far.
     pub sequence: u64,
-    /// When the latest was.
+    /// Moment of the latest change.
     pub changed_at: Timestamp,
 }
 

@@ -11,7 +11,7 @@ use super::Cluster;
 use super::change::{Changes, Refused, StateError};
 use super::watched::Watched;
 
-/// A DaemonSet: the pod its template would start.
+/// A DaemonSet as the pod that its template would start.
 #[derive(Debug, Clone)]
 pub(crate) struct DaemonSet {
     pub(crate) uid: String,

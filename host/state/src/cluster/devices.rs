@@ -39,7 +39,7 @@ impl Watched for DeviceObject {
 }
 
 impl Snapshot {
-    /// Devices and claims.
+    /// Devices, their classes, and claims on them.
     pub fn devices(&self) -> &DeviceWorld {
         &self.data.devices
     }

@@ -1,4 +1,4 @@
-//! What may happen to the model.
+//! Events: facts about objects, and marks of our own, that change the model.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub enum Event {
     },
     /// These pods were given a place on a node. While it is being made they wait for it and are not placed again.
     Placed { node: NodeRef, pods: Vec<PodKey> },
-    /// What would be if a known pod ran elsewhere, or nowhere yet. Only models of the future tell this.
+    /// A supposition that a known pod ran elsewhere, or nowhere yet. Only models of the future tell this.
     PodMoved {
         pod: PodKey,
         /// Name of the Node.
@@ -37,7 +37,7 @@ pub enum Event {
     OfferingsChanged,
 }
 
-/// What is said of objects of one kind.
+/// A fact about objects of one kind.
 #[derive(Debug)]
 pub struct ObjectEvent(pub(super) Box<dyn WatchedEvent>);
 

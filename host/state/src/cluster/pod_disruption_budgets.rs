@@ -37,7 +37,7 @@ impl Watched for v1::PodDisruptionBudget {
 }
 
 impl Snapshot {
-    /// The PodDisruptionBudgets.
+    /// PodDisruptionBudgets of the cluster.
     pub fn pdbs(&self) -> &Pdbs {
         &self.data.pdbs
     }

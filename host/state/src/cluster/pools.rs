@@ -11,7 +11,7 @@ use super::watched::Watched;
 use crate::facts::NodeClassFacts;
 use crate::snapshot::Snapshot;
 
-/// An EC2NodeClass.
+/// An EC2NodeClass with the facts read from it.
 #[derive(Debug, Clone)]
 pub(crate) struct NodeClass {
     pub(crate) facts: Arc<NodeClassFacts>,
@@ -134,12 +134,12 @@ impl Snapshot {
         self.data.node_pools.values()
     }
 
-    /// A NodePool.
+    /// The NodePool of that name.
     pub fn node_pool(&self, name: &str) -> Option<&Arc<NodePool>> {
         self.data.node_pools.get(name)
     }
 
-    /// An EC2NodeClass.
+    /// Facts of the EC2NodeClass of that name.
     pub fn node_class(&self, name: &str) -> Option<&Arc<NodeClassFacts>> {
         self.data.node_classes.get(name).map(|it| &it.facts)
     }

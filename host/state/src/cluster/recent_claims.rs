@@ -20,7 +20,7 @@ pub(super) struct RecentClaims {
     /// Names by when they were kept last.
     ages: BTreeMap<u64, String>,
     next: u64,
-    /// What `next` was when copies were let go last.
+    /// Value of `next` when copies were let go last.
     looked: u64,
     /// Of all claims that are not gone, also of those whose copy fell out: what is told late of one must not be taken
     /// for its present, or it is launched twice.

@@ -159,7 +159,7 @@ impl Watched for storage::VolumeAttachment {
 }
 
 impl Snapshot {
-    /// The volumes.
+    /// Volumes, their claims and classes, and limits of nodes.
     pub fn volumes(&self) -> &Volumes {
         &self.data.volumes
     }

@@ -70,7 +70,7 @@ impl Watched for v1::Service {
 }
 
 impl Snapshot {
-    /// Services and workloads.
+    /// Services and workloads of the cluster.
     pub fn workloads(&self) -> &Workloads {
         &self.data.workloads
     }

@@ -10,7 +10,7 @@ pub fn is_coming(pod: &PodKey) -> bool {
     pod.name.contains(MARK)
 }
 
-/// What all coming pods of a controller are called, up to their number.
+/// Name that all coming pods of a controller share, up to their number.
 pub(super) fn prefix(kind: &str, key: &PodKey) -> PodKey {
     PodKey::new(&key.namespace, &format!("{} ({kind}) {MARK}", key.name))
 }

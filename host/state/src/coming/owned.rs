@@ -10,7 +10,7 @@ use crate::workloads::KeptWorkload;
 /// The pods of one controller that are there.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Owned {
-    /// How many.
+    /// Number of pods that are there.
     pub(crate) pods: u32,
     /// When the latest was first seen, and what it asks for: admission may have changed the template.
     pub(crate) newest: Option<(Timestamp, Arc<PodShape>)>,
@@ -23,7 +23,7 @@ pub(super) fn missing(kept: &KeptWorkload, owned: Option<&Owned>) -> usize {
     usize::try_from(wanted.saturating_sub(there)).unwrap_or_default()
 }
 
-/// What a pod of the controller asks for.
+/// Shape of the next pod of the controller: that of its newest pod, or of its template.
 pub(super) fn expected<'a>(
     kept: &'a KeptWorkload,
     owned: Option<&'a Owned>,

@@ -1,5 +1,4 @@
-//! What the claims of pods come to: which devices suit each request, and where those can be used that are allocated
-//! already.
+//! Claims of pods resolved: which devices suit each request, and where those can be used that are allocated already.
 //!
 //! Finds all that suit; the combination is for `scheduling::device` to choose.
 
@@ -20,7 +19,7 @@ use super::{DeviceWorld, wire};
 use crate::node_terms::node_term;
 use crate::snapshot::Snapshot;
 
-/// What a pod's claims come to.
+/// Devices that the claims of pods may get, and where pods may go because of them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ResolvedDevices {
     pub(crate) devices: Devices,
@@ -29,7 +28,7 @@ pub(crate) struct ResolvedDevices {
 }
 
 impl DeviceWorld {
-    /// What the pods' claims come to. Devices of claims whose pods all move are free for them again.
+    /// Resolves the claims of the pods. Devices of claims whose pods all move are free for them again.
     pub(crate) fn resolve(&self, snapshot: &Snapshot, pods: &[Arc<Pod>]) -> ResolvedDevices {
         let moving: BTreeSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
         let is_released = |claim: &wire::Claim| claim.is_reserved_only_for(&moving);
@@ -64,7 +63,7 @@ impl DeviceWorld {
     }
 }
 
-/// What a claim comes to.
+/// State of a claim: open, or with devices.
 enum Claimed {
     /// Nothing is allocated to it.
     Open(Arc<DeviceClaim>),

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use super::wire::DeviceBody;
 
-/// What selectors see of a device.
+/// Facts of a device that selectors see.
 #[derive(Debug, Serialize)]
 pub(super) struct DeviceFacts {
     driver: String,

@@ -16,7 +16,7 @@ use crate::snapshot::Snapshot;
 pub(super) struct Stock {
     pub(super) devices: Vec<Device>,
     pub(super) facts: Vec<selector::DeviceFacts>,
-    /// What claims may have a part of, by device; nothing of devices that are not shared.
+    /// Capacities that claims may have a part of, by device; none of devices that are not shared.
     parts: Vec<Vec<CapacityPart>>,
     pub(super) counters: Vec<i64>,
     spent: usize,
@@ -127,7 +127,7 @@ impl Stock {
         parts
     }
 
-    /// What a request takes of a device when it is given that; `None` when it may not be.
+    /// Amounts of counters that a request takes when it is given the device; `None` when it may not be.
     pub(super) fn takes(
         &self,
         device: usize,

@@ -150,7 +150,7 @@ impl DeviceBody {
         self.allow_multiple_allocations
     }
 
-    /// What the device takes of the numbered counters.
+    /// Amounts of the numbered counters that the device takes.
     pub(in crate::devices) fn takes(
         &self,
         numbers: &BTreeMap<(String, String), usize>,

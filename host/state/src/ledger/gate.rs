@@ -44,7 +44,7 @@ impl NodeGate {
         Self::Gain,
     ];
 
-    /// What it asks.
+    /// Condition that a node meets when it passes the gate.
     pub(super) fn question(self) -> &'static str {
         match self {
             Self::Managed => "is a node of ours",

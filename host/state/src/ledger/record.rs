@@ -37,11 +37,11 @@ pub enum Record {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlacementRecord {
-    /// When.
+    /// Moment at which the pod was bound.
     pub at: Timestamp,
     /// The pod, `namespace/name`.
     pub pod: String,
-    /// What came of it.
+    /// Outcome of the plan for the pod.
     pub outcome: OutcomeId,
     /// Node or claim that it was placed on.
     pub planned: String,
@@ -53,21 +53,21 @@ pub struct PlacementRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LaunchStepRecord {
-    /// When.
+    /// Moment of the step.
     pub at: Timestamp,
     /// Name of the claim.
     pub claim: String,
-    /// NodePool.
+    /// Name of the NodePool.
     pub pool: String,
-    /// Node, once known.
+    /// Name of the Node; empty while none is known.
     pub node: String,
-    /// What came of it.
+    /// Outcome of the step.
     pub outcome: OutcomeId,
     /// The instance type that was launched; empty before.
     pub instance_type: String,
     pub zone: String,
     pub capacity_type: String,
-    /// Its price.
+    /// List price of the instance, USD an hour; 0 before it is launched.
     pub price_per_hour: f64,
     /// Why, where the outcome alone does not tell.
     pub reason: String,
@@ -79,14 +79,14 @@ pub struct LaunchStepRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TerminationRecord {
-    /// When.
+    /// Moment of the step.
     pub at: Timestamp,
     pub node: String,
-    /// Claim; empty without one.
+    /// Name of the claim; empty without one.
     pub claim: String,
     /// NodePool; empty without one.
     pub pool: String,
-    /// What came of it.
+    /// Outcome of the step.
     pub outcome: OutcomeId,
     /// Pods the step is about, `namespace/name`.
     pub pods: Vec<String>,
@@ -107,7 +107,7 @@ impl Record {
         }
     }
 
-    /// What came of the one thing that the record is about; a round is about many.
+    /// Outcome of the one thing that the record is about; none of a round, which is about many.
     pub fn outcome(&self) -> Option<OutcomeId> {
         match self {
             Self::ProvisioningRound(_) | Self::DisruptionRound(_) => None,

@@ -1,14 +1,14 @@
-//! What a question to the ledger is about.
+//! Subjects of questions to the ledger.
 
-/// What a question to the ledger is about.
+/// Object that a question to the ledger is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
-    /// A pod, `namespace/name`.
+    /// A pod, by `namespace/name`.
     Pod(String),
     Node(String),
-    /// A NodeClaim.
+    /// A NodeClaim, by name.
     Claim(String),
-    /// A NodePool.
+    /// A NodePool, by name.
     Pool(String),
 }
 

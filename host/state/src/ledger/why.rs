@@ -1,4 +1,4 @@
-//! What the ledger knows about one object, told in order: how far it came, why no further, and what was done about it.
+//! Answers of the ledger about one object, told in order: how far it came, why no further, and what was done about it.
 //!
 //! Only selects and words what was recorded; never judges anew.
 
@@ -18,7 +18,7 @@ use super::record::{NodeOutcome, Record};
 use super::subject::Subject;
 use steps::steps_of;
 
-/// Most steps told.
+/// Steps that an answer tells at most.
 const STEPS_MAX: usize = 20;
 
 /// The answer to `mortise why`.
@@ -29,7 +29,7 @@ pub struct Why {
     pub kind: String,
     /// Its name; a pod's is `namespace/name`.
     pub name: String,
-    /// What was decided about it, newest first.
+    /// Decisions about it, newest first.
     pub steps: Vec<WhyStep>,
     /// The gates that a node passes in a scan, and how far this one came in the last.
     pub funnel: Vec<ScanGate>,
@@ -51,27 +51,27 @@ pub struct WhyStep {
     pub about: String,
     /// Number of the outcome.
     pub code: u16,
-    /// What came of it.
+    /// Outcome of the decision.
     pub outcome: OutcomeId,
     /// The outcome in words.
     pub meaning: String,
-    /// Why exactly: the pod, the budget, the prices compared, the nearest miss.
+    /// Particulars that decided: the pod, the budget, the prices compared, the nearest miss.
     pub reason: String,
     /// Policies that took part, with the digest of their code.
     pub policies: Vec<PolicyUse>,
     /// Under which its policies know the decision; empty where none is asked.
     #[serde(default)]
     pub decision_id: String,
-    /// What policies did in the decision, as far as whoever runs them remembers; not part of the ledger.
+    /// Parts that policies had in the decision, as far as whoever runs them remembers; not part of the ledger.
     #[serde(default)]
     pub parts: Vec<PolicyPart>,
 }
 
-/// What one policy did in a decision.
+/// Part that one policy had in a decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyPart {
-    /// What it was asked as.
+    /// Kind of policy that it was asked as.
     pub kind: PolicyKind,
     /// Name of the binding.
     pub name: String,
@@ -83,9 +83,9 @@ pub struct PolicyPart {
     pub mode: String,
     /// Place in the chain.
     pub order: i32,
-    /// What came of the call.
+    /// Whether the policy answered, or why not.
     pub outcome: UseOutcome,
-    /// What its answer changed beside those before it; empty for nothing.
+    /// Change that its answer made beside those before it; empty for none.
     pub changed: String,
     /// The last lines it logged.
     pub log: Vec<String>,
@@ -95,7 +95,7 @@ pub struct PolicyPart {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScanGate {
-    /// What it asks.
+    /// Condition that a node meets when it passes the gate.
     pub gate: String,
     /// `passed`, `stopped` or `not reached`.
     pub result: String,

@@ -33,22 +33,22 @@ pub struct ClosedNode<'a> {
     pub claim: &'a str,
     /// Since when it is ready, where it says so.
     pub ready_at: Option<Timestamp>,
-    /// Creation.
+    /// Moment at which the claim was created.
     pub created_at: Option<Timestamp>,
     /// Whether it is ready and lacks nothing that a start takes.
     pub is_up: bool,
 }
 
-/// What is done about nodes and pods at all.
+/// Settings of opening: which of its measures are taken at all.
 #[derive(Debug, Clone, Copy)]
 pub struct OpeningTerms {
     /// Nodes stay closed until their pods were told of them.
     pub holds_nodes_closed: bool,
-    /// Pods are told.
+    /// Pods are told their node by a nomination.
     pub nominates_pods: bool,
 }
 
-/// What a node stays closed for.
+/// Reason for which a node stays closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoldReason {
     /// Some of its pods are not there yet.
@@ -73,7 +73,7 @@ impl HoldReason {
     }
 }
 
-/// What becomes of a node.
+/// Decision whether a node opens, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeOpening {
     /// It stays closed, and it is too early to tell its pods.
@@ -89,7 +89,7 @@ pub enum NodeOpening {
 }
 
 impl NodeOpening {
-    /// What the node stays closed for, if it does.
+    /// Reason for which the node stays closed, if it does.
     pub fn hold(self) -> Option<HoldReason> {
         match self {
             Self::TooEarly(hold) | Self::Held(hold) => Some(hold),
@@ -108,7 +108,7 @@ impl NodeOpening {
 }
 
 impl OpeningTerms {
-    /// What becomes of a node now. Nodes open next, or opened last, at `opens_at`.
+    /// Decides whether a node opens now. Nodes open next, or opened last, at `opens_at`.
     pub fn decide(
         self,
         snapshot: &Snapshot,

@@ -19,14 +19,14 @@ use crate::state_node::StateNode;
 
 /// For so many pods another place is looked for, of any number: each look goes over the nodes of a zone and their pods.
 const LOOKS_MAX: usize = 200;
-/// What a CPU is worth in memory where sizes of pods are compared, as most machines have it.
+/// Memory that counts as much as a CPU where sizes of pods are compared, as most machines have it.
 const BYTES_PER_CPU: i64 = 4 << 30;
 
 /// A node that is about to open, with what is planned for it.
 struct Opening<'a> {
     node: &'a StateNode,
     pods: Vec<&'a Arc<Pod>>,
-    /// What the plan leaves free.
+    /// Room that the plan leaves free.
     spare: Resources,
     /// Whether a pod there keeps others away.
     is_exclusive: bool,
@@ -94,7 +94,7 @@ fn by_claim(
     places
 }
 
-/// What comes back for the pod, if it can go: nothing where there is room for it anyway, else as few as there need be.
+/// Pods that come back for the pod, if it can go: none where there is room for it anyway, else as few as there need be.
 fn returned<'a>(from: &Opening<'a>, to: &Opening<'a>, pod: &Pod) -> Option<Vec<&'a Arc<Pod>>> {
     if to.holds_rival(pod) || !may_go(pod, from, to) {
         return None;
@@ -129,7 +129,7 @@ fn returned<'a>(from: &Opening<'a>, to: &Opening<'a>, pod: &Pod) -> Option<Vec<&
     window.few(&sizes, back)
 }
 
-/// What nearly always decides whether pods fit.
+/// CPU and memory, which nearly always decide whether pods fit.
 #[derive(Debug, Clone, Copy, Default)]
 struct CpuAndMemory {
     cpu_millis: i64,
@@ -159,7 +159,7 @@ impl CpuAndMemory {
     }
 }
 
-/// What comes back has to make room for the pod, and to have room in its place.
+/// Bounds on the sum of the pods that come back: they have to make room for the pod, and to have room in its place.
 struct Window {
     least: CpuAndMemory,
     most: CpuAndMemory,

@@ -14,7 +14,7 @@ use crate::snapshot::Snapshot;
 /// A pool that takes part, with what it may buy now.
 #[derive(Debug, Clone)]
 pub struct PoolTypes {
-    /// The pool.
+    /// The NodePool as the API has it.
     pub node_pool: Arc<NodePool>,
     pub instance_types: Arc<[Arc<InstanceType>]>,
     /// Free addresses of its class's subnets by zone, where they are known.

@@ -69,7 +69,7 @@ impl Snapshot {
         usage
     }
 
-    /// What is known of the owners of some pods, by UID.
+    /// Facts about the owners of some pods, by UID.
     pub fn owners<'p>(&self, pods: impl Iterator<Item = &'p Arc<Pod>>) -> FactsByOwner {
         let mut facts = FactsByOwner::new();
         for pod in pods {

@@ -1,4 +1,4 @@
-//! What the API's objects of storage say, as far as volumes depend on it.
+//! Reads the API's objects of storage, as far as volumes depend on them.
 //!
 //! Reads alone: whether a pod can use what is read is for the parent to say.
 

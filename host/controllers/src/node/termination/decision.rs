@@ -1,4 +1,4 @@
-//! What is to be done next about a node that goes: decided by the node, its claim and what is still on it.
+//! Decides the next step for a node that goes by the node, its claim and what is still on it.
 //!
 //! Pure; `termination.rs` does it.
 
@@ -18,7 +18,8 @@ use crate::node_claim::NodeClaimExt;
 
 /// A node of ours that goes, and what is on it.
 pub(super) struct Observed {
-    /// What is written is made of the Node itself, which is asked for then: a drain is looked at every second.
+    /// Facts of the Node. Writes are made of the Node itself, which is asked for then: a drain is looked at every
+    /// second.
     pub(super) node: Arc<NodeFacts>,
     pub(super) claim: Option<Arc<NodeClaim>>,
     pub(super) pods: Vec<Arc<Pod>>,
@@ -28,7 +29,7 @@ pub(super) struct Observed {
     pub(super) is_instance_gone: bool,
 }
 
-/// What is to be done next.
+/// Step to take next.
 #[derive(Debug)]
 pub(super) enum Step<'a> {
     /// The claim goes with the node.
@@ -93,7 +94,7 @@ pub(super) fn decide(observed: &Observed, now: Timestamp) -> Step<'_> {
     }
 }
 
-/// What is next once no pod is waited for.
+/// Step to take once no pod is waited for.
 fn after_drain(observed: &Observed, deadline: Option<Timestamp>, now: Timestamp) -> Step<'_> {
     let (claim, attachments) = (observed.claim.as_deref(), &observed.attachments);
     if let Some(claim) = claim.filter(|it| !it.is_condition_true(conditions::DRAINED)) {

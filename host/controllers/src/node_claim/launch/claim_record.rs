@@ -19,7 +19,7 @@ const IS_GONE: AttemptError = AttemptError::Lost("the nodeclaim is gone");
 /// The claim, written on under its own lock.
 pub(super) struct ClaimRecord {
     shell: Arc<Shell>,
-    /// As last written.
+    /// The claim as it was last written.
     claim: Mutex<Arc<NodeClaim>>,
 }
 

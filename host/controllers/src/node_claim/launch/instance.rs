@@ -1,5 +1,5 @@
-//! What a launched instance makes of its claim: labels, annotations and status, and what becomes of an instance whose
-//! claim is gone meanwhile.
+//! Writes a launched instance on its claim as labels, annotations and status, and deals with an instance whose claim is
+//! gone meanwhile.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What claims are about to become: the choice of each launch under way, until the claim says it itself.
+//! Choices of the launches under way, until each claim tells its own.
 //!
 //! Claims of one round are ranked one after the other, and a policy that weighs what there is must see the choices made
 //! before. Bounded by the launches under way; nothing is decided here.
@@ -37,7 +37,7 @@ impl Launching {
         self.choices().remove(claim);
     }
 
-    /// What nodes cost as packing saw it: a launch looks at the types of its own pool only.
+    /// Keeps the prices of nodes as packing saw them: a launch looks at the types of its own pool only.
     pub(crate) fn keep_prices(&self, prices: BTreeMap<UsageKey, f64>) {
         *self.prices() = prices;
     }

@@ -1,4 +1,4 @@
-//! What is to be done next about a node that reboots: decided by the claim and its node alone.
+//! Decides the next step for a node that reboots by the claim and its node alone.
 //!
 //! Pure; `reboot.rs` does it.
 
@@ -55,7 +55,7 @@ pub(super) struct FailedReboot {
 #[derive(Debug, PartialEq)]
 struct UnreadableBound;
 
-/// What is to be done next.
+/// Step to take next.
 #[derive(Debug, PartialEq)]
 pub(super) enum Step<'a> {
     /// Keep new pods away.
@@ -75,7 +75,7 @@ pub(super) enum Step<'a> {
     Wait,
     /// It has booted anew; pods may come again.
     Untaint(&'a Node),
-    /// It is back.
+    /// The node is back and the reboot is over.
     Succeed,
     /// Nobody knows what was meant: the node stays.
     Reject(&'static str),
@@ -152,7 +152,7 @@ fn is_tainted(node: &Node) -> bool {
         .any(|it| it.key == labels::REBOOTING_TAINT_KEY)
 }
 
-/// What is left to do of the drain, if anything.
+/// Drain that is left to do, if any.
 fn drain(
     observed: &Observed,
     bound: Option<GoDuration>,

@@ -1,4 +1,4 @@
-//! What is told of the reboot of a NodeClaim's node.
+//! Journal entries about the reboot of a NodeClaim's node.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub(super) enum RebootEntry<'a> {
     },
     /// The node did not come back.
     Failed {
-        /// The metric's label.
+        /// Value of the metric's label `result`.
         result: &'static str,
         why: &'a str,
         took: SignedDuration,

@@ -14,7 +14,7 @@ const RECONCILE_BUCKETS: [f64; 40] = [
     1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0,
     25.0, 30.0, 40.0, 50.0, 60.0,
 ];
-/// What Karpenter adds to them.
+/// Buckets that Karpenter adds to them.
 const LONG_BUCKETS: [f64; 5] = [120.0, 150.0, 300.0, 450.0, 600.0];
 const HOUR: f64 = 3600.0;
 const LIFETIME_HOURS: [f64; 21] = [

@@ -1,4 +1,4 @@
-//! What metrics count of a command: that it was decided, and each claim that it deletes.
+//! Counts of metrics for a command: that it was decided, and each claim that it deletes.
 //!
 //! Below the entry, whose type it takes: beside it the two would import each other.
 

@@ -1,4 +1,4 @@
-//! What pods say that it costs to lose them, where that is ours to say.
+//! Deletion costs on pods that are ours to write.
 //!
 //! It stays out of the model: what we write ourselves must not decide anything, nor make equal pods differ.
 

@@ -16,7 +16,7 @@ use crate::node_claim::{ConditionUpdate, NodeClaimExt};
 use crate::shell::error::ReconcileError;
 use crate::voluntary_disruption::stale;
 
-/// What became of a command whose nodes were to be marked.
+/// Result of marking the nodes of a command.
 pub(super) enum Marked {
     /// With the nodes that are marked.
     GoesOn(Command),
@@ -89,7 +89,8 @@ impl Orchestration {
         });
     }
 
-    /// What cannot be taken back now is stale, and the next scan's cleaning takes it.
+    /// Takes the marks of the candidates back. A mark that cannot be taken back now is stale, and the next scan's
+    /// cleaning takes it.
     pub(super) async fn take_back(&self, candidates: &[CommandCandidate]) {
         for candidate in candidates {
             let result = stale::unmark(&self.shell, &candidate.claim, Some(&candidate.node)).await;

@@ -1,4 +1,4 @@
-//! What a person sees of a run while it goes on: a screen that is drawn anew, or lines.
+//! View of a run while it goes on, for people: a screen that is drawn anew, or lines.
 
 use super::super::DemoPlan;
 use super::super::live_view::Screen;

@@ -1,4 +1,4 @@
-//! What a summary says of the decisions of a run, from its ledger.
+//! The part of a summary about the decisions of a run, from its ledger.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a summary says of policies, from the host's own figures.
+//! The part of a summary about policies, from the host's own figures.
 
 use policy::PolicyHost;
 

@@ -51,13 +51,13 @@ fn tried_first(keys: &[f64]) -> Option<usize> {
         .map(|(row, _)| row)
 }
 
-/// What was decided of some moves, for those that only watch.
+/// Decisions on some moves, for policies that only watch.
 pub(super) struct ShadowedMoves<'a> {
     pub(super) host: &'a HostState,
     pub(super) round: &'a ConsolidationRound,
     pub(super) moves: &'a [Move],
     pub(super) verdicts: &'a [Verdict],
-    /// What policies said, where they did; the rest is the default's.
+    /// Verdicts of policies, where they gave one; the rest is the default's.
     pub(super) decided: &'a [Option<Verdict>],
 }
 

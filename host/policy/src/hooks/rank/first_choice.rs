@@ -1,4 +1,4 @@
-//! What a ranking would launch: the row with the lowest score that nobody excluded.
+//! First choice of a ranking: the row with the lowest score that nobody excluded.
 
 use apis::CapacityType;
 use either::Either;

@@ -38,7 +38,7 @@ impl<V: Variable> Compiler<'_, V> {
         self.wrong(at, format!("unknown variable `{name}`{hint}"))
     }
 
-    /// One of `data.variables`.
+    /// A variable that `data.variables` defines.
     fn binding_variable(&mut self, name: &str) -> Option<Typed<V>> {
         let index = self.variables.iter().position(|it| it.name == name)?;
         let variable = self.variables.get(index)?;
@@ -115,7 +115,7 @@ impl<V: Variable> Compiler<'_, V> {
         self.at_key(at, of, key, is_optional)
     }
 
-    /// What a map or a list holds at a key.
+    /// The value that a map or a list holds at a key.
     fn at_key(
         &mut self,
         at: SourcePosition,

@@ -48,7 +48,7 @@ impl VariableType {
     }
 }
 
-/// What an expression must give.
+/// Type that an expression must give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Condition,

@@ -1,4 +1,4 @@
-//! What is decided over several values: membership, `&&` and `||`, and loops, which pay for each turn.
+//! Decisions over several values: membership, `&&` and `||`, and loops, which pay for each turn.
 
 use super::super::evaluation_error::Evaluated;
 use super::super::node::{Comparison, Loop, LoopKind, RuleNode};
@@ -23,12 +23,12 @@ impl<'a, F: RowFacts> Evaluation<'a, '_, F> {
         Ok(Value::Bool(false))
     }
 
-    /// `&&`.
+    /// Evaluates `&&`.
     pub(super) fn all_hold(&mut self, parts: &'a [RuleNode<F::Variable>]) -> Evaluated<'a> {
         self.decided(parts, false)
     }
 
-    /// `||`.
+    /// Evaluates `||`.
     pub(super) fn any_holds(&mut self, parts: &'a [RuleNode<F::Variable>]) -> Evaluated<'a> {
         self.decided(parts, true)
     }

@@ -1,4 +1,4 @@
-//! What an expression looks at, and the words of a vocabulary. Which there are is said in `facts.rs`.
+//! Facts of a row that an expression looks at, and the words of a vocabulary. Which there are is said in `facts.rs`.
 
 use super::super::facts::LabelSet;
 use super::super::value::Value;
@@ -9,11 +9,11 @@ pub(crate) trait Variable: Copy + PartialEq + std::fmt::Debug + 'static {
     /// Whether its value hangs on the claim; what does not is computed once a round for each row.
     fn is_of_claim(self) -> bool;
 
-    /// What must be told beside the plain tables, so that it has a value.
+    /// Fact beside the plain tables without which it has no value.
     fn need(self) -> Option<Need>;
 }
 
-/// What an expression looks at: one offering, one move, or one pool with one reason.
+/// Row that an expression looks at: one offering, one move, or one pool with one reason.
 pub(crate) trait RowFacts {
     /// Name of a fact, resolved.
     type Variable: Variable;

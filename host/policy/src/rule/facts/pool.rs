@@ -63,7 +63,7 @@ pub(crate) struct PoolFacts<'a> {
 }
 
 impl PoolFacts<'_> {
-    /// What the declared budgets allow; the whole pool without one.
+    /// Nodes that the declared budgets allow; the whole pool without one.
     pub(crate) fn declared(&self) -> u32 {
         let (pool, reason) = (self.pool, self.reason);
         let budgets = pool.declared.iter();
@@ -72,13 +72,13 @@ impl PoolFacts<'_> {
         least.unwrap_or(pool.total)
     }
 
-    /// For the reason.
+    /// Count for the reason that is judged.
     fn own(&self, count: fn(&PoolActivity) -> u32) -> Value<'_> {
         let own = self.pool.activity.get(self.reason.index());
         Value::count(own.map_or(0, count))
     }
 
-    /// For any reason.
+    /// Sum over all reasons.
     fn any(&self, count: fn(&PoolActivity) -> u32) -> Value<'_> {
         Value::count(sum(self.pool, count))
     }

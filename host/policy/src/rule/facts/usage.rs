@@ -11,7 +11,7 @@ use super::at;
 pub(crate) struct UsageIndex {
     /// By type, zone and capacity type, in the whole cluster: nodes, and those of them on their way.
     offerings: BTreeMap<(u32, u32, u8), (u32, u32)>,
-    /// By NodePool: nodes.
+    /// Nodes by NodePool.
     pools: BTreeMap<u32, u32>,
     /// By NodePool and zone.
     zones: BTreeMap<(u32, u32), u32>,

@@ -31,28 +31,28 @@ const ROWS_MAX: usize = 6;
 /// Why there are no cases.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoCases {
-    /// Several policies answered.
+    /// Several policies answered, of these names.
     #[error("the recording has answers of {0}; say whose are meant with --name NAME")]
     Several(String),
     /// The policy that is meant did not answer.
     #[error("the recording has no answer of {name}; it has those of {known}")]
     Unknown {
-        /// That is meant.
+        /// Name of the policy that is meant.
         name: String,
-        /// What there is.
+        /// Names of the policies that answered.
         known: String,
     },
     /// Nothing that it answered makes a case.
     #[error("none of the answers of {name} makes a case: {why}")]
     None {
-        /// Of the policy.
+        /// Name of the policy.
         name: String,
         /// About the last of them.
         why: String,
     },
 }
 
-/// Cases as text.
+/// Cases made of a recording, as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedCases {
     /// Name of the policy.
@@ -69,7 +69,7 @@ pub struct RecordedCases {
 
 /// One case while it is made.
 struct Draft {
-    /// What of the question was left out, for people.
+    /// Parts of the question that were left out, for people.
     comments: Vec<String>,
     fields: Map<String, Value>,
 }

@@ -20,7 +20,7 @@ use crate::solve::solver::{DeferredDomains, Solver, ViewId};
 use crate::taints;
 use crate::template::requirements_of_template;
 
-/// What a pool means to a pod that looks for a slot.
+/// Prospect of a pool to a pod that looks for a slot.
 enum Prospect {
     /// It cannot serve the pod.
     None,

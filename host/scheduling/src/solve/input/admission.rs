@@ -1,4 +1,4 @@
-//! What a pool may buy by its own requirements, before any policy is asked.
+//! Rows that a pool may buy by its own requirements, before any policy is asked.
 //!
 //! Depends on the pool's template and its instance types only, so that it outlives a round. Answers to Karpenter's
 //! `scheduling/nodeclaimtemplate.go`.

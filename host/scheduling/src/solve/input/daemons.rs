@@ -1,4 +1,4 @@
-//! What DaemonSets take of each type's nodes.
+//! Resources that DaemonSets take of each type's nodes.
 //!
 //! Answers to the daemon overhead of Karpenter's `scheduling/scheduler.go`.
 

@@ -51,7 +51,7 @@ pub(crate) struct TypeRow {
     pub(crate) daemon_ports: Arc<[HostPort]>,
 }
 
-/// What a row gives for its cost, as numbers to compare by.
+/// Resources that a row gives for its cost, as numbers to compare by.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RowValue {
     pub(crate) cpu: f64,

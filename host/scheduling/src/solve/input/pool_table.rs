@@ -30,7 +30,7 @@ pub(crate) struct RowId {
     pub(crate) row: usize,
 }
 
-/// What the limits and the reservations of a pool still leave.
+/// Room that the limits and the reservations of a pool still leave.
 #[derive(Debug, Clone)]
 pub(crate) struct PoolCheckpoint {
     remaining: Option<Resources>,

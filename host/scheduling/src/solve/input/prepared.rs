@@ -1,5 +1,5 @@
-//! What a solve needs and what does not change from one solve to the next: pools with their rows ranked, nodes with
-//! what is available on them.
+//! The part of a solve that does not change from one solve to the next: pools with their rows ranked, nodes with what
+//! is available on them.
 //!
 //! The policy is asked here, once for all pools, and every solve over the same pools shares the answer. Results of
 //! earlier rounds are taken over where the types, the pool's requirements, the scores and the daemons are the same,
@@ -38,14 +38,15 @@ pub(crate) struct PreparedPool {
     pub(crate) premium_max: PremiumMax,
     /// Positions of admitted rows that the policy excludes.
     pub(super) excluded: Vec<u32>,
-    /// What the policy ruled out. Not part of the rows, which are kept from round to round: reasons may change.
+    /// Report of the offerings that the policy ruled out. Not part of the rows, which are kept from round to round:
+    /// reasons may change.
     pub(crate) exclusions: Arc<Exclusions>,
 }
 
 /// An offering that a pool may buy, with what the policy says it costs.
 #[derive(Debug, Clone, Copy)]
 pub struct Sale<'a> {
-    /// The type.
+    /// Instance type that is sold.
     pub instance_type: &'a Arc<InstanceType>,
     /// Position in the type's offerings.
     pub offering: usize,
@@ -206,7 +207,7 @@ impl Prepared {
         known.copied().collect()
     }
 
-    /// What a pool may buy, best first: nothing that the policy excludes. `None` for a pool that takes no part.
+    /// Offerings that a pool may buy, best first: none that the policy excludes. `None` for a pool that takes no part.
     pub fn sales(&self, pool: &str) -> Option<impl Iterator<Item = Sale<'_>>> {
         let pool = self.pools.iter().find(|it| it.name == pool)?;
         let rows = pool.rows.rows.iter();
@@ -226,7 +227,7 @@ impl Prepared {
         bound.unwrap_or(PremiumMax::OFF)
     }
 
-    /// What the default would do in place of the policy, where that reckons otherwise than by list price.
+    /// The default's ranking in place of the policy's, where that reckons otherwise than by list price.
     pub(crate) fn list_prices(&self) -> Option<ListPrices> {
         let mut pools = self.pools.iter();
         pools

@@ -43,7 +43,7 @@ pub(crate) struct Pin {
     pub(crate) domain: DomainId,
 }
 
-/// What a group does with its counts.
+/// Use that a group makes of its counts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum TopologyRule {
     Spread {

@@ -1,4 +1,4 @@
-//! What a unit of CPU and of memory is worth to a class of pods: the dual prices of buying its whole demand from the
+//! Worth of a unit of CPU and of memory to a class of pods: the dual prices of buying its whole demand from the
 //! offerings open to it.
 //!
 //! The packer compares nodes by what their pods are worth, so a pod that could live on cheap offerings never pays for
@@ -24,12 +24,12 @@ pub(crate) struct UnitPrice {
 }
 
 impl UnitPrice {
-    /// What these amounts are worth.
+    /// Worth of these amounts, effective USD an hour.
     pub(crate) fn of(self, amounts: &[i64]) -> f64 {
         self.cpu * amounts[CPU] as f64 + self.memory * amounts[MEMORY] as f64
     }
 
-    /// What a whole node is worth.
+    /// Worth of a whole node, effective USD an hour.
     pub(crate) fn of_value(self, value: &RowValue) -> f64 {
         self.cpu * value.cpu + self.memory * value.memory
     }
@@ -60,7 +60,7 @@ impl Usable {
         }
     }
 
-    /// What they can use of a node.
+    /// The part of a node that they can use.
     pub(crate) fn of(&self, value: &RowValue) -> RowValue {
         let cpu = value.cpu.min(self.demand[CPU] as f64);
         let memory = value.memory.min(self.demand[MEMORY] as f64);

@@ -8,7 +8,7 @@ use crate::requirements::{Operator, Requirement, Requirements};
 use crate::taints;
 use k8s_openapi::api::core::v1::Taint;
 
-/// What a pod asks at one step of relaxation.
+/// Demands of a pod at one step of relaxation.
 #[derive(Debug, Clone)]
 pub(crate) struct PodView {
     /// Node selector, the first required term left, the heaviest preferred term left.

@@ -55,7 +55,7 @@ impl Vocabulary {
         &self.sets[id.0]
     }
 
-    /// What satisfies both sets, if anything can.
+    /// The set of requirements that satisfies both, if anything can.
     pub(crate) fn merge(&mut self, a: SetId, b: SetId) -> Option<SetId> {
         if a == b || b == EMPTY_SET {
             return Some(a);

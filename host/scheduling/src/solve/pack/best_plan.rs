@@ -37,7 +37,7 @@ const WORTH_FACTOR_MAX: f64 = 2.0;
 /// What makes one plan another than the next.
 #[derive(Debug, Clone, Copy)]
 struct HeuristicWeights {
-    /// What a node costs beyond its price.
+    /// Charge on each node beyond its price.
     charge: f64,
     size_weight: f64,
 }
@@ -207,7 +207,7 @@ impl Planner<'_> {
         }
     }
 
-    /// What a node of a plan costs on average.
+    /// Average cost of a node of the plan.
     pub(super) fn average_cost(&self, plan: &[PlannedNode]) -> f64 {
         self.bill(plan) / plan.len().max(1) as f64
     }

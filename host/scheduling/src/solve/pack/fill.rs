@@ -18,7 +18,7 @@ use crate::solve::input::topology::{GroupCounts, TopologyGroupId, counts_of};
 use crate::solve::input::vocabulary::{Amounts, SetId, add_times, times_fitting};
 use crate::solve::input::volumes::{AttachedVolumes, attach, attaches};
 
-/// What to fill.
+/// Node that is to be filled.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FillTarget {
     pub(super) row: RowId,

@@ -1,5 +1,5 @@
-//! What the packer packs: pods that are the same to it, whatever group they come from, in classes that may use the
-//! same offerings.
+//! Items that the packer packs: pods that are the same to it, whatever group they come from, in classes that may use
+//! the same offerings.
 //!
 //! Pods of many services that differ only in name and chosen domain become one item here, so that planning costs
 //! what differs and not what there is.

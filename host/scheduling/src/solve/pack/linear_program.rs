@@ -15,7 +15,7 @@ use crate::interrupt::Interrupt;
 
 /// Cells of a table at most: greater ones cost more time than they save money.
 const CELLS_MAX: usize = 32 << 10;
-/// What counts as nothing.
+/// Absolute value up to which a number counts as zero.
 const NOTHING: f64 = 1e-9;
 /// The heuristic for what whole nodes of the optimum leave over: what a node costs beyond its price, as a share of the
 /// first plan's average node, and the weight of size.
@@ -40,7 +40,7 @@ pub(super) struct LinearProgram {
     known: BTreeSet<PatternKey>,
 }
 
-/// The answer.
+/// Solution of the linear program.
 #[derive(Debug)]
 pub(super) struct Optimum {
     /// How many nodes of each pattern.

@@ -1,4 +1,4 @@
-//! What a plan is made from: pools, classes and items.
+//! Sources of a plan: pools, classes and items.
 //!
 //! Changes nothing, so that plans can be made side by side.
 
@@ -14,7 +14,7 @@ use crate::solve::input::bitset::BitSet;
 use crate::solve::input::pool_table::{PoolId, PoolTable, RowId};
 use crate::solve::input::vocabulary::{Amounts, Vocabulary, add_times};
 
-/// What planning reads and never changes.
+/// Everything that planning reads and never changes.
 #[derive(Debug)]
 pub(super) struct PlanContext<'a> {
     pub(super) pools: &'a [PoolTable],

@@ -146,7 +146,7 @@ impl AllocatedDevice {
         (&self.driver, &self.pool, &self.device)
     }
 
-    /// What its claim has of a capacity, in thousandths.
+    /// Amount of a capacity that its claim has, in thousandths.
     pub(in crate::devices) fn consumed(&self, capacity: &str) -> i64 {
         self.consumed_capacity
             .get(capacity)

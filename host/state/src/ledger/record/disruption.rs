@@ -11,7 +11,7 @@ use crate::ledger::subject::Subject;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DisruptionRound {
-    /// When.
+    /// Moment of the scan.
     pub at: Timestamp,
     /// Identifier shared with the policy calls of the scan.
     pub decision_id: String,
@@ -19,7 +19,7 @@ pub struct DisruptionRound {
     pub nodes: Vec<NodeOutcome>,
     /// Policies that took part.
     pub policies: Vec<PolicyUse>,
-    /// Commands decided.
+    /// Number of commands that were decided.
     pub commands: u32,
     /// Whether the scan was cut off.
     pub interrupted: bool,
@@ -54,7 +54,7 @@ pub struct NodeOutcome {
     pub claim: String,
     /// NodePool; empty without one.
     pub pool: String,
-    /// What came of it.
+    /// Outcome of the scan for the node.
     pub outcome: OutcomeId,
     /// Why, where the outcome alone does not tell: the pod, the PDB, the nearest miss.
     pub reason: String,
@@ -75,26 +75,26 @@ impl NodeOutcome {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandRecord {
-    /// When.
+    /// Moment of the step.
     pub at: Timestamp,
     /// Identifier of the command, the same in all its steps.
     pub command_id: String,
     /// How far it got.
     pub step: CommandStep,
-    /// What came of it.
+    /// Outcome of the step.
     pub outcome: OutcomeId,
     /// Empty, Drifted or Underutilized.
     pub reason: String,
-    /// delete or replace.
+    /// Kind of command, such as `delete` or `replace`.
     pub decision: String,
     /// empty, multi, single or nothing.
     pub consolidation_type: String,
-    /// Nodes that go.
+    /// Names of the nodes that go.
     pub candidates: Vec<String>,
-    /// Their claims.
+    /// Names of the claims of these nodes.
     #[serde(default)]
     pub candidate_claims: Vec<String>,
-    /// Claims that come.
+    /// Names of the claims that come in their place.
     pub replacements: Vec<String>,
     /// USD an hour of what goes.
     pub cost_before_per_hour: f64,

@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 use crate::ledger::outcome::OutcomeId;
 use crate::ledger::subject::Subject;
 
-/// What pods, pools and claims came to in one provisioning round.
+/// Outcomes of pods, pools and claims in one provisioning round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProvisioningRound {
-    /// When.
+    /// Moment of the round.
     pub at: Timestamp,
     /// Identifier shared with the policy calls of the round.
     pub decision_id: String,
     /// Pods by outcome and destination.
     pub pods: Vec<PodGroupOutcome>,
-    /// Every NodePool once.
+    /// Outcome of each NodePool, every one once.
     pub pools: Vec<PoolOutcome>,
-    /// Claims opened.
+    /// Claims that were opened.
     pub claims: Vec<ClaimOutcome>,
     /// Policies that took part.
     pub policies: Vec<PolicyUse>,
@@ -31,13 +31,13 @@ pub struct ProvisioningRound {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodGroupOutcome {
-    /// What came of them.
+    /// Outcome that these pods share.
     pub outcome: OutcomeId,
     /// Node or claim they go to; empty without one.
     pub target: String,
     /// Why, where the outcome alone does not tell.
     pub reason: String,
-    /// The pods, `namespace/name`.
+    /// Names of the pods as `namespace/name`.
     pub pods: Vec<String>,
 }
 
@@ -45,9 +45,9 @@ pub struct PodGroupOutcome {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolOutcome {
-    /// Its name.
+    /// Name of the NodePool.
     pub pool: String,
-    /// What came of it.
+    /// Outcome of the round for the pool.
     pub outcome: OutcomeId,
     /// Why, where the outcome alone does not tell.
     pub reason: String,
@@ -59,9 +59,9 @@ pub struct PoolOutcome {
 pub struct ClaimOutcome {
     /// Name, empty when the creation failed.
     pub claim: String,
-    /// NodePool.
+    /// Name of the NodePool.
     pub pool: String,
-    /// What came of it.
+    /// Outcome of creating the claim.
     pub outcome: OutcomeId,
     /// Instance types it may become, best first; at most the first ten.
     pub instance_types: Vec<String>,

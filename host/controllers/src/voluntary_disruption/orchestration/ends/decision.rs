@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use scheduling::pod::Pod;
 
-/// What the candidates are now; none, where it does not matter.
+/// Candidates as they are now; none, where it does not matter.
 pub(super) struct Observed {
     pub(super) candidates: Vec<(CommandCandidate, SeenCandidate)>,
     pub(super) now: Timestamp,
@@ -77,7 +77,7 @@ pub(super) fn decide(observed: Observed) -> Decided {
     }
 }
 
-/// What protects the node.
+/// Cause that protects the node, if there is one.
 fn protection(
     candidate: &CommandCandidate,
     node: &Node,

@@ -31,7 +31,7 @@ pub(crate) struct NodeRow {
     pub(super) gpus: u32,
     pub(super) gpus_requested: u32,
     pub(super) labels: BTreeMap<String, String>,
-    /// Of the NodePool.
+    /// Consolidation policy of the NodePool.
     pub(super) consolidation_policy: String,
 }
 

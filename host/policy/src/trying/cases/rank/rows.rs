@@ -99,7 +99,7 @@ pub(crate) struct ClaimRow {
     pub(super) stage: RankStage,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) nodepool_labels: BTreeMap<String, String>,
-    /// By zone.
+    /// Free addresses by zone.
     pub(super) free_addresses: BTreeMap<String, u32>,
     pub(super) requirements: Vec<RequirementRow>,
     pub(super) pods: PodsRow,
