@@ -235,8 +235,8 @@ fn nothing_is_left_unfinished_or_out_of_bounds() {
         "async fn",
         "tokio::",
     ];
-    // What is waited for is asked for again until a deadline, as `becomes_true_within` does. Without the parenthesis, so
-    // that importing it is found, too.
+    // What is waited for is asked for again until a deadline, as `becomes_true_within` does. Without the parenthesis,
+    // so that importing it is found, too.
     let forbidden_in_tests = ["thread::sleep"];
     let mut faults = String::new();
     for (path, source) in rust_sources() {

@@ -85,8 +85,8 @@ impl PolicyBinding {
         self.registry.set_node_pools(pools);
     }
 
-    /// Reads the binding, and what it names where anything of it may be new. What changes from the first read on is heard
-    /// of: that it was to be read anew is taken back before, and what it names is made known.
+    /// Reads the binding, and what it names where anything of it may be new. What changes from the first read on is
+    /// heard of: that it was to be read anew is taken back before, and what it names is made known.
     async fn observe(&self, key: &ObjectKey) -> Result<BindingNow, ReconcileError> {
         let told = self.objects.binding(key);
         let told = told.filter(|it| it.metadata.deletion_timestamp.is_none());

@@ -31,8 +31,7 @@ pub struct Controllers {
 }
 
 impl Controllers {
-    /// Puts them together; nothing happens before [`Self::run`]. What would keep them from doing what the settings say is
-    /// an error.
+    /// Puts them together; nothing happens before [`Self::run`]. Fails where they could not do what the settings say.
     pub fn new(config: ControllersConfig) -> Result<Self, InvalidRepairPolicies> {
         let parts = Arc::new(Wiring::new(config)?);
         Ok(Self { parts })

@@ -10,26 +10,9 @@ use state::ledger::{NodeOutcome, OutcomeId};
 use crate::candidate::{Blocked, Candidate};
 use crate::command::Command;
 use crate::consolidation::eligibility::eligibility;
+use crate::node_finding::NodeFinding;
 use crate::obstacle::Obstacle;
 use crate::scene::Scene;
-
-/// Finding on one node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NodeFinding {
-    /// A rule keeps the node.
-    Kept(Obstacle),
-    /// A method chose the node to go.
-    Chosen(NodeChoice),
-}
-
-/// How a node was chosen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeChoice {
-    /// By which method, in the words of the ledger.
-    pub outcome: OutcomeId,
-    /// Words of the policy, or the trouble of the node.
-    pub reason: String,
-}
 
 /// Findings so far, by name of the node.
 #[derive(Default)]
@@ -43,32 +26,6 @@ pub(crate) struct LastWord {
     pub(crate) finding: NodeFinding,
     /// Obstacle that keeps a drifted node, for the event about it.
     pub(crate) keeps_drifted: Option<Obstacle>,
-}
-
-impl NodeFinding {
-    /// Outcome of the rule that keeps the node, or of the method that chose it.
-    pub(crate) fn outcome(&self) -> OutcomeId {
-        match self {
-            Self::Kept(obstacle) => obstacle.outcome,
-            Self::Chosen(choice) => choice.outcome,
-        }
-    }
-
-    /// Explanation in words; empty where the outcome says it all.
-    pub(crate) fn reason(&self) -> &str {
-        match self {
-            Self::Kept(obstacle) => &obstacle.message,
-            Self::Chosen(choice) => &choice.reason,
-        }
-    }
-
-    /// Obstacle that keeps the node; `None` for one that was chosen.
-    pub(crate) fn obstacle(&self) -> Option<&Obstacle> {
-        match self {
-            Self::Kept(obstacle) => Some(obstacle),
-            Self::Chosen(_) => None,
-        }
-    }
 }
 
 impl<'s> Findings<'s> {

@@ -24,6 +24,7 @@ mod input;
 mod memory;
 pub mod method;
 mod multi_node_consolidation;
+mod node_finding;
 mod obstacle;
 mod preferred;
 pub mod queue;

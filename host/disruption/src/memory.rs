@@ -7,8 +7,8 @@ use state::ConsolidationState;
 
 use crate::appraisal::EffectiveCosts;
 use crate::budgets::pools::Targets;
-use crate::findings::NodeFinding;
 use crate::method::Method;
+use crate::node_finding::NodeFinding;
 use crate::preferred::Preferred;
 
 /// Knowledge that one loop leaves to the next.

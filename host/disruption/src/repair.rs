@@ -19,10 +19,10 @@ pub use policies::{
 
 use crate::candidate::{Blocked, Candidate, without_pool};
 use crate::command::{Approved, Command, Cost, Execution, RepairReason};
-use crate::findings::{NodeChoice, NodeFinding};
 use crate::hooks::{Verdict, VerdictDecision};
 use crate::input::DisruptionInput;
 use crate::method::{DisruptionClass, Method};
+use crate::node_finding::{NodeChoice, NodeFinding};
 use crate::obstacle::Obstacle;
 use crate::renewal::{self, Renewal};
 use crate::scene::Scene;

@@ -1,4 +1,5 @@
-//! Creates NodeClaims, for whoever decides that there is to be one: the provisioner, disruption, and what keeps replicas.
+//! Creates NodeClaims, for whoever decides that there is to be one: the provisioner, disruption, and what keeps
+//! replicas.
 //!
 //! Whether there may be one, they decide. Answers to `Create` in `pkg/controllers/provisioning/provisioner.go`.
 

@@ -20,8 +20,8 @@ pub(crate) struct HashKeys {
     pub(crate) version: &'static str,
 }
 
-/// Writes the stamps on the claims that bear the labels, are meant, and have another version. Before they are written on
-/// what the claims are made from, whose version says that all is done.
+/// Writes the stamps on the claims that bear the labels, are meant, and have another version. That comes before they
+/// are written on what the claims are made from, whose version says that all is done.
 pub(crate) async fn carry_over(
     shell: &Shell,
     labels: &str,
