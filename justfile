@@ -29,7 +29,7 @@ story word:
 
 # All that is pure: no async, cloud or Wasm.
 pure:
-    cargo test -p apis -p hooks -p scheduling -p state -p problem-file -p convert -p shadow -p disruption -p parity -p solution-checker
+    cargo test -p apis -p hooks -p scheduling -p state -p planning -p problem-file -p convert -p shadow -p disruption -p parity -p solution-checker
 
 # What is not for every day, optimised: more random worlds, larger problems, the invariants of every story. CI runs it, too.
 deep:

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
+use locks::lock;
 use serde_json::{Value, json};
 use tests::has_program;
 use tests::kubernetes::{helm, kubectl};
@@ -37,7 +38,7 @@ impl Cluster {
         if !has_program("kubectl", "help") {
             return None;
         }
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = lock(&ALONE);
         let folder = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let cluster = Self {

@@ -20,11 +20,12 @@ const PROSE: [&str; 3] = ["ARCHITECTURE.md", "CONTRIBUTING.md", "STYLE.md"];
 const WIDE_STILL: &str = "policies";
 
 /// Crates that must stay free of clocks, async and hash order.
-const PURE: [&str; 8] = [
+const PURE: [&str; 9] = [
     "apis",
     "hooks",
     "scheduling",
     "state",
+    "planning",
     "problem-file",
     "convert",
     "shadow",

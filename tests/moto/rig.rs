@@ -1,6 +1,6 @@
 //! The provider over the real SDK, pointed at moto.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use apis::Ec2NodeClass;
 use aws::sdk::SdkClients;
@@ -8,6 +8,7 @@ use aws::{AwsApis, AwsOptions, AwsProvider};
 use aws_sdk_ec2::config::{Credentials, Region};
 use cloudprovider::{Clock, CloudProvider as _};
 use jiff::{SignedDuration, Timestamp};
+use locks::lock;
 use serde_json::json;
 use tests::moto::Moto;
 
@@ -16,14 +17,14 @@ pub(crate) struct ShiftedClock(Mutex<SignedDuration>);
 
 impl ShiftedClock {
     pub(crate) fn pass(&self, seconds: i64) {
-        let mut shift = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shift = lock(&self.0);
         *shift += SignedDuration::from_secs(seconds);
     }
 }
 
 impl Clock for ShiftedClock {
     fn now(&self) -> Timestamp {
-        Timestamp::now() + *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        Timestamp::now() + *lock(&self.0)
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudprovider::sync::lock;
+use locks::lock;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use apis::fnv::{OFFSET_BASIS, fnv_1a};
-use cloudprovider::sync::lock;
 use jiff::{SignedDuration, Timestamp};
+use locks::lock;
 
 /// Entries of one minute: what Karpenter calls the default.
 pub(crate) const DEFAULT_TTL: SignedDuration = SignedDuration::from_mins(1);

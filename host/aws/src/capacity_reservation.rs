@@ -16,9 +16,9 @@ use aws_sdk_ec2::types::{
     CapacityReservation as Ec2Reservation, CapacityReservationType as Ec2Kind,
 };
 use cloudprovider::CloudProviderError;
-use cloudprovider::sync::lock;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use locks::lock;
 
 use crate::cache::{DEFAULT_TTL, TtlCache};
 use crate::node_class::revision::revision_key;

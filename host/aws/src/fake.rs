@@ -60,7 +60,7 @@ use aws_sdk_pricing::operation::get_products::{GetProductsInput, GetProductsOutp
 use aws_sdk_ssm::operation::get_parameter::{GetParameterInput, GetParameterOutput};
 use aws_sdk_ssm::types::Parameter;
 use aws_smithy_types::DateTime;
-use cloudprovider::sync::lock;
+use locks::lock;
 
 use crate::error::LAUNCH_TEMPLATE_NAME_NOT_FOUND;
 use crate::seam::{ApiError, ApiResult, Ec2Api, PricingApi, SsmApi, ZonalShift, ZonalShiftApi};

@@ -17,9 +17,9 @@ use aws_sdk_ec2::types::{
     CapacityReservationPreference, Filter, Instance as Ec2Instance, InstanceLifecycleType,
     InstanceStateName,
 };
-use cloudprovider::sync::lock;
 use cloudprovider::{CloudProviderError, Impairment, InstanceLife, RebootError};
 use jiff::Timestamp;
+use locks::lock;
 
 use crate::batcher::{BatchWindow, CallBatcher};
 use crate::error::{invalid, other, reboot_error};

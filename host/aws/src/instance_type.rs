@@ -19,9 +19,9 @@ use apis::Ec2NodeClass;
 use aws_sdk_ec2::operation::describe_instance_type_offerings::DescribeInstanceTypeOfferingsInput;
 use aws_sdk_ec2::operation::describe_instance_types::DescribeInstanceTypesInput;
 use aws_sdk_ec2::types::{InstanceTypeInfo, LocationType};
-use cloudprovider::sync::lock;
 use cloudprovider::{CloudProviderError, RegisteredNode};
 use jiff::{SignedDuration, Timestamp};
+use locks::lock;
 use scheduling::instance_type::InstanceType;
 
 use crate::kubelet::expressions::{KubeletExpressions, SettledKubelet};

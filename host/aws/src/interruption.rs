@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use apis::{CapacityType, NodeClaim, labels};
 use async_trait::async_trait;
-use cloudprovider::sync::lock;
 use cloudprovider::{CloudProviderError, Interruption, InterruptionKind, InterruptionQueue};
 use jiff::Timestamp;
+use locks::lock;
 use serde::Deserialize;
 use tracing::{debug, warn};
 

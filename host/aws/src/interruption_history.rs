@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use cloudprovider::sync::lock;
 use jiff::Timestamp;
+use locks::lock;
 
 const DAY_SECONDS: f64 = 86_400.0;
 /// Rates are of so long a time.

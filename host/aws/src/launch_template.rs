@@ -14,8 +14,8 @@ use aws_sdk_ec2::operation::delete_launch_template::DeleteLaunchTemplateInput;
 use aws_sdk_ec2::operation::describe_launch_templates::DescribeLaunchTemplatesInput;
 use aws_sdk_ec2::types::{Filter, ResourceType};
 use cloudprovider::CloudProviderError;
-use cloudprovider::sync::lock;
 use jiff::{SignedDuration, Timestamp};
+use locks::lock;
 use tokio::sync::{RwLock, Semaphore};
 
 pub(crate) use data::{NetworkPlan, ReservationPlan, TemplateParameters};

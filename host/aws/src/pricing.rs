@@ -14,8 +14,8 @@ use aws_sdk_pricing::operation::get_products::GetProductsInput;
 use aws_sdk_pricing::types::{Filter, FilterType};
 use aws_smithy_types::DateTime;
 use cloudprovider::CloudProviderError;
-use cloudprovider::sync::lock;
 use jiff::Timestamp;
+use locks::lock;
 
 use crate::error::{invalid, other};
 use crate::seam::{Ec2Api, PricingApi};

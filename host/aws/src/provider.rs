@@ -13,12 +13,12 @@ use std::sync::{Arc, RwLock};
 
 use apis::{Ec2NodeClass, InstanceName, NodeClaim, NodePool, ProviderId, RepairPolicy, labels};
 use async_trait::async_trait;
-use cloudprovider::sync::{read, write};
 use cloudprovider::{
     Clock, CloudProvider, CloudProviderError, Impairment, InstanceLife, LaunchRequest, Launched,
     NodeClassStatus, RebootError, RegisteredNode, Registrable,
 };
 use jiff::Timestamp;
+use locks::{read, write};
 use scheduling::instance_type::InstanceType;
 
 use crate::ami::{AmiProvider, is_current};

@@ -11,8 +11,8 @@ use apis::ec2nodeclass::{Subnet, SubnetSelectorTerm};
 use aws_sdk_ec2::operation::describe_subnets::DescribeSubnetsInput;
 use aws_sdk_ec2::types::Filter;
 use cloudprovider::CloudProviderError;
-use cloudprovider::sync::lock;
 use jiff::{SignedDuration, Timestamp};
+use locks::lock;
 
 use crate::cache::TtlCache;
 use crate::node_class::revision::revision_key;

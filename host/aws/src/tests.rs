@@ -16,9 +16,9 @@ use std::sync::{Arc, Mutex};
 use apis::ec2nodeclass::{AmiSelectorTerm, SecurityGroupSelectorTerm, SubnetSelectorTerm};
 use apis::{Ec2NodeClass, NodePool};
 use aws_sdk_ec2::types::InstanceTypeInfo;
-use cloudprovider::sync::lock;
 use cloudprovider::{Clock, CloudProvider};
 use jiff::{SignedDuration, Timestamp};
+use locks::lock;
 use scheduling::instance_type::InstanceType;
 
 use crate::cache::after;

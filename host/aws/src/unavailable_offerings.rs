@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use apis::CapacityType;
-use cloudprovider::sync::lock;
 use jiff::{SignedDuration, Timestamp};
+use locks::lock;
 
 use crate::cache::after;
 

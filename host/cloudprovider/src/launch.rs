@@ -10,7 +10,7 @@ use apis::{NodeClaim, ProviderId, labels};
 use jiff::SignedDuration;
 
 use crate::AttemptError;
-use crate::sync::lock;
+use locks::lock;
 
 /// The cloud lists an instance this long after its launch at the latest: from then on "not found" means that it is
 /// gone.

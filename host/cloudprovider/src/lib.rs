@@ -9,7 +9,6 @@ mod interruption;
 mod launch;
 mod provider;
 mod readiness;
-pub mod sync;
 
 pub use clock::Clock;
 pub use error::{AttemptError, CloudProviderError, RebootError};

@@ -1,6 +1,6 @@
 //! CapacityBuffers: says in their status what they come to, and wakes the provisioner to keep the room.
 //!
-//! What a buffer comes to is worked out by `state::capacity_buffer`. Answers to `pkg/controllers/capacitybuffer`.
+//! What a buffer comes to is worked out by `planning::capacity_buffer`. Answers to `pkg/controllers/capacitybuffer`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use apis::conditions::{self, ConditionSet, reason};
 use apis::{CapacityBuffer, CapacityBufferStatus};
 use jiff::Timestamp;
 use kube::{Api, ResourceExt};
+use planning::capacity_buffer::{self, BufferHeadroom, ResolvedBuffer, Unresolved};
 use scheduling::Solution;
 use state::Snapshot;
-use state::capacity_buffer::{self, BufferHeadroom, ResolvedBuffer, Unresolved};
 
 use crate::provisioning::batcher::Batcher;
 use crate::shell::Shell;

@@ -13,21 +13,21 @@ use std::time::Duration;
 
 use apis::labels::NOMINATION_MANAGER;
 use apis::{NodeClaim, NodeRef};
-use cloudprovider::sync::lock;
 use futures::stream::{self, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, ResourceExt};
+use locks::lock;
+use planning::pod_nomination::{
+    NodeOpening, OpeningTerms, next_look, nominations, nominations_again, trades,
+};
 use scheduling::pod::PodKey;
 use scheduling::solution::NewClaim;
 use serde_json::{Value, json};
 use state::Event;
 use state::Snapshot;
 use state::facts::NodeFacts;
-use state::pod_nomination::{
-    NodeOpening, OpeningTerms, next_look, nominations, nominations_again, trades,
-};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::{debug, warn};

@@ -15,11 +15,11 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use apis::ObjectKey;
-use cloudprovider::sync::lock;
 use hooks::binding::{BindingSource, BindingStatus, OtherConfigMap, PolicyRegistry};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams};
+use locks::lock;
 use serde_json::json;
 
 use crate::policy_binding::entries::{BindingEntry, Removed};

@@ -23,18 +23,19 @@ use apis::NodePool;
 use cloudprovider::{CloudProvider, CloudProviderError};
 use jiff::Timestamp;
 use kube::ResourceExt;
+use planning::coming::gather;
+use planning::provisioning::{
+    IgnoredReason, PoolTypes, awaits_command, problem_for_provisioning, provisionable_pools,
+};
+use planning::queue_order::deal_in_queue_order;
 use scheduling::play::{PlayStage, SchedulerProfile, choose};
 use scheduling::pod::PodKey;
 use scheduling::problem::{Options, ReservedMode};
 use scheduling::ranking::{RankHook, Usage, UsageKey};
 use scheduling::{Interrupt, Prepared, Solution, TableCache, solve_within_premium};
 use state::Snapshot;
-use state::coming::{gather, is_coming};
 use state::ledger::{OutcomeId, PoolOutcome};
-use state::provisioning::{
-    IgnoredReason, PoolTypes, awaits_command, problem_for_provisioning, provisionable_pools,
-};
-use state::queue_order::deal_in_queue_order;
+use state::missing_pods::is_coming;
 use tokio::time::Instant;
 use tracing::{debug, error};
 
@@ -244,7 +245,7 @@ impl Provisioner {
             }
         }
         let decision_id = format!("provisioning-{}-{number}", now.as_second());
-        let mut usage = state::provisioning::usage(&snapshot, &pools);
+        let mut usage = planning::provisioning::usage(&snapshot, &pools);
         let prices = usage.iter();
         let prices = prices.map(|(key, it)| (key.clone(), it.price_per_hour));
         let prices = prices.collect();

@@ -14,10 +14,10 @@ use apis::duration::GoDuration;
 use clap::builder::{BoolishValueParser, Resettable};
 use clap::{ArgAction, Args, Command, FromArgMatches as _, ValueEnum};
 use jiff::Timestamp;
+use planning::scheduler_config::SchedulerConfig;
 pub use scheduling::problem::{MinValuesPolicy, Packing, PreferencePolicy};
 use scheduling::problem::{Options, ReservedMode, SolverTuning};
 use scheduling::ranking::PremiumMax;
-use state::scheduler_config::SchedulerConfig;
 
 pub use feature_gates::FeatureGates;
 

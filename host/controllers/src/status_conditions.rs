@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
 use apis::ObjectKey;
-use cloudprovider::sync::lock;
 use jiff::Timestamp;
+use locks::lock;
 use state::Snapshot;
 use state::cluster::Change;
 

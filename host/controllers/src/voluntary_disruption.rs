@@ -19,12 +19,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use cloudprovider::CloudProvider;
-use cloudprovider::sync::lock;
 use disruption::repair::RepairPolicies;
 use disruption::{Command, Decision, DisruptionInput, Memory, Method, decide_watched};
 use jiff::Timestamp;
+use locks::lock;
+use planning::coming::awaiting_nodes;
 use scheduling::{Interrupt, TableCache};
-use state::coming::awaiting_nodes;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::Instrument as _;

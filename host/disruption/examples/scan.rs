@@ -15,13 +15,13 @@ use disruption::hooks::{DeclaredBudgets, DefaultConsolidation};
 use disruption::{DisruptionInput, Memory, PolicyHooks, decide};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
+use planning::provisioning::PoolTypes;
 use scheduling::instance_type::{Availability, InstanceType, Offering, Overhead};
 use scheduling::problem::Options;
 use scheduling::ranking::PriceRank;
 use scheduling::requirements::{Operator, Requirement, Requirements};
 use scheduling::{Interrupt, TableCache};
 use serde_json::{Value, json};
-use state::provisioning::PoolTypes;
 use state::{Cluster, Event};
 
 type Failure = Box<dyn std::error::Error>;

@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use planning::provisioning;
 use scheduling::Prepared;
 use scheduling::problem::OfferingKey;
 use scheduling::ranking::{Appraisal, AppraisedPool, PolicyUse, UsageKey};
-use state::provisioning;
 
 use crate::candidate::{Candidate, TypesByPool};
 use crate::command::Cost;

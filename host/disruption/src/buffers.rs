@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use apis::NodeRef;
+use planning::capacity_buffer;
+use planning::provisioning::problem_for_provisioning;
 use scheduling::{Prepared, TableCache, solve_prepared};
-use state::capacity_buffer;
-use state::provisioning::problem_for_provisioning;
 
 use crate::simulation::SimulationInput;
 

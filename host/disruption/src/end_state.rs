@@ -14,10 +14,10 @@ use std::sync::Arc;
 use apis::{NodeClaim, ObjectKey, conditions};
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{Node, Pod};
+use planning::provisioning::PoolTypes;
 use scheduling::pod::PodKey;
 use scheduling::problem::Options;
 use scheduling::{Interrupt, TableCache};
-use state::provisioning::PoolTypes;
 use state::{Cluster, Event, Snapshot};
 
 use crate::candidate::{Candidate, Candidates, TypesByPool, list_price};

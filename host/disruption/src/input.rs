@@ -5,11 +5,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use planning::provisioning::PoolTypes;
 use scheduling::TableCache;
 use scheduling::problem::Options;
 use scheduling::ranking::RankHook;
 use state::Snapshot;
-use state::provisioning::PoolTypes;
 
 use crate::budgets;
 use crate::budgets::pools::Targets;

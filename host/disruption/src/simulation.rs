@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use apis::NodeRef;
 use jiff::Timestamp;
+use planning::provisioning::{self, PoolTypes};
 use scheduling::pod::{Pod, PodKey};
 use scheduling::problem::{Options, Packing, Problem, ReservedMode};
 use scheduling::ranking::{PolicyUse, RankHook};
@@ -15,7 +16,6 @@ use scheduling::solution::{NewClaim, PodsOnNode, Solution};
 use scheduling::{Interrupt, Prepared, TableCache, solve_without};
 use state::Snapshot;
 use state::ledger::OutcomeId;
-use state::provisioning::{self, PoolTypes};
 
 use crate::candidate::Candidate;
 use crate::obstacle::Obstacle;

@@ -13,12 +13,12 @@ use aws::seam::EksApi;
 use aws::{AwsProvider, describe_cluster};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cloudprovider::sync::lock;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::networking::v1::ServiceCIDR;
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::api::Api;
 use kube::config::Kubeconfig;
+use locks::lock;
 
 /// Karpenter's pace: an upgrade of the control plane reaches images without a restart.
 const REFRESH: Duration = Duration::from_mins(5);

@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use cloudprovider::sync::lock;
+use locks::lock;
 use tokio::time::Instant;
 
 /// Clones share what is known.

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use cloudprovider::Clock;
-use cloudprovider::sync::lock;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::{Api, PostParams};
+use locks::lock;
 use prometheus_client::metrics::counter::Counter;
 use tokio::time::{Instant, timeout, timeout_at};
 

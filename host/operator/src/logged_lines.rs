@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-use cloudprovider::sync::lock;
+use locks::lock;
 
 /// A writer of a log; clones write into the same.
 #[derive(Debug, Clone, Default)]

@@ -21,6 +21,8 @@ use anyhow::{Context as _, bail};
 use apis::conditions::reason;
 use controllers::{SolverPlace, SolverRun};
 use jiff::Timestamp;
+use planning::capacity_buffer;
+use planning::provisioning::PoolTypes;
 use policy::{PolicyHost, PolicyKind};
 use problem_file::{
     AnswerReport, Explanation, FileWorld, InstanceTypes, Timing, TypeList, explain,
@@ -31,8 +33,7 @@ use scheduling::{
     Interrupt, Prepared, Solution, TableCache, lower_bound_per_hour, solve_within_premium,
 };
 use serde::Serialize;
-use state::provisioning::PoolTypes;
-use state::{Snapshot, capacity_buffer};
+use state::Snapshot;
 
 use crate::cli::SimulateArguments;
 use crate::clock::wall_now;

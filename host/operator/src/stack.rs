@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use aws::sdk::SdkClients;
 use aws::{AwsApis, AwsOptions, AwsProvider};
-use cloudprovider::sync::lock;
 use cloudprovider::{Clock, CloudProviderError, InterruptionQueue};
 use controllers::{Controllers, ControllersConfig, ControllersHooks, Metrics, Settings};
+use locks::lock;
 use policy::{PolicyHost, ProviderFacts};
 use prometheus_client::registry::Registry;
 use sim::ec2::SimulatedEc2;

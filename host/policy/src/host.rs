@@ -5,12 +5,13 @@
 mod host_state;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::thread;
 use std::time::Duration;
 
 use apis::ObjectKey;
 use hooks::binding::{Authority, BindingListener, BindingSource, BindingStatus, NodePoolLabels};
+use locks::write;
 
 use crate::binding::{Binding, BindingError};
 use crate::guest::compiler::Compilers;
@@ -92,8 +93,7 @@ impl PolicyHost {
     /// Facts that the cloud tells: policies that need more are refused from now on. Without this it is taken to tell
     /// everything.
     pub fn provided_by(self, provided: ProviderFacts) -> Self {
-        let provider = self.inner.provider.write();
-        *provider.unwrap_or_else(PoisonError::into_inner) = provided;
+        *write(&self.inner.provider) = provided;
         self
     }
 
@@ -208,8 +208,7 @@ impl PolicyHost {
 
     /// From now on this is called when a binding failed at work, and nothing that was given before.
     pub(crate) fn set_listener(&self, listener: BindingListener) {
-        let slot = self.inner.listener.write();
-        *slot.unwrap_or_else(PoisonError::into_inner) = Some(listener);
+        *write(&self.inner.listener) = Some(listener);
     }
 
     /// Events for the cluster's operator since the last call.

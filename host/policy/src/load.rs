@@ -1,7 +1,9 @@
 //! Everything that comes before a policy may decide: its bytes are checked, compiled, described, held to its schema,
 //! and tried on golden and made-up rounds.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
+
+use locks::read;
 
 use crate::active_policy::{ActivePolicy, Program};
 use crate::binding::{Binding, PolicySource};
@@ -143,7 +145,7 @@ impl HostState {
     }
 
     fn check_needs(&self, needs: &PolicyNeeds, binding: &Binding) -> Result<(), LoadError> {
-        let provided = *self.provider.read().unwrap_or_else(PoisonError::into_inner);
+        let provided = *read(&self.provider);
         Ok(needs.check(provided, binding.facts.has_rates())?)
     }
 

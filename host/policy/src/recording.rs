@@ -6,11 +6,12 @@
 mod frames;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use hooks::binding::Mode;
 use hooks::disruption::{Allowance, BudgetRound, ConsolidationRound, Move, Verdict};
 use hooks::ranking::{RankRound, Ranking};
+use locks::lock;
 use serde::{Deserialize, Serialize};
 
 use crate::active_policy::{ActivePolicy, Program};
@@ -155,7 +156,7 @@ pub(crate) struct Recording {
 
 impl Recording {
     pub(crate) fn start(&self, recorder: Arc<dyn CallRecorder>) {
-        *self.to.lock().unwrap_or_else(PoisonError::into_inner) = Some(recorder);
+        *lock(&self.to) = Some(recorder);
     }
 
     /// Keeps a call, if anybody wants it.
@@ -166,11 +167,7 @@ impl Recording {
         question: impl FnOnce() -> (String, RecordedQuestion),
         answer: impl FnOnce(&T) -> RecordedAnswer,
     ) {
-        let to = self
-            .to
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let to = lock(&self.to).clone();
         let Some(to) = to else { return };
         let (decision_id, question) = question();
         let given = called.result.as_ref();

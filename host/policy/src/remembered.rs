@@ -5,10 +5,11 @@
 //! cluster in which nothing changed pays nothing for asking: no fuel either, by which a replay knows that nothing ran.
 //! Other policies may look at the clock.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Instant;
 
 use hooks::ranking::{ClaimView, Ranking};
+use locks::lock;
 
 use crate::active_policy::ActivePolicy;
 use crate::guest::called::Called;
@@ -52,7 +53,7 @@ impl AnswerCache {
             return None;
         }
         let started = Instant::now();
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock(&self.0);
         let known = known
             .as_ref()
             .filter(|it| it.is_for(policy, claims, prior))?;
@@ -90,6 +91,6 @@ impl AnswerCache {
                 .collect(),
             answer: answer.clone(),
         };
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
+        *lock(&self.0) = Some(known);
     }
 }

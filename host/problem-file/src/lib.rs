@@ -21,15 +21,15 @@ use std::sync::Arc;
 
 use apis::{CapacityBuffer, Ec2NodeClass, NodeOverlay, NodePool, ObjectKey};
 use jiff::Timestamp;
+use planning::provisioning::{
+    IgnoredReason, PoolTypes, problem_for_provisioning, provisionable_pools,
+};
 use scheduling::instance_type::InstanceType;
 use scheduling::node_overlay::{self, OverlayVerdict};
 use scheduling::pod::PodKey;
 use scheduling::problem::{Options, Problem};
 use state::cluster::{Cluster, Event};
 use state::ledger::{OutcomeId, PoolOutcome};
-use state::provisioning::{
-    IgnoredReason, PoolTypes, problem_for_provisioning, provisionable_pools,
-};
 use state::snapshot::Snapshot;
 
 pub use explain::{Explanation, FunnelStep, PoolExplanation, explain};

@@ -31,8 +31,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use apis::CapacityType;
-use cloudprovider::sync::lock;
 use jiff::{SignedDuration, Timestamp};
+use locks::lock;
 use tokio::sync::mpsc;
 
 use crate::catalogue::{Catalogue, CatalogueEntry};

@@ -32,8 +32,8 @@ use apis::{CapacityBuffer, NodeClaim, NodeOverlay, NodePool, NodeRef, ObjectKey,
 use jiff::Timestamp;
 use scheduling::pod::{Pod, PodKey, ShapeTable};
 
-use crate::coming::owned::Owned;
 use crate::devices::DeviceWorld;
+use crate::missing_pods::owned::Owned;
 use crate::pod_disruption_budget::Pdbs;
 use crate::state_node::{BoundPods, StateNode};
 use crate::volumes::Volumes;

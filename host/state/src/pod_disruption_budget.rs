@@ -133,7 +133,7 @@ impl Pdbs {
     }
 
     /// Whether no eviction of the pod can succeed, whatever else happens.
-    pub(crate) fn can_never_evict(&self, pod: &Pod) -> bool {
+    pub fn can_never_evict(&self, pod: &Pod) -> bool {
         let mut count = 0;
         let mut blocked = false;
         for pdb in self.matching(pod) {

@@ -3,7 +3,6 @@
 //! Read-only; every query is by name or in order of name. What is read of one kind alone stands in the file of the
 //! kind, in `cluster/`.
 
-mod places;
 mod solver_input;
 
 use std::sync::Arc;

@@ -119,6 +119,12 @@ impl Volumes {
             .try_for_each(|name| self.one(&pod.key.namespace, name).map(|_| ()))
     }
 
+    /// Whether the node publishes how many volumes of a driver it takes.
+    pub fn is_limit_published(&self, node: &str, driver: &str) -> bool {
+        let published = self.limits.get(node);
+        published.is_some_and(|it| it.contains_key(driver))
+    }
+
     /// Volumes attached to a node, by driver.
     pub fn attached<'a>(
         &self,

@@ -53,17 +53,20 @@ pub struct Workload {
 
 /// A workload as it is kept.
 #[derive(Debug, Clone)]
-pub(crate) struct KeptWorkload {
+pub struct KeptWorkload {
     pub(crate) uid: String,
-    pub(crate) generation: Option<i64>,
-    pub(crate) replicas: i32,
+    /// Generation of the object.
+    pub generation: Option<i64>,
+    /// Replicas asked for.
+    pub replicas: i32,
     /// Whether its controller makes up for pods that it lacks.
     pub(crate) creates_pods: bool,
     /// When `replicas` or `creates_pods` changed last, as far as we saw.
     pub(crate) changed_at: Timestamp,
-    pub(crate) selector: LabelSelector,
+    /// Whom it selects.
+    pub selector: LabelSelector,
     /// The shape of its pods, or why there is none.
-    pub(crate) shape: Result<Arc<PodShape>, String>,
+    pub shape: Result<Arc<PodShape>, String>,
 }
 
 /// Selectors of services, and workloads by kind and name.
@@ -76,7 +79,7 @@ pub struct Workloads {
 
 impl WorkloadKind {
     /// The kind that an owner reference names.
-    pub(crate) fn of_owner(api_version: &str, kind: &str) -> Option<Self> {
+    pub fn of_owner(api_version: &str, kind: &str) -> Option<Self> {
         match (api_version, kind) {
             ("apps/v1", "Deployment") => Some(Self::Deployment),
             ("apps/v1", "ReplicaSet") => Some(Self::ReplicaSet),
@@ -150,13 +153,14 @@ impl Workloads {
         }
     }
 
-    pub(crate) fn find(&self, kind: WorkloadKind, key: &ObjectKey) -> Option<&Arc<KeptWorkload>> {
+    /// A workload by kind and name.
+    pub fn find(&self, kind: WorkloadKind, key: &ObjectKey) -> Option<&Arc<KeptWorkload>> {
         self.all.get(&(kind, key.clone()))
     }
 
     /// The labels by which services find a pod, of all of them together; of two values for a label the service
     /// later by name has its way.
-    pub(crate) fn service_labels(&self, shape: &PodShape) -> BTreeMap<String, String> {
+    pub fn service_labels(&self, shape: &PodShape) -> BTreeMap<String, String> {
         let first = ObjectKey::new(&shape.namespace, "");
         let of_namespace = self.services.range(first..);
         let of_namespace = of_namespace.take_while(|(key, _)| key.namespace == shape.namespace);

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result};
 use apis::{CapacityType, labels};
+use planning::capacity_buffer;
 use scheduling::Solution;
 use scheduling::pod::PodKey;
 use scheduling::solution::{NewClaim, PodsOnNode};
 use serde_json::Value;
-use state::capacity_buffer;
 
 use crate::case::{ClaimExpect, Expect, Tally, Text, Who};
 use crate::types;

@@ -12,6 +12,8 @@ use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
+use planning::provisioning::{self, PoolTypes};
+use planning::{capacity_buffer, default_spread};
 use scheduling::instance_type::InstanceType;
 use scheduling::node_overlay::{self, Overlaid, OverlayVerdict};
 use scheduling::pod::{Pod, PodKey};
@@ -20,9 +22,8 @@ use scheduling::problem::{
 };
 use serde_json::{Map, Value, json};
 use state::devices::{DeviceKind, DeviceObject};
-use state::provisioning::{self, PoolTypes};
 use state::workloads::Workload;
-use state::{Cluster, Event, Snapshot, capacity_buffer, default_spread};
+use state::{Cluster, Event, Snapshot};
 
 use crate::case::{Case, Given, NodeGiven, NodeStage, PodGiven, PoolGiven, When};
 use crate::objects::{self, CREATED, read};

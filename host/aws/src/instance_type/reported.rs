@@ -8,8 +8,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use apis::Ec2NodeClass;
-use cloudprovider::sync::lock;
 use jiff::{SignedDuration, Timestamp};
+use locks::lock;
 
 use crate::cache::fingerprint;
 

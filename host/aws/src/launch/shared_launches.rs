@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use cloudprovider::LISTED_AFTER;
-use cloudprovider::sync::lock;
 use jiff::{SignedDuration, Timestamp};
+use locks::lock;
 
 /// How long a launch matters to anybody; claims are given up long before.
 const KEPT: SignedDuration = SignedDuration::from_hours(1);

@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use apis::NodeClaim;
 use apis::conditions::{self, Conditioned};
-use cloudprovider::sync::lock;
 use disruption::drain::{Drain, DrainInput, PodRef, drain_step};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use kube::api::{Api, DeleteParams, EvictParams, Preconditions};
+use locks::lock;
 use scheduling::pod::{Pod, PodKey};
 
 use crate::node::entries::{LeavingPod, PodEntry};

@@ -11,9 +11,9 @@ use apis::ObjectKey;
 use apis::conditions::{self, Conditioned, Status};
 use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
 use cloudprovider::CloudProvider;
-use cloudprovider::sync::lock;
 use jiff::Timestamp;
 use kube::ResourceExt;
+use locks::lock;
 use state::facts::ClaimFacts;
 
 use crate::node_claim::drift::{drift, is_instance_type_gone};

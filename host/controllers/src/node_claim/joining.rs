@@ -1,7 +1,7 @@
 //! Takes the node of a launched claim in: with what its claim has, once the provider lets it and its pods were told of
 //! it.
 //!
-//! What a node must carry, `registration.rs` says; when it opens, `state::pod_nomination` does. Answers to
+//! What a node must carry, `registration.rs` says; when it opens, `planning::pod_nomination` does. Answers to
 //! `pkg/controllers/nodeclaim/lifecycle/registration.go`.
 
 #[cfg(test)]
@@ -16,9 +16,9 @@ use apis::conditions::{self, Status, reason};
 use cloudprovider::{CloudProvider, CloudProviderError, Registrable};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
+use planning::pod_nomination::{ClosedNode, HoldReason, NodeOpening, OpeningTerms};
 use state::Snapshot;
 use state::facts::NodeFacts;
-use state::pod_nomination::{ClosedNode, HoldReason, NodeOpening, OpeningTerms};
 
 use super::entries::ClaimEntry;
 use super::initialization::{self, Lack};

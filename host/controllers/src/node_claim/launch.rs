@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use apis::conditions::{self, Status, reason};
 use apis::{NodeClaim, NodePool};
-use cloudprovider::sync::lock;
 use cloudprovider::{
     CloudProvider, CloudProviderError, LISTED_AFTER, LaunchAttempt, LaunchRequest, Launched,
     check_ready,
@@ -23,9 +22,10 @@ use cloudprovider::{
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt;
+use locks::lock;
+use planning::provisioning::PoolTypes;
 use scheduling::pod::Pod;
 use scheduling::ranking::{Exclusions, LaunchRanking, RankHook, RankedLaunch, rank_for_launch};
-use state::provisioning::PoolTypes;
 use tracing::debug;
 
 use self::claim_record::ClaimRecord;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
-use cloudprovider::sync::lock;
+use locks::lock;
 use scheduling::pod::PodKey;
 
 /// By the names of claims, as far as this process knows.

@@ -16,12 +16,12 @@ use apis::ObjectKey;
 use apis::conditions::{self, Conditioned, Status};
 use apis::duration::GoDuration;
 use apis::{NodeClaim, labels};
-use cloudprovider::sync::lock;
 use cloudprovider::{CloudProvider, RebootError};
 use disruption::drain::DrainStep;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
+use locks::lock;
 use tracing::warn;
 
 use crate::node::eviction::EvictionKey;

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use apis::{NodeClaim, ObjectKey, labels};
-use cloudprovider::sync::lock;
 use cloudprovider::{CloudProvider, CloudProviderError};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
+use locks::lock;
 use state::facts::ClaimFacts;
 
 use crate::shell::Shell;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, RwLock};
 
 use apis::{NodeClaim, NodeOverlay, NodePool};
-use cloudprovider::sync::{lock, read, write};
 use kube::ResourceExt;
+use locks::{lock, read, write};
 use scheduling::instance_type::InstanceType;
 use scheduling::node_overlay::{self, Overlaid};
 

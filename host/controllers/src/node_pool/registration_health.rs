@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use apis::conditions::{self, Conditioned, Status};
 use apis::{NodeClaim, NodePool};
-use cloudprovider::sync::lock;
 use kube::ResourceExt;
+use locks::lock;
 
 use crate::node_claim::NodeClaimExt;
 use crate::shell::error::ReconcileError;

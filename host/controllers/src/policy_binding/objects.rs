@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use apis::ObjectKey;
-use cloudprovider::sync::lock;
 use k8s_openapi::api::core::v1::ConfigMap;
+use locks::lock;
 
 use crate::shell::work_queue::{BackOff, WorkQueue};
 

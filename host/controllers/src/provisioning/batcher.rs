@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use cloudprovider::sync::lock;
+use locks::lock;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 

@@ -10,7 +10,7 @@ use scheduling::Solution;
 use scheduling::pod::PodKey;
 use scheduling::solution::{NewClaim, PodsOnNode};
 use state::Event;
-use state::coming::is_coming;
+use state::missing_pods::is_coming;
 
 use crate::capacity_buffer;
 use crate::node_claim::creation::{CreationCause, PROVISIONED};

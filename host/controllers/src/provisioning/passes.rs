@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
-use cloudprovider::sync::lock;
+use locks::lock;
 use tokio::time::Instant;
 
 /// The last pass of a controller.

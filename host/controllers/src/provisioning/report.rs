@@ -9,14 +9,14 @@ use std::time::Duration;
 use apis::CapacityType;
 use jiff::Timestamp;
 use kube::ResourceExt;
+use planning::provisioning::IgnoredReason;
 use scheduling::error::{PodError, PoolCause};
 use scheduling::pod::{Pod, PodKey};
 use scheduling::solution::{NewClaim, PlanPremium, PodsOnNode};
-use state::coming::is_coming;
 use state::ledger::{
     ClaimOutcome, OutcomeId, PodGroupOutcome, PoolOutcome, ProvisioningRound, Record,
 };
-use state::provisioning::IgnoredReason;
+use state::missing_pods::is_coming;
 
 use super::creation::Creation;
 use super::undecided_pods::UndecidedPods;

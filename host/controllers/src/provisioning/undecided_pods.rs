@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
-use cloudprovider::sync::lock;
 use jiff::Timestamp;
+use locks::lock;
 use scheduling::pod::PodKey;
 
 /// By the keys of pods, when each was first seen.

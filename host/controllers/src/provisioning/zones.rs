@@ -9,7 +9,7 @@ use apis::labels::TOPOLOGY_ZONE;
 use scheduling::pod::{Pod, PodPhase};
 use scheduling::problem::{PodVolumes, Problem};
 use scheduling::requirements::{Operator, Requirement};
-use state::coming::is_coming;
+use state::missing_pods::is_coming;
 
 /// Several zones, or any.
 const FLEXIBLE: &str = "flexible";

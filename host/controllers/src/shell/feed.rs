@@ -5,8 +5,8 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-use cloudprovider::sync::lock;
 use jiff::Timestamp;
+use locks::lock;
 
 /// How many lines are kept.
 const LINES_MAX: usize = 512;

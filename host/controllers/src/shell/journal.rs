@@ -7,8 +7,8 @@
 use std::sync::{Arc, Mutex};
 
 use cloudprovider::Clock;
-use cloudprovider::sync::lock;
 use jiff::Timestamp;
+use locks::lock;
 use state::ledger::{Ledger, Record};
 
 use crate::shell::feed::DecisionFeed;

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use apis::{Ec2NodeClass, NodeClaim, NodePool, NodeRef, ProviderId};
 use cloudprovider::Clock;
-use cloudprovider::sync::{lock, read, write};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::Client;
 use kube::api::Api;
+use locks::{lock, read, write};
 use scheduling::pod::{Pod, PodKey};
 use state::facts::{ClaimFacts, NodeFacts};
 use state::{Changes, Cluster, Event, Refused, Snapshot};

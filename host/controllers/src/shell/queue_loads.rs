@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use cloudprovider::sync::lock;
+use locks::lock;
 
 use crate::shell::work_queue::{Load, WorkQueue};
 

@@ -9,9 +9,9 @@ use disruption::DisruptionInput;
 use disruption::candidate::TypesByPool;
 use disruption::consolidation::Gates;
 use kube::ResourceExt;
+use planning::provisioning::{PoolTypes, provisionable_pools};
 use scheduling::problem::ReservedMode;
 use state::Snapshot;
-use state::provisioning::{PoolTypes, provisionable_pools};
 use tracing::debug;
 
 use super::VoluntaryDisruption;

@@ -14,11 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use apis::NodeClaim;
-use cloudprovider::sync::lock;
 use disruption::history::History;
 use disruption::queue::{CommandProgress, RunningCommand, progress};
 use disruption::{Command, CommandCandidate, Execution};
 use kube::ResourceExt;
+use locks::lock;
 use state::Event;
 use tracing::error;
 

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use apis::labels;
-use cloudprovider::sync::lock;
 use disruption::candidate::{TypesByPool, list_price_by};
+use locks::lock;
 use scheduling::instance_type::InstanceType;
 use state::{Snapshot, StateNode};
 

@@ -6,11 +6,11 @@ use std::collections::VecDeque;
 use std::sync::MutexGuard;
 use std::time::Duration;
 
-use cloudprovider::sync::lock;
 use disruption::validation::{
     ValidatedCommand, WAITING_MAX, may_be_supposed_begun, supposing_begun, validate,
 };
 use disruption::{Command, DisruptionInput};
+use locks::lock;
 use scheduling::Interrupt;
 use tokio::time::Instant;
 

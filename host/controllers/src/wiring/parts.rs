@@ -6,11 +6,11 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cloudprovider::sync::lock;
 use cloudprovider::{CloudProvider, InterruptionQueue};
 use disruption::repair::{InvalidRepairPolicies, RepairPolicies};
 use futures::future::FutureExt;
 use hooks::binding::PolicyRegistry;
+use locks::lock;
 use scheduling::TableCache;
 use scheduling::ranking::RankHook;
 use tracing::Instrument as _;

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use cloudprovider::sync::lock;
 use controllers::rbac::{DeniedRequest, RULES};
 use http::StatusCode;
 use kube::core::Status;
+use locks::lock;
 use tokio::time::Instant;
 
 /// Whoever tries again every second does not say it every second.

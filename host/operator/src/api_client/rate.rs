@@ -6,7 +6,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use cloudprovider::sync::lock;
+use locks::lock;
 use tokio::time::Instant;
 
 /// Requests a second of client-go where no rate is set.

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apis::{ProviderId, labels};
-use cloudprovider::sync::lock;
 use controllers::ControllerActivity;
+use locks::lock;
 use serde_json::Value;
 use sim::SimulatedWorld;
 use sim::api_server::{Resource, Selection};

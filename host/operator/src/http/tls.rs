@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use std::{fs, io};
 
 use anyhow::Context as _;
-use cloudprovider::sync::lock;
+use locks::lock;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;

@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use cloudprovider::sync::lock;
+use locks::lock;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anyhow::Context as _;
-use cloudprovider::sync::lock;
+use locks::lock;
 use policy::{CallRecorder, RecordedCall, RecordedLine, RecordedPolicy, recording_files};
 
 /// Sixteenths of the room that each of the two files takes: a volume of that size is never full.

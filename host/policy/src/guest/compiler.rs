@@ -3,10 +3,11 @@
 //! A compiler cannot be interrupted. One that takes too long is given up: whoever waits gets an answer, and
 //! its thread counts as busy until it is done, so that modules made to be slow cannot pile up.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use locks::{lock, unpoisoned};
 use wasmtime::component::Linker;
 
 use crate::guest::guest_state::GuestState;
@@ -33,7 +34,7 @@ struct Busy(Arc<CompilerPermits>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        *self.0.busy.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        *lock(&self.0.busy) -= 1;
         self.0.free.notify_one();
     }
 }
@@ -65,10 +66,9 @@ impl Compilers {
 
     fn take(&self, patience: Duration) -> Option<Busy> {
         let CompilerPermits { busy, free } = &*self.shared;
-        let locked = busy.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut busy, _) = free
-            .wait_timeout_while(locked, patience, |busy| *busy >= COMPILERS_MAX)
-            .unwrap_or_else(PoisonError::into_inner);
+        let locked = lock(busy);
+        let waited = free.wait_timeout_while(locked, patience, |busy| *busy >= COMPILERS_MAX);
+        let (mut busy, _) = unpoisoned(waited);
         if *busy >= COMPILERS_MAX {
             return None;
         }

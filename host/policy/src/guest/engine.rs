@@ -1,9 +1,10 @@
 //! The one wasmtime engine, and the thread that makes deadlines pass.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use locks::{lock, unpoisoned};
 use wasmtime::{Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Result};
 
 use crate::guest::guest_config::guest_config;
@@ -82,7 +83,7 @@ impl Ticker {
 
     /// Time passes for the engine until the guard is dropped.
     pub(crate) fn run(&self, engine: &Engine) -> Ticking {
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread = lock(&self.thread);
         if thread.is_none() {
             let (shared, engine) = (Arc::clone(&self.shared), engine.clone());
             *thread = thread::Builder::new()
@@ -103,11 +104,7 @@ impl Drop for Ticker {
     fn drop(&mut self) {
         self.shared.lock().stopped = true;
         self.shared.wake.notify_one();
-        let thread = self
-            .thread
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let thread = unpoisoned(self.thread.get_mut()).take();
         // A panic of the ticker has nothing to tell: its loop has no way to fail.
         drop(thread.map(thread::JoinHandle::join));
     }
@@ -126,16 +123,14 @@ impl Drop for Ticking {
 
 impl TickerShared {
     fn lock(&self) -> std::sync::MutexGuard<'_, TickerState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 
 fn tick(shared: &TickerShared, engine: &Engine) {
     loop {
-        let state = shared
-            .wake
-            .wait_while(shared.lock(), |state| state.calls == 0 && !state.stopped)
-            .unwrap_or_else(PoisonError::into_inner);
+        let is_idle = |state: &mut TickerState| state.calls == 0 && !state.stopped;
+        let state = unpoisoned(shared.wake.wait_while(shared.lock(), is_idle));
         if state.stopped {
             return;
         }

@@ -2,12 +2,13 @@
 //! bytes nor its configuration change.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use crate::active_policy::ActivePolicy;
 use crate::guest::limits::PolicyKind;
 use crate::needs::Need;
 use apis::ObjectKey;
+use locks::lock;
 
 /// Largest memory of a policy, bytes.
 pub(crate) const MEMORY_BYTES_MAX: usize = 4 << 10;
@@ -23,7 +24,7 @@ struct KeptMemory {
 
 impl Memories {
     fn lock_kept(&self) -> MutexGuard<'_, BTreeMap<(ObjectKey, PolicyKind), KeptMemory>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Memory that a policy answered last; nothing for one that does not need it.

@@ -20,8 +20,9 @@ use crate::remembered::AnswerCache;
 use apis::ObjectKey;
 use hooks::binding::BindingListener;
 use hooks::policy_use::{PolicyUse, UseOutcome};
+use locks::{lock, read, write};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
 use std::time::Instant;
 use wasmtime::component::Linker;
 
@@ -53,20 +54,20 @@ pub(crate) struct RoundRef<'a> {
 
 impl HostState {
     pub(super) fn registry(&self) -> MutexGuard<'_, Registry> {
-        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.registry)
     }
 
     pub(crate) fn modules(&self) -> MutexGuard<'_, ModuleCache> {
-        self.modules.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.modules)
     }
 
     pub(super) fn records(&self) -> MutexGuard<'_, PolicyRecords> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.records)
     }
 
     pub(super) fn publish(&self, registry: &Registry) {
         let active = Arc::new(registry.active());
-        *self.active.write().unwrap_or_else(PoisonError::into_inner) = active;
+        *write(&self.active) = active;
     }
 
     /// The policy that decides under a binding, if one does.
@@ -77,7 +78,7 @@ impl HostState {
     /// The policies of one round.
     pub(crate) fn active(&self) -> Arc<ActivePolicies> {
         let asked = Instant::now();
-        let active = Arc::clone(&self.active.read().unwrap_or_else(PoisonError::into_inner));
+        let active = Arc::clone(&read(&self.active));
         let waited = u64::try_from(asked.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.longest_wait_nanos.fetch_max(waited, Ordering::Relaxed);
         active
@@ -187,8 +188,7 @@ impl HostState {
             return self.records().event(event);
         };
         self.records().event(event);
-        let listener = self.listener.read();
-        let listener = listener.unwrap_or_else(PoisonError::into_inner).clone();
+        let listener = read(&self.listener).clone();
         if let Some(listener) = listener {
             listener(&key);
         }

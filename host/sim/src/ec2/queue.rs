@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use aws::seam::{ApiError, ApiResult, QueueMessage, SqsApi};
-use cloudprovider::sync::lock;
 use jiff::{SignedDuration, Timestamp};
+use locks::lock;
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 

@@ -1,9 +1,14 @@
 //! Where pods were placed: the node or claim of each, and the pods of each node or claim.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use apis::NodeRef;
+use jiff::Timestamp;
 use scheduling::pod::PodKey;
+
+use crate::snapshot::Snapshot;
+use crate::state_node::StateNode;
 
 /// Places by pod, and pods by place. A place is a node, which may be gone.
 #[derive(Debug, Clone, Default)]
@@ -51,9 +56,26 @@ impl Placement {
     pub(crate) fn at(&self, place: &NodeRef) -> impl Iterator<Item = &PodKey> {
         self.by_place.get(place).into_iter().flatten()
     }
+}
 
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.by_pod.len()
+impl Snapshot {
+    /// The node that a pod was last placed on.
+    pub fn place(&self, pod: &PodKey) -> Option<&Arc<StateNode>> {
+        self.find(self.data.places.get(pod)?)
+    }
+
+    /// Pods that were placed, those to come included, with their places, in order of the pods.
+    pub fn places(&self) -> impl Iterator<Item = (&PodKey, &NodeRef)> {
+        self.data.places.iter()
+    }
+
+    /// Those of them with this place, in order.
+    pub fn placed_at(&self, place: &NodeRef) -> impl Iterator<Item = &PodKey> {
+        self.data.places.at(place)
+    }
+
+    /// When a pod that had been placed was last bound, wherever that was.
+    pub fn last_placed_bound_at(&self) -> Option<Timestamp> {
+        self.data.last_placed_bound_at
     }
 }

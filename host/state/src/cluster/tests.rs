@@ -13,12 +13,10 @@ use k8s_openapi::api::apps::v1::DaemonSet as ApiDaemonSet;
 use k8s_openapi::api::core::v1;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::StorageClass;
-use scheduling::problem::Options;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::pod_disruption_budget::PdbVerdict;
-use crate::provisioning;
 use crate::snapshot::Snapshot;
 
 fn at(seconds: i64) -> Timestamp {
@@ -429,76 +427,6 @@ fn pdbs_tell_free_blocked_and_many() {
         assert_eq!(snapshot.pdbs().verdict(pod), verdict);
         assert_eq!(snapshot.pdbs().can_never_evict(pod), never, "{verdict:?}");
     }
-}
-
-#[test]
-fn the_problem_holds_pending_pods_and_pods_of_leaving_nodes() {
-    let mut model = cluster([
-        claim("web-1", "aws:///a/n1", json!({})),
-        node("n1", json!({})),
-        bound("moves", "n1"),
-        pod(
-            "stays",
-            json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}},
-            "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}),
-        ),
-        pending("waits", json!({})),
-        pending("preempts", json!({"status": {"nominatedNodeName": "n1"}})),
-        pending(
-            "opts-out",
-            json!({"spec": {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
-            {"nodeSelectorTerms": [{"matchExpressions": [{"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"}]}]}}}}}),
-        ),
-        pending(
-            "lost-volume",
-            json!({"spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "gone"}}]}}),
-        ),
-        pod("fresh", json!({})),
-    ]);
-    let names = |model: &Cluster| {
-        let input = provisioning::problem_for_provisioning(
-            &model.snapshot(),
-            &[],
-            Options {
-                now: at(0),
-                ..Options::default()
-            },
-        );
-        let mut names: Vec<_> = input
-            .problem
-            .pods
-            .iter()
-            .map(|pod| pod.key.name.clone())
-            .collect();
-        names.sort();
-        (names.join(" "), input)
-    };
-    let (before, input) = names(&model);
-    assert_eq!(before, "waits");
-    let ignored: Vec<_> = input
-        .ignored
-        .iter()
-        .map(|(key, why)| format!("{}: {why}", key.name))
-        .collect();
-    assert_eq!(
-        ignored,
-        [
-            "lost-volume: persistentvolumeclaim \"gone\" not found",
-            "opts-out: pod requires nodes without a nodepool"
-        ]
-    );
-    model
-        .apply(at(1), Event::MarkedForDeletion(vec![NodeRef::node("n1")]))
-        .unwrap();
-    let (after, input) = names(&model);
-    assert_eq!(after, "moves waits");
-    let node = &input.problem.nodes[0];
-    assert!(!node.is_schedulable);
-    assert_eq!(
-        node.pods.len(),
-        1,
-        "pods on the move are not counted where they were"
-    );
 }
 
 #[test]

@@ -11,25 +11,24 @@ use scheduling::device::{
     PodDevices,
 };
 use scheduling::pod::{ClaimRef, Pod, PodKey};
+use scheduling::problem::PodVolumes;
 use scheduling::requirements::Requirements;
 
 use super::selector::Selectors;
 use super::stock::Stock;
 use super::{DeviceWorld, wire};
-use crate::node_terms::node_term;
+use crate::node_terms::{cross, node_term};
 use crate::snapshot::Snapshot;
 
-/// Devices that the claims of pods may get, and where pods may go because of them.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ResolvedDevices {
-    pub(crate) devices: Devices,
-    /// Where pods may go because of devices that they have already.
-    pub(crate) alternatives: BTreeMap<PodKey, Vec<Vec<Requirements>>>,
-}
-
 impl DeviceWorld {
-    /// Resolves the claims of the pods. Devices of claims whose pods all move are free for them again.
-    pub(crate) fn resolve(&self, snapshot: &Snapshot, pods: &[Arc<Pod>]) -> ResolvedDevices {
+    /// Devices that the claims of the pods may get; where pods may go because of devices that they have already is
+    /// added to what their volumes say. Devices of claims whose pods all move are free for them again.
+    pub fn resolve(
+        &self,
+        snapshot: &Snapshot,
+        pods: &[Arc<Pod>],
+        volumes: &mut BTreeMap<PodKey, PodVolumes>,
+    ) -> Devices {
         let moving: BTreeSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
         let is_released = |claim: &wire::Claim| claim.is_reserved_only_for(&moving);
         let mut resolver = Resolver {
@@ -38,7 +37,8 @@ impl DeviceWorld {
             selectors: Selectors::default(),
             claims: BTreeMap::new(),
         };
-        let mut resolved = ResolvedDevices::default();
+        let mut devices = Devices::default();
+        let mut allocated = BTreeMap::new();
         for pod in pods.iter().filter(|pod| pod.shape.uses_resource_claims) {
             let mut of_pod = PodDevices::default();
             let mut alternatives = Vec::new();
@@ -52,14 +52,20 @@ impl DeviceWorld {
                     }
                 }
             }
-            resolved.devices.pods.insert(pod.key.clone(), of_pod);
+            devices.pods.insert(pod.key.clone(), of_pod);
             if !alternatives.is_empty() {
-                resolved.alternatives.insert(pod.key.clone(), alternatives);
+                allocated.insert(pod.key.clone(), alternatives);
             }
         }
-        resolved.devices.devices = resolver.stock.devices;
-        resolved.devices.counters = resolver.stock.counters;
-        resolved
+        for (pod, alternatives) in allocated {
+            let of_pod = volumes.entry(pod).or_default();
+            for terms in alternatives {
+                of_pod.alternatives = cross(std::mem::take(&mut of_pod.alternatives), &terms);
+            }
+        }
+        devices.devices = resolver.stock.devices;
+        devices.counters = resolver.stock.counters;
+        devices
     }
 }
 

@@ -14,7 +14,7 @@ use crate::state_node::StateNode;
 
 impl Snapshot {
     /// One pod a DaemonSet: the newest live one, else the template's.
-    pub(crate) fn daemon_pods(&self) -> Vec<DaemonPod> {
+    pub fn daemon_pods(&self) -> Vec<DaemonPod> {
         self.data
             .daemon_sets
             .iter()

@@ -6,9 +6,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use apis::{NodeClaim, ProviderId, labels};
-use cloudprovider::sync::lock;
 use cloudprovider::{AttemptError, AttemptRecord, LaunchAttempt};
 use kube::ResourceExt;
+use locks::lock;
 
 use super::WriteTries;
 use crate::shell::Shell;

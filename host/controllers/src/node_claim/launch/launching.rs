@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
-use cloudprovider::sync::lock;
+use locks::lock;
 use scheduling::problem::OfferingKey;
 use scheduling::ranking::{RankedOffering, Usage, UsageKey};
 

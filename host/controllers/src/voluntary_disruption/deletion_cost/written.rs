@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
 
-use cloudprovider::sync::lock;
+use locks::lock;
 use scheduling::pod::PodKey;
 
 /// Values of `controller.kubernetes.io/pod-deletion-cost`, by pod.

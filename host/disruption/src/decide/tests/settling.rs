@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
+use planning::provisioning::base_problem;
 use scheduling::pod::Pod;
 use scheduling::solve;
-use state::provisioning::base_problem;
 
 use super::*;
 use crate::candidate::Candidates;

@@ -9,13 +9,13 @@ use apis::{NodeClaim, NodePool, NodeRef, ObjectKey, RepairAction, RepairPolicy};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use planning::provisioning::PoolTypes;
 use scheduling::Interrupt;
 use scheduling::TableCache;
 use scheduling::instance_type::{Availability, InstanceType, Offering, Overhead};
 use scheduling::problem::Options;
 use scheduling::requirements::{Operator, Requirement, Requirements};
 use serde_json::{Value, json};
-use state::provisioning::PoolTypes;
 use state::{Cluster, Event};
 
 use super::natively;

@@ -4,9 +4,10 @@
 //! `scheduling/nodeclaimtemplate.go`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use apis::CapacityType;
+use locks::lock;
 
 use crate::instance_type::InstanceType;
 use crate::market::Markets;
@@ -72,7 +73,7 @@ impl Admission {
 
     /// The values that nodes of the pool could have for a label, available now or not.
     pub(crate) fn domains(&self, key: &str) -> Arc<BTreeSet<String>> {
-        let mut known = self.domains.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.domains);
         if let Some(domains) = known.get(key) {
             return Arc::clone(domains);
         }

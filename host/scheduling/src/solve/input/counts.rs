@@ -3,7 +3,9 @@
 //! A solve that leaves nodes out takes their share off again, so its cost does not grow with the cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use locks::lock;
 
 use super::nodes::{PreparedNode, Shapes, meets};
 use super::topology::{GroupCounts, HOSTNAME_KEY, Topology, TopologyGroupId, TopologyRule};
@@ -65,7 +67,7 @@ impl CountCache {
         running: RunningPods<'_>,
     ) -> Arc<TermCounts> {
         let term = Term::of(id, topology, vocabulary);
-        let mut terms = self.terms.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut terms = lock(&self.terms);
         if let Some(known) = terms.get(&term) {
             return Arc::clone(known);
         }
@@ -76,7 +78,7 @@ impl CountCache {
 
     /// Nodes by their value of a label.
     pub(crate) fn values(&self, key: &str, nodes: &[PreparedNode]) -> Arc<BTreeMap<String, u32>> {
-        let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut values = lock(&self.values);
         if let Some(known) = values.get(key) {
             return Arc::clone(known);
         }

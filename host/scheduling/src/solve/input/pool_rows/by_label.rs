@@ -1,7 +1,9 @@
 //! What rows offer for a label, and which rows satisfy a requirement: worked out when it is asked first, and kept.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
+
+use locks::lock;
 
 use super::PoolRows;
 use crate::requirements::{Requirement, is_negative};
@@ -35,7 +37,7 @@ impl PoolRows {
         &self,
         requirement: &Requirement,
     ) -> Option<Arc<BitSet>> {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = lock(&self.answers);
         if let Some(known) = answers.satisfying.get(requirement) {
             return known.clone();
         }
@@ -123,7 +125,7 @@ impl PoolRows {
 
     /// Whether every row has at most one value for the label, so that choosing a row determines it.
     pub(crate) fn determines(&self, key: &str) -> bool {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = lock(&self.answers);
         self.column(&mut answers, key).determines
     }
 
@@ -143,7 +145,7 @@ impl PoolRows {
         of_template: Option<&Requirement>,
     ) -> BTreeMap<String, BitSet> {
         let column = {
-            let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut answers = lock(&self.answers);
             self.column(&mut answers, key)
         };
         let mut domains: BTreeMap<String, BitSet> = BTreeMap::new();

@@ -12,9 +12,8 @@ use apis::resources::Resources;
 use apis::{CapacityBuffer, NodeRef, ObjectKey, labels};
 use scheduling::Solution;
 use scheduling::pod::{Pod, PodKey, PodShape};
-
-use crate::snapshot::Snapshot;
-use crate::workloads::{KeptWorkload, WorkloadKind};
+use state::Snapshot;
+use state::workloads::{KeptWorkload, WorkloadKind};
 
 /// Pods that a buffer keeps room for.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use apis::labels;
 use scheduling::problem::ExistingNode;
+use state::Snapshot;
 
 use super::pools::PoolTypes;
-use crate::snapshot::Snapshot;
 
 /// Volume limits of types that have any, by pool and type.
 pub(super) type ExpectedVolumes<'a> = BTreeMap<(&'a str, &'a str), &'a BTreeMap<String, u32>>;
@@ -35,10 +35,10 @@ pub(super) fn expecting_volumes(
     let Some(limits) = of_type.and_then(|it| expected.get(&(pool, it.as_str()))) else {
         return node;
     };
-    let name = node.node_ref.node_name();
-    let published = name.and_then(|it| snapshot.volumes().limits.get(it));
+    let published = snapshot.volumes();
     for (driver, limit) in *limits {
-        if published.is_none_or(|it| !it.contains_key(driver)) {
+        let name = node.node_ref.node_name();
+        if name.is_none_or(|it| !published.is_limit_published(it, driver)) {
             node.volume_limits.insert(driver.clone(), *limit);
         }
     }

@@ -12,8 +12,7 @@ use std::sync::Arc;
 use scheduling::Solution;
 use scheduling::pod::{Pod, PodKey};
 use scheduling::solution::NewClaim;
-
-use super::key::is_coming;
+use state::missing_pods::is_coming;
 
 /// Pods that can change places, in order of their first appearance.
 type PodKind = usize;

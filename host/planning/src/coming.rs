@@ -7,26 +7,17 @@
 //! file of Karpenter.
 
 mod gather;
-mod key;
-pub(crate) mod owned;
-mod places;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use apis::{NodeRef, ObjectKey};
+use apis::NodeRef;
 use jiff::{SignedDuration, Timestamp};
 use scheduling::pod::{Pod, PodKey};
-
-use crate::cluster::Data;
-use crate::snapshot::Snapshot;
-use crate::workloads::{KeptWorkload, WorkloadKind};
-use key::{numbered, prefix};
-use owned::{Owned, expected, missing};
-use places::places;
+use state::Snapshot;
+use state::missing_pods::{MissingPods, is_coming};
 
 pub use gather::gather;
-pub use key::is_coming;
 
 /// A controller none of whose pods came for as long as this is not believed any more.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(15);
@@ -45,16 +36,9 @@ pub(crate) struct ComingPod {
 
 /// Pods that controllers are believed to create soon, in order of their kind and name.
 pub(crate) fn coming_pods(snapshot: &Snapshot, now: Timestamp) -> Vec<ComingPod> {
-    let workloads = snapshot.workloads().all.iter();
-    let mut coming = Vec::new();
-    for ((kind, key), kept) in workloads.filter(|(_, it)| it.creates_pods) {
-        let owned = snapshot.data.owned.get(&kept.uid);
-        let missing = missing(kept, owned);
-        if missing > 0 && is_believed(&snapshot.data, kept, owned, now) {
-            coming.extend(pods_of(snapshot, *kind, key, kept, missing));
-        }
-    }
-    coming
+    let missing = snapshot.missing_pods();
+    let believed = missing.filter(|it| is_believed(snapshot, it, now));
+    believed.flat_map(|it| pods_of(snapshot, &it)).collect()
 }
 
 /// Nodes that wait for such pods.
@@ -66,44 +50,37 @@ pub fn awaiting_nodes(snapshot: &Snapshot, now: Timestamp) -> BTreeSet<NodeRef> 
 /// Whether the claim's node waits for such pods.
 pub(crate) fn is_awaiting(snapshot: &Snapshot, claim: &str, now: Timestamp) -> bool {
     let node = NodeRef::claim(claim);
-    snapshot.data.places.at(&node).any(is_coming) && awaiting_nodes(snapshot, now).contains(&node)
+    snapshot.placed_at(&node).any(is_coming) && awaiting_nodes(snapshot, now).contains(&node)
 }
 
-fn is_believed(data: &Data, kept: &KeptWorkload, owned: Option<&Owned>, now: Timestamp) -> bool {
-    let newest = owned.and_then(|it| it.newest.as_ref()).map(|(at, _)| *at);
-    let sign = newest.map_or(kept.changed_at, |at| at.max(kept.changed_at));
+fn is_believed(snapshot: &Snapshot, missing: &MissingPods<'_>, now: Timestamp) -> bool {
     let within = |since: Timestamp, patience| now.duration_since(since) <= patience;
-    let is_stream = data.last_birth_at.is_some_and(|at| within(at, PATIENCE));
-    within(sign, PATIENCE) || (is_stream && within(sign, PATIENCE_IN_A_STREAM))
+    let last_birth_at = snapshot.last_birth_at();
+    let is_stream = last_birth_at.is_some_and(|at| within(at, PATIENCE));
+    within(missing.last_sign_at, PATIENCE)
+        || (is_stream && within(missing.last_sign_at, PATIENCE_IN_A_STREAM))
 }
 
 /// Those with a place keep their names; the others take the numbers that are free.
-fn pods_of(
-    snapshot: &Snapshot,
-    kind: WorkloadKind,
-    key: &ObjectKey,
-    kept: &KeptWorkload,
-    missing: usize,
-) -> Vec<ComingPod> {
-    let Some(shape) = expected(kept, snapshot.data.owned.get(&kept.uid)) else {
+fn pods_of(snapshot: &Snapshot, missing: &MissingPods<'_>) -> Vec<ComingPod> {
+    let Some(shape) = missing.shape else {
         return Vec::new();
     };
-    let prefix = prefix(kind.name(), key);
     let is_open = |place: &NodeRef| {
         let is_known = matches!(place, NodeRef::Claim(name) if snapshot.has_claim(name));
         let node = snapshot.find(place);
         is_known || node.is_some_and(|it| !it.is_marked_for_deletion())
     };
-    let placed = places(&snapshot.data, &prefix).filter(|(_, place)| is_open(place));
+    let placed = missing.places().filter(|(_, place)| is_open(place));
     let placed: Vec<(PodKey, NodeRef)> = placed
-        .take(missing)
+        .take(missing.count)
         .map(|(key, place)| (key.clone(), place.clone()))
         .collect();
     let taken: BTreeSet<&PodKey> = placed.iter().map(|(key, _)| key).collect();
-    let numbered = (0_usize..).map(|number| numbered(&prefix, number));
+    let numbered = (0_usize..).map(|number| missing.key(number));
     let free: Vec<PodKey> = numbered
         .filter(|it| !taken.contains(it))
-        .take(missing - placed.len())
+        .take(missing.count - placed.len())
         .collect();
     let free = free.into_iter().map(|key| (key, None));
     let placed = placed.into_iter().map(|(key, place)| (key, Some(place)));

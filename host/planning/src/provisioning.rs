@@ -13,12 +13,11 @@ use std::sync::Arc;
 
 use scheduling::pod::{Pod, PodKey};
 use scheduling::problem::{DaemonPod, Options, Pool, Problem};
+use state::Snapshot;
 
 use crate::capacity_buffer;
 use crate::coming::coming_pods;
 use crate::default_spread;
-use crate::node_terms::cross;
-use crate::snapshot::Snapshot;
 use expected_volumes::{expected_volumes, expecting_volumes};
 use pending::{moving_pods, validate};
 use places::{keep_places, place_coming};
@@ -126,12 +125,10 @@ fn resolve_devices(problem: &mut Problem, snapshot: &Snapshot) {
     if problem.options.ignores_devices || !problem.pods.iter().any(uses_devices) {
         return;
     }
-    let resolved = snapshot.devices().resolve(snapshot, &problem.pods);
-    for (pod, terms) in resolved.alternatives {
-        let volumes = problem.volumes.entry(pod).or_default();
-        for terms in terms {
-            volumes.alternatives = cross(std::mem::take(&mut volumes.alternatives), &terms);
-        }
-    }
-    problem.devices = Some(Arc::new(resolved.devices));
+    let world = snapshot.devices();
+    let devices = world.resolve(snapshot, &problem.pods, &mut problem.volumes);
+    problem.devices = Some(Arc::new(devices));
 }
+
+#[cfg(test)]
+mod tests;

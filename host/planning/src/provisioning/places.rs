@@ -7,11 +7,11 @@ use apis::NodeRef;
 use jiff::Timestamp;
 use scheduling::pod::{Pod, PodShape};
 use scheduling::problem::Problem;
+use state::{Snapshot, StateNode};
 
 use super::pending::validate;
 use crate::coming::ComingPod;
-use crate::snapshot::Snapshot;
-use crate::state_node::StateNode;
+use crate::places::{is_scheduler_behind, place_in_the_making, place_just_opened};
 
 /// Pods that wait for a node in the making keep their place on it: placing them again on nodes that were
 /// chosen for an exact fit could only end in more nodes. So do those whose node has just opened, since the scheduler
@@ -25,14 +25,14 @@ pub(super) fn keep_places(
     pods: &[Arc<Pod>],
     now: Timestamp,
 ) -> Vec<Arc<Pod>> {
-    let in_the_making = |pod: &Arc<Pod>| snapshot.place_in_the_making(&pod.key);
+    let in_the_making = |pod: &Arc<Pod>| place_in_the_making(snapshot, &pod.key);
     let unfinished: BTreeSet<&PodShape> = pods
         .iter()
         .filter(|pod| pod.shape.looks_at_other_pods() && in_the_making(pod).is_some())
         .map(|pod| &*pod.shape)
         .collect();
-    let is_behind = snapshot.is_scheduler_behind(pods, now);
-    let just_opened = |pod: &Arc<Pod>| snapshot.place_just_opened(&pod.key, is_behind, now);
+    let is_behind = is_scheduler_behind(snapshot, pods, now);
+    let just_opened = |pod: &Arc<Pod>| place_just_opened(snapshot, &pod.key, is_behind, now);
     let kept = |pod: &Arc<Pod>| {
         let at_hand = in_the_making(pod).or_else(|| just_opened(pod));
         at_hand.or_else(|| {

@@ -7,9 +7,8 @@ use apis::NodePool;
 use apis::conditions::{self, Status};
 use scheduling::instance_type::InstanceType;
 use scheduling::ranking::{Usage, UsageKey};
-
-use crate::ledger::{OutcomeId, PoolOutcome};
-use crate::snapshot::Snapshot;
+use state::Snapshot;
+use state::ledger::{OutcomeId, PoolOutcome};
 
 /// A pool that takes part, with what it may buy now.
 #[derive(Debug, Clone)]

@@ -8,11 +8,11 @@ use k8s_openapi::api::core::v1;
 use scheduling::pod::{Pod, PodKey};
 use scheduling::problem::Options;
 use serde_json::{Value, json};
+use state::{Cluster, Event, Snapshot};
 
 use super::{awaits_others, is_crowded, nominations, nominations_again};
-use crate::cluster::{Cluster, Event};
+use crate::places::{is_scheduler_behind, place_in_the_making, place_just_opened};
 use crate::provisioning::problem_for_provisioning;
-use crate::snapshot::Snapshot;
 
 mod openings;
 mod trades;
@@ -226,7 +226,8 @@ fn a_place_is_kept_while_pods_still_come_to_its_node() {
         }
         let snapshot = cluster.snapshot();
         for (seconds, expected) in [(given_up - 1, true), (given_up, false)] {
-            let place = snapshot.place_just_opened(
+            let place = place_just_opened(
+                &snapshot,
                 &PodKey::new("default", "a"),
                 false,
                 at(OPENED + seconds),
@@ -302,8 +303,8 @@ fn a_place_is_kept_while_the_scheduler_is_behind_and_binds_others() {
             let now = at(OPENED + seconds);
             let pods = snapshot.pods().filter(|it| it.is_provisionable()).cloned();
             let pods: Vec<Arc<Pod>> = pods.collect();
-            let is_behind = snapshot.is_scheduler_behind(&pods, now);
-            let place = snapshot.place_just_opened(&pods[0].key, is_behind, now);
+            let is_behind = is_scheduler_behind(&snapshot, &pods, now);
+            let place = place_just_opened(&snapshot, &pods[0].key, is_behind, now);
             assert_eq!(
                 place.is_some(),
                 expected,
@@ -336,9 +337,9 @@ fn a_place_is_kept_between_the_label_that_opens_a_node_and_the_condition_that_sa
         cluster.apply(at(OPENED), event).unwrap();
     }
     let (snapshot, a) = (cluster.snapshot(), PodKey::new("default", "a"));
-    assert!(snapshot.place_in_the_making(&a).is_none());
+    assert!(place_in_the_making(&snapshot, &a).is_none());
     for (seconds, expected) in [(40, true), (60, false)] {
-        let place = snapshot.place_just_opened(&a, false, at(OPENED + seconds));
+        let place = place_just_opened(&snapshot, &a, false, at(OPENED + seconds));
         assert_eq!(place.is_some(), expected, "{seconds} s");
     }
 }

@@ -12,9 +12,9 @@ use apis::labels;
 use jiff::{SignedDuration, Timestamp};
 use scheduling::pod::{LabelSelector, Pod};
 use scheduling::taints::untolerated;
+use state::{Snapshot, StateNode};
 
-use crate::snapshot::Snapshot;
-use crate::state_node::StateNode;
+use crate::places::{PlacedPods, placed_on};
 
 mod opening;
 mod trade;
@@ -52,7 +52,7 @@ pub fn nominations_again(snapshot: &Snapshot, now: Timestamp) -> Option<Vec<Node
         .filter(|it| opened_lately(it, now))
         .peekable();
     fresh.peek()?;
-    let mut placed = snapshot.placed();
+    let mut placed = PlacedPods::of(snapshot);
     let mut awaited = fresh
         .filter_map(|node| Some((node, placed.take(node)?)))
         .peekable();
@@ -106,9 +106,9 @@ fn awaits_rivals(snapshot: &Snapshot, claim: &str) -> bool {
     };
     let room = node.allocatable();
     let fits = |pod: &Pod| pod.shape.requests.fits(&room) && may_run(pod, node);
-    are_rivals(&snapshot.placed_on(node))
+    are_rivals(&placed_on(snapshot, node))
         && coming_with(snapshot, claim).any(|other| {
-            let others = snapshot.placed_on(other);
+            let others = placed_on(snapshot, other);
             others.iter().any(|pod| fits(pod))
         })
 }
@@ -165,7 +165,7 @@ pub fn nominations<'a>(snapshot: &'a Snapshot, node: &StateNode) -> Vec<&'a Arc<
     let Some(name) = node.node_name() else {
         return Vec::new();
     };
-    let placed = snapshot.placed_on(node);
+    let placed = placed_on(snapshot, node);
     if placed.is_empty() || are_alike(snapshot) {
         return Vec::new();
     }

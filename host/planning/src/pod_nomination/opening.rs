@@ -13,10 +13,10 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use state::Snapshot;
 
 use super::{awaits_others, awaits_rivals, is_crowded, nominations, opens_with_others};
 use crate::coming::is_awaiting;
-use crate::snapshot::Snapshot;
 
 /// How long a ready node is held closed.
 const HELD_READY: Duration = Duration::from_secs(12);

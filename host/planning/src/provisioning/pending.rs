@@ -8,10 +8,8 @@ use apis::labels;
 use jiff::Timestamp;
 use scheduling::pod::{Pod, PodKey};
 use scheduling::requirements::Operator;
-
-use crate::snapshot::Snapshot;
-use crate::state_node::StateNode;
-use crate::volumes::VolumeError;
+use state::volumes::VolumeError;
+use state::{Snapshot, StateNode};
 
 /// Why a pending pod is not considered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -11,9 +11,8 @@ use apis::{ObjectKey, labels};
 use scheduling::pod::{LabelSelector, Pod, PodShape, SelectorOperator, TopologySpread};
 use serde::Deserialize;
 use serde_json::Value;
-
-use crate::snapshot::Snapshot;
-use crate::workloads::WorkloadKind;
+use state::Snapshot;
+use state::workloads::WorkloadKind;
 
 /// The pods, those without spread constraints with the defaults where it can be said whom they count.
 pub(crate) fn with_defaults(

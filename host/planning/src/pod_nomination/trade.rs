@@ -12,10 +12,10 @@ use apis::NodeRef;
 use apis::labels::{CAPACITY_TYPE, HOSTNAME, TOPOLOGY_ZONE};
 use apis::resources::Resources;
 use scheduling::pod::{Pod, PodKey};
+use state::{Snapshot, StateNode};
 
 use super::{SpreadGroup, are_rivals, may_run, opens_next, spread_group};
-use crate::snapshot::Snapshot;
-use crate::state_node::StateNode;
+use crate::places::placed_on;
 
 /// For so many pods another place is looked for, of any number: each look goes over the nodes of a zone and their pods.
 const LOOKS_MAX: usize = 200;
@@ -239,7 +239,7 @@ fn may_go(pod: &Pod, from: &Opening<'_>, to: &Opening<'_>) -> bool {
 
 impl<'a> Opening<'a> {
     fn of(snapshot: &'a Snapshot, node: &'a StateNode) -> Self {
-        let pods = snapshot.placed_on(node);
+        let pods = placed_on(snapshot, node);
         let mut spare = snapshot.available(node);
         for pod in &pods {
             spare.sub_assign(&pod.shape.requests);

@@ -10,11 +10,12 @@ use scheduling::pod::PodKey;
 use scheduling::problem::Options;
 use scheduling::solution::{NewClaim, PodsOnNode};
 use serde_json::{Value, json};
+use state::workloads::{Workload, WorkloadKind};
+use state::{Change, Cluster, Event};
 
 use super::{ComingPod, coming_pods, gather, is_coming};
-use crate::cluster::{Change, Cluster, Event};
+use crate::places::place_in_the_making;
 use crate::provisioning::problem_for_provisioning;
-use crate::workloads::{Workload, WorkloadKind};
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + seconds).unwrap()
@@ -198,7 +199,10 @@ fn former_revisions_of_deployments_are_not_kept() {
         {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": true},
     ]);
     let cluster = cluster([applied(replica_set(2)), applied(set)]);
-    assert_eq!(cluster.snapshot().workloads().all.len(), 0);
+    let snapshot = cluster.snapshot();
+    let web = ObjectKey::new("default", "web");
+    let kept = snapshot.workloads().find(WorkloadKind::ReplicaSet, &web);
+    assert!(kept.is_none());
 }
 
 #[test]
@@ -213,7 +217,7 @@ fn a_pod_that_comes_takes_a_place_that_was_planned_for_its_kind() {
     tell(&mut cluster, 2, [pod("a", "500m")]);
     let snapshot = cluster.snapshot();
     let key = PodKey::new("default", "a");
-    assert!(snapshot.place_in_the_making(&key).is_some());
+    assert!(place_in_the_making(&snapshot, &key).is_some());
     assert_eq!(coming(&cluster, 2).len(), 2);
 
     let options = Options {
@@ -345,7 +349,7 @@ fn pods_that_no_scheduler_tried_wait_for_a_node_where_that_is_asked_for() {
 
 #[test]
 fn places_of_pods_that_come_otherwise_or_no_more_are_given_up() {
-    let places = |cluster: &Cluster| cluster.snapshot().data.places.len();
+    let places = |cluster: &Cluster| cluster.snapshot().places().count();
     // Admission gave it more than its template says.
     let mut changed = cluster([applied(replica_set(3))]);
     place(&mut changed, "n1");

@@ -1,0 +1,120 @@
+//! Where pods that wait were placed, and whether the scheduler may still be about to take them there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use apis::NodeRef;
+use jiff::{SignedDuration, Timestamp};
+use scheduling::pod::{Pod, PodKey};
+use state::{Snapshot, StateNode};
+
+/// How long kube-scheduler may take to look at a pod again that it could not place: its longest back-off, and the look
+/// itself.
+const SCHEDULER_BACKOFF: SignedDuration = SignedDuration::from_secs(12);
+
+/// How long it may take to get to the pods of a node that opened, among a crowd of others.
+const SCHEDULER_LATE: SignedDuration = SignedDuration::from_secs(60);
+
+/// With so many pods left whose node is open, it is behind: it places 25 to 100 a second.
+const BACKLOG: usize = 100;
+
+/// Pods by the node that they were placed on, in order of their keys.
+#[derive(Debug, Default)]
+pub(crate) struct PlacedPods<'a> {
+    by_place: BTreeMap<&'a NodeRef, Vec<&'a Arc<Pod>>>,
+}
+
+impl<'a> PlacedPods<'a> {
+    /// All pods that were placed and still wait.
+    pub(crate) fn of(snapshot: &'a Snapshot) -> Self {
+        let mut placed = Self::default();
+        for (key, place) in snapshot.places() {
+            if let Some(pod) = snapshot.pod(key).filter(|it| it.is_provisionable()) {
+                placed.by_place.entry(place).or_default().push(pod);
+            }
+        }
+        placed
+    }
+
+    /// Those of a node; `None` when it has none.
+    pub(crate) fn take(&mut self, node: &StateNode) -> Option<Vec<&'a Arc<Pod>>> {
+        let here = node.node_refs();
+        let pods = here.filter_map(|it| self.by_place.remove(&it)).flatten();
+        let pods: Vec<_> = pods.collect();
+        (!pods.is_empty()).then_some(pods)
+    }
+}
+
+fn claim_is_initialized(node: &StateNode) -> bool {
+    node.claim()
+        .is_some_and(|it| it.conditions.initialized_at.is_some())
+}
+
+/// The node that a pod was placed on and that is still being made for it.
+pub(crate) fn place_in_the_making<'a>(
+    snapshot: &'a Snapshot,
+    pod: &PodKey,
+) -> Option<&'a Arc<StateNode>> {
+    let node = snapshot.place(pod)?;
+    (!node.is_initialized() && !node.is_marked_for_deletion()).then_some(node)
+}
+
+/// The node that a pod was placed on and that opened so lately, or was given a pod so lately, that the scheduler
+/// may still be about to bind it. One that is behind gives others a pod first.
+pub(crate) fn place_just_opened<'a>(
+    snapshot: &'a Snapshot,
+    pod: &PodKey,
+    is_scheduler_behind: bool,
+    now: Timestamp,
+) -> Option<&'a Arc<StateNode>> {
+    let node = snapshot.place(pod)?;
+    let claim = node.claim()?;
+    let conditions = &claim.conditions;
+    // The label that opens a node is written first, and a pass may come before the condition that says since when.
+    let opened_at = conditions.initialized_at.or(conditions.registered_at)?;
+    let last_pod_at = match (conditions.initialized_at, claim.last_pod_event_at) {
+        (None, _) => now,
+        _ if is_scheduler_behind => now,
+        (Some(opened_at), last) => last.unwrap_or(opened_at).max(opened_at),
+    };
+    let is_fresh = now.duration_since(opened_at) < SCHEDULER_LATE
+        && now.duration_since(last_pod_at) < SCHEDULER_BACKOFF;
+    let is_open = node.is_initialized() || claim_is_initialized(node);
+    (is_open && is_fresh && !node.is_marked_for_deletion()).then_some(node)
+}
+
+/// Whether the scheduler has yet to get to many of these pods, whose node is open and has room for them: it binds
+/// others meanwhile. Those whose room others took are none that it is late to.
+pub(crate) fn is_scheduler_behind(snapshot: &Snapshot, pods: &[Arc<Pod>], now: Timestamp) -> bool {
+    let binds = snapshot
+        .last_placed_bound_at()
+        .is_some_and(|at| now.duration_since(at) < SCHEDULER_BACKOFF);
+    let mut free = BTreeMap::new();
+    let mut has_room = |pod: &&Arc<Pod>| {
+        let Some(node) = snapshot
+            .place(&pod.key)
+            .filter(|it| claim_is_initialized(it))
+        else {
+            return false;
+        };
+        let free = free
+            .entry(node.node_ref())
+            .or_insert_with(|| snapshot.available(node));
+        let fits = pod.shape.requests.fits(free);
+        if fits {
+            free.sub_assign(&pod.shape.requests);
+        }
+        fits
+    };
+    binds && pods.iter().filter(|it| has_room(it)).take(BACKLOG).count() == BACKLOG
+}
+
+/// Pods that were placed on the node, or on its claim before, and still wait.
+pub(crate) fn placed_on<'a>(snapshot: &'a Snapshot, node: &StateNode) -> Vec<&'a Arc<Pod>> {
+    let here: Vec<NodeRef> = node.node_refs().collect();
+    let keys = here.iter().flat_map(|it| snapshot.placed_at(it));
+    let pods = keys.filter_map(|key| snapshot.pod(key));
+    let mut pods: Vec<_> = pods.filter(|pod| pod.is_provisionable()).collect();
+    pods.sort_by(|a, b| a.key.cmp(&b.key));
+    pods
+}
