@@ -5,12 +5,13 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use locks::lock;
 use serde_json::{Value, json};
 use tests::has_program;
 use tests::kubernetes::{helm, kubectl};
+use tests::served::becomes_true_within;
 use tests::wire::Wire;
 
 /// How long a condition may take to come true.
@@ -195,14 +196,10 @@ impl Cluster {
     }
 
     /// Waits until a condition holds; where it never does, panics with its name and what there is.
-    pub(crate) fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
-        let started = Instant::now();
-        while !holds() {
-            if started.elapsed() > PATIENCE {
-                let there = self.kubectl(&["get", "nodeclaims,nodes,pods", "-A", "-o", "wide"]);
-                panic!("never came true: {what}\n{there}");
-            }
-            std::thread::park_timeout(Duration::from_millis(200));
+    pub(crate) fn until(&self, what: &str, holds: impl FnMut() -> bool) {
+        if !becomes_true_within(PATIENCE, holds) {
+            let there = self.kubectl(&["get", "nodeclaims,nodes,pods", "-A", "-o", "wide"]);
+            panic!("never came true: {what}\n{there}");
         }
     }
 

@@ -4,11 +4,11 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tests::kubernetes::{helm, kubectl, minor_version, test_cluster};
-use tests::served::free_port;
+use tests::served::{becomes_true_within, free_port};
 use tests::{has_program, mortise, workspace_root};
 
 use crate::chart::{Case, objects};
@@ -423,16 +423,9 @@ impl Running {
         fs::read_to_string(self.folder.join("log")).unwrap()
     }
 
-    fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
-        let started = Instant::now();
-        while !holds() {
-            assert!(
-                started.elapsed() < PATIENCE,
-                "never came true: {what}\n{}",
-                self.log()
-            );
-            std::thread::park_timeout(Duration::from_millis(500));
-        }
+    fn until(&self, what: &str, holds: impl FnMut() -> bool) {
+        let came_true = becomes_true_within(PATIENCE, holds);
+        assert!(came_true, "never came true: {what}\n{}", self.log());
     }
 }
 

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube_core::Resource;
 
 use crate::{Ec2NodeClass, NodeClaim, NodeOverlay, NodePool};
-pub use editor::ConditionEditor;
+pub use editor::{ConditionEditor, whole_seconds};
 
 /// Root condition of every kind.
 pub const READY: &str = "Ready";
@@ -155,18 +155,23 @@ pub fn get<'a>(conditions: &'a [Condition], condition_type: &str) -> Option<&'a 
         .find(|condition| condition.type_ == condition_type)
 }
 
+/// The condition of that type, where it has this status.
+pub fn with_status<'a>(
+    conditions: &'a [Condition],
+    condition_type: &str,
+    status: Status,
+) -> Option<&'a Condition> {
+    get(conditions, condition_type).filter(|it| Status::of(it) == Some(status))
+}
+
 /// Whether the condition is there and True.
 pub fn is_true(conditions: &[Condition], condition_type: &str) -> bool {
-    has_status(conditions, condition_type, Status::True)
+    with_status(conditions, condition_type, Status::True).is_some()
 }
 
 /// Whether the condition is there and False.
 pub fn is_false(conditions: &[Condition], condition_type: &str) -> bool {
-    has_status(conditions, condition_type, Status::False)
-}
-
-fn has_status(conditions: &[Condition], condition_type: &str, status: Status) -> bool {
-    get(conditions, condition_type).is_some_and(|it| Status::of(it) == Some(status))
+    with_status(conditions, condition_type, Status::False).is_some()
 }
 
 /// A kind with conditions.

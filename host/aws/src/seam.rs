@@ -112,6 +112,11 @@ impl ApiError {
             fault: ErrorFault::Cloud,
         }
     }
+
+    /// No service answered.
+    pub fn unanswered(message: impl Into<String>) -> Self {
+        Self::server(CODE_TRANSPORT, message)
+    }
 }
 
 /// Answer of every operation.

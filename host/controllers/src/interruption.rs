@@ -15,13 +15,14 @@ use apis::ObjectKey;
 use cloudprovider::{
     CloudProvider, ImpairmentKind, InstanceLife, Interruption, InterruptionKind, InterruptionQueue,
 };
-use futures::stream::{self, StreamExt};
 use jiff::SignedDuration;
 use tracing::{debug, error};
 
 use crate::interruption::decision::{Decided, Evidence, Observed, Step, Witness, decide, witness};
+use crate::node_claim::instance_life;
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
+use crate::shell::several_at_once::several_at_once;
 use crate::shell::work_queue::BackOff;
 use crate::watches::Keys;
 use crate::withdrawal;
@@ -96,14 +97,8 @@ impl InterruptionController {
             return;
         }
         let background = self.background(notices).await;
-        let handling: Vec<_> = notices
-            .iter()
-            .map(|notice| self.handle(notice, &background))
-            .collect();
-        stream::iter(handling)
-            .buffered(AT_ONCE)
-            .for_each(|()| async {})
-            .await;
+        let handling = notices.iter().map(|it| self.handle(it, &background));
+        several_at_once(AT_ONCE, handling).await;
     }
 
     /// Gathers the knowledge that these notices share.
@@ -239,11 +234,7 @@ impl InterruptionController {
         let Some(id) = claim.provider_id() else {
             return Ok(None);
         };
-        match self.provider.get(&id).await {
-            Ok(found) => Ok(Some(found.life)),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        Ok(instance_life(self.provider.as_ref(), &id).await?)
     }
 
     async fn apply(

@@ -30,7 +30,8 @@ pub(crate) mod tagging;
 use std::time::Duration;
 
 use apis::conditions::{self, Conditioned, Status};
-use apis::{NodeClaim, labels};
+use apis::{NodeClaim, ProviderId, labels};
+use cloudprovider::{CloudProvider, CloudProviderError, InstanceLife};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
@@ -46,6 +47,18 @@ pub(crate) struct ConditionUpdate<'a> {
     pub(crate) reason: &'a str,
     /// Empty where the reason says all.
     pub(crate) message: &'a str,
+}
+
+/// How far the life of an instance has got, where the cloud knows it.
+pub(crate) async fn instance_life(
+    provider: &dyn CloudProvider,
+    id: &ProviderId,
+) -> Result<Option<InstanceLife>, CloudProviderError> {
+    match provider.get(id).await {
+        Ok(found) => Ok(Some(found.life)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Questions that several controllers ask of a claim.
@@ -174,8 +187,10 @@ pub(crate) fn termination_mode(claim: &NodeClaim) -> &'static str {
 /// The disruption reason of a claim in a running command, or the words for everything else.
 pub(crate) fn drain_reason(claim: Option<&NodeClaim>) -> String {
     claim
-        .and_then(|claim| claim.condition(conditions::DISRUPTION_REASON))
-        .filter(|condition| condition.status == Status::True.as_str())
+        .and_then(|claim| {
+            let condition_type = conditions::DISRUPTION_REASON;
+            conditions::with_status(claim.conditions(), condition_type, Status::True)
+        })
         .map_or_else(
             || "Forceful Termination".to_owned(),
             |condition| condition.reason.clone(),

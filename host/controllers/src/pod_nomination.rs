@@ -33,9 +33,7 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use self::entries::PlanEntry;
-use crate::settings::Settings;
-use crate::shell::journal::Journal;
-use crate::shell::model::Model;
+use crate::shell::Shell;
 
 /// Writes under way at one time.
 const WRITES_AT_ONCE: usize = 16;
@@ -46,13 +44,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Shared by all that open nodes and place pods.
 pub(crate) struct PodNominations {
-    client: Client,
-    model: Arc<Model>,
-    journal: Arc<Journal>,
+    shell: Arc<Shell>,
     /// Whether they are written.
     is_on: AtomicBool,
-    /// Whether a node stays closed until its pods were told of it.
-    holds_nodes_closed: bool,
     /// When nodes open next, or opened last: all that are ready by then go together.
     opens_at: Mutex<Timestamp>,
     /// When pods were told last.
@@ -63,54 +57,6 @@ pub(crate) struct PodNominations {
 /// Nodes that open together do so at full seconds, and pods are told again then.
 pub(crate) fn until_next_look(now: Timestamp) -> Duration {
     next_look(now).duration_since(now).unsigned_abs()
-}
-
-impl PodNominations {
-    pub(crate) fn new(
-        client: Client,
-        model: Arc<Model>,
-        journal: Arc<Journal>,
-        settings: &Settings,
-    ) -> Self {
-        Self {
-            client,
-            model,
-            journal,
-            is_on: AtomicBool::new(settings.nominates_planned_pods()),
-            holds_nodes_closed: settings.follows_plans(),
-            opens_at: Mutex::new(Timestamp::MIN),
-            nominated_at: Mutex::default(),
-            opened: Notify::new(),
-        }
-    }
-
-    /// Whether pods are told their nodes: asked for, and refused by nobody so far.
-    pub(crate) fn is_on(&self) -> bool {
-        self.is_on.load(Ordering::Relaxed)
-    }
-
-    /// Leaves out pods that were nominated just before, and remembers the others: what is written comes back after a
-    /// while. At the moment at which a node opens none is left out, as another that opened may have cost them their
-    /// nomination.
-    fn leave_out_recent(&self, writes: &mut Vec<Write>, moment: NominationMoment, now: Timestamp) {
-        let mut nominated = lock(&self.nominated_at);
-        nominated.retain(|_, at| now.duration_since(*at) < NOMINATED_AGAIN);
-        writes.retain(|write| {
-            let is_new = nominated.insert(write.pod.clone(), now).is_none();
-            is_new || moment == NominationMoment::AtOpening
-        });
-    }
-
-    /// Turns nominations off, with one warning: an API server that refuses one refuses all.
-    fn turn_off(&self, error: &kube::Error) {
-        if self.is_on.swap(false, Ordering::Relaxed) {
-            warn!(
-                %error,
-                "pods cannot be nominated to the nodes planned for them, so the scheduler may place them elsewhere; allow \
-                 patch of pods/status, or turn it off with --nominate-planned-pods=off"
-            );
-        }
-    }
 }
 
 /// When pods are nominated.
@@ -130,11 +76,11 @@ struct Write {
 }
 
 impl Write {
-    fn of(pod: &scheduling::pod::Pod, node: &str) -> Self {
+    fn of(pod: &scheduling::pod::Pod, node: Option<&str>) -> Self {
         Self {
             pod: pod.key.clone(),
             uid: pod.uid.clone(),
-            node: Some(node.to_owned()),
+            node: node.map(str::to_owned),
         }
     }
 
@@ -160,10 +106,25 @@ impl Write {
 }
 
 impl PodNominations {
+    pub(crate) fn new(shell: Arc<Shell>) -> Self {
+        Self {
+            is_on: AtomicBool::new(shell.settings.nominates_planned_pods()),
+            shell,
+            opens_at: Mutex::new(Timestamp::MIN),
+            nominated_at: Mutex::default(),
+            opened: Notify::new(),
+        }
+    }
+
+    /// Whether pods are told their nodes: asked for, and refused by nobody so far.
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Relaxed)
+    }
+
     /// By what it is decided when nodes open.
     pub(crate) fn opening_terms(&self) -> OpeningTerms {
         OpeningTerms {
-            holds_nodes_closed: self.holds_nodes_closed,
+            holds_nodes_closed: self.shell.settings.follows_plans(),
             nominates_pods: self.is_on(),
         }
     }
@@ -208,7 +169,7 @@ impl PodNominations {
         loop {
             self.opened.notified().await;
             loop {
-                tokio::time::sleep(until_next_look(self.model.now())).await;
+                tokio::time::sleep(until_next_look(self.shell.now())).await;
                 if !self.nominate_again().await {
                     break;
                 }
@@ -226,13 +187,13 @@ impl PodNominations {
         if !self.is_on() {
             return false;
         }
-        let (snapshot, now) = (self.model.snapshot(), self.model.now());
+        let (snapshot, now) = (self.shell.model.snapshot(), self.shell.now());
         let Some(again) = nominations_again(&snapshot, now) else {
             return false;
         };
         let writes = again
             .iter()
-            .flat_map(|it| it.pods.iter().map(|pod| Write::of(pod, it.node)));
+            .flat_map(|it| it.pods.iter().map(|pod| Write::of(pod, Some(it.node))));
         let writes = writes.collect();
         drop(snapshot);
         let moment = NominationMoment::BeforeOrAfter;
@@ -242,38 +203,40 @@ impl PodNominations {
 
     /// Gives pods that could not be told of their node others, of which they can.
     fn trade_places(&self) {
-        for (node, pods) in trades(&self.model.snapshot()) {
+        for (node, pods) in trades(&self.shell.model.snapshot()) {
             debug!(NodeClaim = %node, pods = pods.len(), "pods traded places");
-            self.model.note(Event::Placed { node, pods });
+            self.shell.model.note(Event::Placed { node, pods });
         }
     }
 
     /// Nominates the pods that were placed on a node which is about to take pods.
     async fn nominate_placed(&self, claim: &str, node: &NodeFacts, moment: NominationMoment) {
-        let snapshot = self.model.snapshot();
+        let snapshot = self.shell.model.snapshot();
         let Some(state_node) = snapshot.node_of_claim(claim) else {
             return;
         };
         let pods = nominations(&snapshot, state_node).into_iter();
-        let writes = pods.map(|pod| Write::of(pod, &node.name)).collect();
+        let writes = pods.map(|pod| Write::of(pod, Some(&node.name))).collect();
         drop(snapshot);
         self.nominate_pods(writes, moment).await;
     }
 
     async fn nominate_pods(&self, mut writes: Vec<Write>, moment: NominationMoment) {
-        self.leave_out_recent(&mut writes, moment, self.model.now());
+        self.leave_out_recent(&mut writes, moment, self.shell.now());
         if writes.is_empty() {
             return;
         }
         let (wanted, since) = (writes.len(), Instant::now());
         let nominated = self.write_nominations(writes).await;
         debug!(wanted, told = nominated, took = ?since.elapsed(), "nominated pods");
-        self.journal.write(&(), &PlanEntry::Nominated(nominated));
+        self.shell
+            .journal
+            .write(&(), &PlanEntry::Nominated(nominated));
     }
 
     /// Notes that a pod was bound to another node than the one planned for it, if so.
     pub(crate) fn check_place(&self, pod: &PodKey, node: &str, planned: &NodeRef) {
-        let snapshot = self.model.snapshot();
+        let snapshot = self.shell.model.snapshot();
         let place = snapshot.find(planned);
         let Some(place) = place.filter(|it| it.node_name() != Some(node)) else {
             return;
@@ -283,20 +246,15 @@ impl PodNominations {
         drop(snapshot);
         debug!(Pod = %pod, Node = node, planned, is_open, "pod off plan");
         let entry = PlanEntry::PodElsewhere { pod, node, planned };
-        self.journal.write(&(), &entry);
+        self.shell.journal.write(&(), &entry);
     }
 
     /// Takes back what was said of pods whose place is now another.
     pub(crate) async fn withdraw(&self, pods: impl Iterator<Item = &PodKey>) {
-        let snapshot = self.model.snapshot();
+        let snapshot = self.shell.model.snapshot();
         let pods = pods.filter_map(|key| snapshot.pod(key));
         let ours = pods.filter(|pod| pod.nomination.as_ref().is_some_and(|it| it.is_of_plan));
-        let writes = ours.map(|pod| Write {
-            pod: pod.key.clone(),
-            uid: pod.uid.clone(),
-            node: None,
-        });
-        let writes: Vec<Write> = writes.collect();
+        let writes = ours.map(|pod| Write::of(pod, None)).collect();
         drop(snapshot);
         self.write_nominations(writes).await;
     }
@@ -306,7 +264,7 @@ impl PodNominations {
         let mut written = 0;
         let sent = writes
             .into_iter()
-            .map(|write| write.send(self.client.clone()));
+            .map(|write| write.send(self.shell.client.clone()));
         let sent: Vec<_> = sent.collect();
         let mut answers = stream::iter(sent).buffer_unordered(WRITES_AT_ONCE);
         let all = async {
@@ -322,6 +280,29 @@ impl PodNominations {
             debug!("the API server took too long to take nominations");
         }
         written
+    }
+
+    /// Leaves out pods that were nominated just before, and remembers the others: what is written comes back after a
+    /// while. At the moment at which a node opens none is left out, as another that opened may have cost them their
+    /// nomination.
+    fn leave_out_recent(&self, writes: &mut Vec<Write>, moment: NominationMoment, now: Timestamp) {
+        let mut nominated = lock(&self.nominated_at);
+        nominated.retain(|_, at| now.duration_since(*at) < NOMINATED_AGAIN);
+        writes.retain(|write| {
+            let is_new = nominated.insert(write.pod.clone(), now).is_none();
+            is_new || moment == NominationMoment::AtOpening
+        });
+    }
+
+    /// Turns nominations off, with one warning: an API server that refuses one refuses all.
+    fn turn_off(&self, error: &kube::Error) {
+        if self.is_on.swap(false, Ordering::Relaxed) {
+            warn!(
+                %error,
+                "pods cannot be nominated to the nodes planned for them, so the scheduler may place them elsewhere; allow \
+                 patch of pods/status, or turn it off with --nominate-planned-pods=off"
+            );
+        }
     }
 }
 

@@ -166,11 +166,7 @@ impl PolicyBinding {
             fingerprint: fingerprint(config_map, &source),
         };
         let now = self.shell.clock.now();
-        let next = {
-            let mut known = lock(&self.known);
-            known.note_there(key);
-            known.note_read(key, reading, now)
-        };
+        let next = lock(&self.known).note_read(key, reading, now);
         let status = match next {
             AfterReading::Keep => self.registry.status(key),
             AfterReading::Swap => Some(self.load(key, source).await),

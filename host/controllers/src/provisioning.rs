@@ -99,7 +99,7 @@ pub(crate) struct Observed {
     /// Nodes that there are or are about to be, for the ranking policy.
     usage: BTreeMap<UsageKey, Usage>,
     /// Prices of the nodes that there are, USD an hour, for launches, which know the types of their own pool only.
-    prices: BTreeMap<UsageKey, f64>,
+    prices: Arc<BTreeMap<UsageKey, f64>>,
     /// Every NodePool once, with what its object and its class come to.
     pool_outcomes: Vec<PoolOutcome>,
     /// Why pools that could be used have no instance types, by name.
@@ -188,8 +188,7 @@ impl Provisioner {
         let started = Instant::now();
         let mut complaint = SYNC_COMPLAINT;
         let model = &self.shell.model;
-        model.note_sync();
-        while !model.is_synced() {
+        while !model.note_sync() {
             if started.elapsed() >= complaint {
                 let unlaunched = model.unlaunched_claims();
                 error!(
@@ -201,7 +200,6 @@ impl Provisioner {
                 complaint += Duration::from_secs(10);
             }
             tokio::time::sleep(SYNC_POLL).await;
-            model.note_sync();
         }
     }
 
@@ -248,7 +246,7 @@ impl Provisioner {
         let mut usage = planning::provisioning::usage(&snapshot, &pools);
         let prices = usage.iter();
         let prices = prices.map(|(key, it)| (key.clone(), it.price_per_hour));
-        let prices = prices.collect();
+        let prices = Arc::new(prices.collect());
         self.parts.notes.launching.add_choices(&mut usage, None);
         Observed {
             batch,

@@ -24,6 +24,7 @@ pub(crate) mod queue_loads;
 pub(crate) mod recorder;
 pub(crate) mod references;
 pub(crate) mod runtime;
+pub(crate) mod several_at_once;
 pub(crate) mod turn;
 pub(crate) mod work_queue;
 pub(crate) mod writer;

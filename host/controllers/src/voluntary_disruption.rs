@@ -72,8 +72,6 @@ pub(crate) struct VoluntaryDisruption {
 pub(crate) struct DisruptionParts {
     pub(crate) provider: Arc<dyn CloudProvider>,
     pub(crate) tables: Arc<TableCache>,
-    pub(crate) claims: ClaimCreator,
-    pub(crate) static_pending: Arc<StaticPending>,
     pub(crate) passes: Arc<Passes>,
     pub(crate) sold_types: Arc<SoldTypes>,
     pub(crate) written_costs: Arc<WrittenCosts>,
@@ -108,10 +106,15 @@ impl VoluntaryDisruption {
     /// Karpenter's name of it, as metrics show it.
     pub(crate) const NAME: &'static str = "disruption";
 
-    pub(crate) fn new(shell: Arc<Shell>, hooks: ControllersHooks, parts: DisruptionParts) -> Self {
-        let (claims, pending) = (parts.claims.clone(), Arc::clone(&parts.static_pending));
+    pub(crate) fn new(
+        shell: Arc<Shell>,
+        hooks: ControllersHooks,
+        claims: ClaimCreator,
+        static_pending: Arc<StaticPending>,
+        parts: DisruptionParts,
+    ) -> Self {
         Self {
-            orchestration: Orchestration::new(Arc::clone(&shell), claims, pending),
+            orchestration: Orchestration::new(Arc::clone(&shell), claims, static_pending),
             shell,
             parts,
             hooks,
@@ -142,8 +145,7 @@ impl VoluntaryDisruption {
         self.shell.metrics.begin_controller(Self::NAME, 1);
         let (mut back_off, mut woken_by) = (POLL, WakeUp::Due);
         loop {
-            self.shell.model.note_sync();
-            if !self.shell.model.is_synced() {
+            if !self.shell.model.note_sync() {
                 tokio::time::sleep(UNSYNCED_POLL).await;
                 continue;
             }

@@ -26,20 +26,6 @@ use eligibility::eligibility;
 
 pub use crate::input::Gates;
 
-/// Work of a method of consolidation in this loop.
-enum Agenda<'s> {
-    /// Look at nothing: no node is eligible, or those that are wait for others to come to rest.
-    Nothing,
-    /// To say again what was said of these: nothing changed since it last found nothing.
-    Repeat(Vec<&'s Candidate>),
-    /// To try these, in the policy's order and within the budgets.
-    Try {
-        candidates: Vec<&'s Candidate>,
-        /// Record to keep where nothing comes of it.
-        nothing: NothingFound,
-    },
-}
-
 /// Has a method look for a move, unless nothing changed since it last found nothing. A look that comes to nothing is
 /// remembered here and nowhere else: one that was cut off, or that found something, is always followed by another.
 pub(crate) fn look<'s, T>(
@@ -47,37 +33,32 @@ pub(crate) fn look<'s, T>(
     method: Method,
     find: impl FnOnce(&mut Scan<'s, '_>, &[&'s Candidate]) -> Option<T>,
 ) -> Option<T> {
-    match prepare_look(scan, method) {
-        Agenda::Nothing => None,
-        Agenda::Repeat(candidates) => {
-            repeat_findings(scan, &candidates);
-            None
-        }
-        Agenda::Try {
-            candidates,
-            nothing,
-        } => {
-            let found = find(scan, &candidates);
-            if found.is_some() || scan.scene.interrupt.is_tripped() {
-                scan.memory.nothing_found.remove(&method);
-            } else {
-                scan.memory.nothing_found.insert(method, nothing);
-            }
-            found
-        }
+    let (candidates, nothing) = prepare_look(scan, method)?;
+    let found = find(scan, &candidates);
+    if found.is_some() || scan.scene.interrupt.is_tripped() {
+        scan.memory.nothing_found.remove(&method);
+    } else {
+        scan.memory.nothing_found.insert(method, nothing);
     }
+    found
 }
 
-fn prepare_look<'s>(scan: &mut Scan<'s, '_>, method: Method) -> Agenda<'s> {
+/// Candidates to try, in the policy's order and within the budgets, with the record to keep where nothing comes of
+/// them. `None` where no node is eligible, while those that are wait for others to come to rest, and where nothing
+/// changed since nothing was found: then the same is said again.
+fn prepare_look<'s>(
+    scan: &mut Scan<'s, '_>,
+    method: Method,
+) -> Option<(Vec<&'s Candidate>, NothingFound)> {
     let scene = scan.scene;
     let eligible = retain_eligible(scan);
     if settling::wait_for_others(scan, &eligible) {
-        return Agenda::Nothing;
+        return None;
     }
     let eligible = scan.retain_unblocked(eligible, method);
     scan.count(method, eligible.len());
     if eligible.is_empty() {
-        return Agenda::Nothing;
+        return None;
     }
     let (snapshot, now) = (&scene.input.snapshot, scene.input.options.now);
     let state = snapshot.consolidation_state(now);
@@ -90,7 +71,8 @@ fn prepare_look<'s>(scan: &mut Scan<'s, '_>, method: Method) -> Agenda<'s> {
         is_the_same && !is_due && claims.is_subset(&it.claims)
     });
     if known.as_ref().is_some_and(|it| claims.is_subset(&it.tried)) {
-        return Agenda::Repeat(eligible);
+        repeat_findings(scan, &eligible);
+        return None;
     }
     let ordered = scan.put_in_order(&eligible);
     let candidates = match method {
@@ -104,7 +86,8 @@ fn prepare_look<'s>(scan: &mut Scan<'s, '_>, method: Method) -> Agenda<'s> {
     };
     let tried = self::claims(&candidates);
     if known.is_some_and(|it| tried.is_subset(&it.tried)) {
-        return Agenda::Repeat(candidates);
+        repeat_findings(scan, &candidates);
+        return None;
     }
     let nothing = NothingFound {
         state,
@@ -112,10 +95,7 @@ fn prepare_look<'s>(scan: &mut Scan<'s, '_>, method: Method) -> Agenda<'s> {
         in_backoff,
         tried,
     };
-    Agenda::Try {
-        candidates,
-        nothing,
-    }
+    Some((candidates, nothing))
 }
 
 fn retain_eligible<'s>(scan: &mut Scan<'s, '_>) -> Vec<&'s Candidate> {

@@ -24,8 +24,8 @@ pub(crate) struct Findings<'s> {
 /// Finding that stands in the end.
 pub(crate) struct LastWord {
     pub(crate) finding: NodeFinding,
-    /// Obstacle that keeps a drifted node, for the event about it.
-    pub(crate) keeps_drifted: Option<Obstacle>,
+    /// Whether it is what keeps a drifted node, of which an event may be due.
+    pub(crate) keeps_drifted: bool,
 }
 
 impl<'s> Findings<'s> {
@@ -52,22 +52,20 @@ impl<'s> Findings<'s> {
         commands: &[Command],
     ) -> LastWord {
         let last = self.last.get(candidate.name());
-        let obstacle = match last {
-            Some(NodeFinding::Chosen(choice)) => {
-                return LastWord {
-                    finding: NodeFinding::Chosen(choice.clone()),
-                    keeps_drifted: None,
-                };
-            }
-            Some(NodeFinding::Kept(obstacle)) => Some(obstacle),
-            None => None,
-        };
+        if let Some(chosen @ NodeFinding::Chosen { .. }) = last {
+            return LastWord {
+                finding: chosen.clone(),
+                keeps_drifted: false,
+            };
+        }
         let of_drift = self.of_drift.get(candidate.name());
-        let obstacle = of_drift.or(obstacle).cloned();
+        let obstacle = of_drift
+            .or_else(|| last.and_then(NodeFinding::obstacle))
+            .cloned();
         let obstacle = obstacle.unwrap_or_else(|| unexamined(candidate, scene, commands));
         LastWord {
             finding: NodeFinding::Kept(obstacle),
-            keeps_drifted: of_drift.cloned(),
+            keeps_drifted: of_drift.is_some(),
         }
     }
 }

@@ -46,7 +46,7 @@ pub struct DisruptionInput {
 
 impl DisruptionInput {
     /// The part of the input that budgets are worked out of.
-    pub(crate) fn budget_world<'a>(&'a self, targets: &'a Targets) -> budgets::BudgetWorld<'a> {
+    pub fn budget_world<'a>(&'a self, targets: &'a Targets) -> budgets::BudgetWorld<'a> {
         budgets::BudgetWorld {
             snapshot: &self.snapshot,
             history: &self.history,

@@ -12,16 +12,12 @@ pub enum NodeFinding {
     /// A rule keeps the node.
     Kept(Obstacle),
     /// A method chose the node to go.
-    Chosen(NodeChoice),
-}
-
-/// How a node was chosen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeChoice {
-    /// By which method, in the words of the ledger.
-    pub outcome: OutcomeId,
-    /// Words of the policy, or the trouble of the node.
-    pub reason: String,
+    Chosen {
+        /// By which method, in the words of the ledger.
+        outcome: OutcomeId,
+        /// Words of the policy, or the trouble of the node.
+        reason: String,
+    },
 }
 
 impl NodeFinding {
@@ -29,7 +25,7 @@ impl NodeFinding {
     pub(crate) fn outcome(&self) -> OutcomeId {
         match self {
             Self::Kept(obstacle) => obstacle.outcome,
-            Self::Chosen(choice) => choice.outcome,
+            Self::Chosen { outcome, .. } => *outcome,
         }
     }
 
@@ -37,7 +33,7 @@ impl NodeFinding {
     pub(crate) fn reason(&self) -> &str {
         match self {
             Self::Kept(obstacle) => &obstacle.message,
-            Self::Chosen(choice) => &choice.reason,
+            Self::Chosen { reason, .. } => reason,
         }
     }
 
@@ -45,7 +41,7 @@ impl NodeFinding {
     pub(crate) fn obstacle(&self) -> Option<&Obstacle> {
         match self {
             Self::Kept(obstacle) => Some(obstacle),
-            Self::Chosen(_) => None,
+            Self::Chosen { .. } => None,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! common part of Karpenter's `disruption/drift.go`, `disruption/repair.go` and, for nodes that hold a slot of a full
 //! reservation, `terminatefirst.go`.
 
-use apis::{CapacityType, NodeRef, labels};
+use apis::NodeRef;
 use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
@@ -127,7 +127,7 @@ pub(crate) fn renew(
         }
         Err(unsound) => unsound,
     };
-    let slot = reservation_of(candidate).filter(|_| may_go_first);
+    let slot = Some(candidate.node.reservation_id()).filter(|it| may_go_first && !it.is_empty());
     let slot = slot.filter(|_| matches!(unsound, Unsound::Stranded { .. }));
     let Some(slot) = slot else {
         return Err(unsound.into());
@@ -141,11 +141,4 @@ pub(crate) fn renew(
         }),
         Err(_) => Err(unsound.into()),
     }
-}
-
-/// The reservation whose slot a node holds.
-pub(crate) fn reservation_of(candidate: &Candidate) -> Option<&str> {
-    let is_reserved = candidate.capacity_type() == Some(CapacityType::Reserved);
-    let id = candidate.node.label(labels::CAPACITY_RESERVATION_ID);
-    (is_reserved && !id.is_empty()).then_some(id)
 }

@@ -22,7 +22,7 @@ use crate::command::{Approved, Command, Cost, Execution, RepairReason};
 use crate::hooks::{Verdict, VerdictDecision};
 use crate::input::DisruptionInput;
 use crate::method::{DisruptionClass, Method};
-use crate::node_finding::{NodeChoice, NodeFinding};
+use crate::node_finding::NodeFinding;
 use crate::obstacle::Obstacle;
 use crate::renewal::{self, Renewal};
 use crate::scene::Scene;
@@ -75,7 +75,7 @@ pub(crate) fn look(scene: &Scene<'_>, policies: &RepairPolicies) -> Repaired {
                 };
                 let name = sick.candidate.name().to_owned();
                 let reason = command.policy_reason.clone();
-                let chosen = NodeFinding::Chosen(NodeChoice { outcome, reason });
+                let chosen = NodeFinding::Chosen { outcome, reason };
                 repaired.findings.insert(name, chosen);
                 repaired.command = Some(command);
                 break;
@@ -157,10 +157,7 @@ fn is_vetoed(node: &StateNode) -> bool {
 impl Repaired {
     /// Something keeps a sick node.
     fn keep(&mut self, node: &StateNode, obstacle: Obstacle) {
-        let told = Obstacle {
-            message: obstacle.without_rule(),
-            ..obstacle.clone()
-        };
+        let told = Obstacle::about(&obstacle.about, obstacle.outcome, obstacle.without_rule());
         let blocked = Blocked::new(node, told);
         let finding = NodeFinding::Kept(obstacle);
         self.findings.insert(blocked.name.clone(), finding);

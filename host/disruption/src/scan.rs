@@ -17,7 +17,7 @@ use crate::findings::{self, Findings, LastWord};
 use crate::hooks::{BudgetReason, Verdict, VerdictDecision};
 use crate::memory::Memory;
 use crate::method::Method;
-use crate::node_finding::{NodeChoice, NodeFinding};
+use crate::node_finding::NodeFinding;
 use crate::obstacle::Obstacle;
 use crate::preferred::Deferred;
 use crate::scene::Scene;
@@ -231,11 +231,11 @@ impl<'s, 'a> Scan<'s, 'a> {
         let (scene, proposal) = (self.scene, &approved.proposal);
         let outcome = proposal.method.chosen();
         for candidate in &proposal.candidates {
-            let choice = NodeChoice {
+            let chosen = NodeFinding::Chosen {
                 outcome,
                 reason: verdict_text(&approved.verdict),
             };
-            self.findings.note(candidate, NodeFinding::Chosen(choice));
+            self.findings.note(candidate, chosen);
         }
         let first = proposal.candidates.first();
         let id = format!(
@@ -264,13 +264,14 @@ impl<'s, 'a> Scan<'s, 'a> {
                 finding,
                 keeps_drifted,
             } = self.findings.of(candidate, scene, &commands);
-            if let Some(obstacle) = keeps_drifted {
-                blocked.extend(findings::blocked_drift(candidate, &obstacle));
+            if let Some(obstacle) = finding.obstacle() {
+                if keeps_drifted {
+                    blocked.extend(findings::blocked_drift(candidate, obstacle));
+                }
+                // Whatever else keeps the node, it is told of the pod in its way.
+                let block = candidate.pod_block.clone();
+                blocked.extend(block.map(|it| Blocked::new(&candidate.node, it)));
             }
-            // Whatever else keeps the node, it is told of the pod in its way.
-            let stays = finding.obstacle().is_some();
-            let block = candidate.pod_block.clone().filter(|_| stays);
-            blocked.extend(block.map(|it| Blocked::new(&candidate.node, it)));
             outcomes.push(findings::outcome(candidate, &finding));
             let claim = candidate.claim().to_owned();
             self.memory.findings.insert(claim, finding);

@@ -18,7 +18,7 @@ use crate::candidate::{Candidate, TypesByPool};
 use crate::command::{Command, Execution, TerminateFirst};
 use crate::method::Method;
 use crate::obstacle::Obstacle;
-use crate::renewal::{self, Renewal, reservation_of};
+use crate::renewal::{self, Renewal};
 use crate::scan::Scan;
 
 const METHOD: Method = Method::StaticDrift;
@@ -215,7 +215,7 @@ pub(crate) fn renew(
             candidate.pool()
         );
         let blocked = Obstacle::new(OutcomeId::NodeReservationsFull, text);
-        if !offered.contains(reservation_of(candidate).unwrap_or_default()) {
+        if !offered.contains(candidate.node.reservation_id()) {
             return Err(blocked);
         }
         return goes_first(TerminateFirst::NoReservedCapacity, blocked);

@@ -9,13 +9,11 @@ use apis::{CapacityType, NodeRef};
 use jiff::Timestamp;
 use scheduling::Interrupt;
 use scheduling::solution::NewClaim;
-use state::Snapshot;
 use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
 use crate::command::{Command, CommandCandidate};
 use crate::consolidation::eligibility::{eligibility, eligibility_when_empty};
-use crate::history::History;
 use crate::input::{DisruptionInput, PolicyHooks};
 use crate::method::ValidatedMethod;
 use crate::obstacle::Obstacle;
@@ -54,23 +52,25 @@ impl Rejection {
 /// budgets too, and the nodes that are to take their pods over as expecting them, so that no other command counts on
 /// either.
 pub fn supposing_begun(
-    snapshot: &Snapshot,
-    history: &History,
+    mut input: DisruptionInput,
     waiting: &[Command],
     expected_until: Timestamp,
-    now: Timestamp,
-) -> (Snapshot, History) {
-    let mut history = history.clone();
+) -> DisruptionInput {
     let (mut leaving, mut expecting) = (Vec::new(), Vec::new());
     for command in waiting {
         for node in &command.candidates {
-            history.note_start(&node.claim, command.method.budget_reason());
+            let reason = command.method.budget_reason();
+            input.history.note_start(&node.claim, reason);
+            input.queued.insert(node.claim.clone());
             leaving.push(node.node_ref());
         }
         expecting.extend(command.destinations.iter().cloned());
     }
-    let snapshot = snapshot.supposing(now, leaving, expecting, expected_until);
-    (snapshot, history)
+    let now = input.options.now;
+    input.snapshot = input
+        .snapshot
+        .supposing(now, leaving, expecting, expected_until);
+    input
 }
 
 /// Whether loops may go on while the command waits: what it would bring is not there to be counted with.

@@ -129,6 +129,11 @@ impl Offering {
         self.is_available() && (!self.is_reserved() || self.reservation_capacity > 0)
     }
 
+    /// Whether it is a reservation that is sound and has no slot left.
+    pub fn is_full(&self) -> bool {
+        self.is_available() && !self.is_launchable()
+    }
+
     /// The one value of a label, or the empty string.
     pub fn word(&self, key: &str) -> &str {
         self.requirements
@@ -173,7 +178,7 @@ impl InstanceType {
         }
     }
 
-    /// The offering of a zone and capacity type, reserved ones aside.
+    /// The offering of a zone and capacity type; of several reservations there, the first.
     pub fn offering(&self, zone: &str, capacity_type: CapacityType) -> Option<&Offering> {
         self.offerings
             .iter()

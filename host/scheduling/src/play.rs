@@ -73,11 +73,8 @@ pub fn play(
     let planned = planned_pods(solution);
     let mut kinds = PlayKinds::new(columns(problem, &nodes, profile));
     let running = nodes.iter().map(|node| {
-        let alive = node
-            .pods
-            .iter()
-            .filter(|it| !it.is_terminal() && !it.is_terminating());
-        alive.map(|pod| kinds.of(pod, problem)).collect()
+        let active = node.pods.iter().filter(|it| it.is_active());
+        active.map(|pod| kinds.of(pod, problem)).collect()
     });
     let running: Vec<Vec<PlayKindId>> = running.collect();
     let queued = queue(&problem.pods).into_iter();

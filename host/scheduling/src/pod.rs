@@ -340,9 +340,7 @@ impl Pod {
         self.is_unschedulable
             && self.node_name.is_none()
             && self.nomination.as_ref().is_none_or(|it| it.is_of_plan)
-            && !self.is_terminal()
-            && !self.is_terminating()
-            && !self.is_owned_by_daemon_set()
-            && !self.is_owned_by_node()
+            && self.is_active()
+            && !self.is_daemon_or_mirror()
     }
 }

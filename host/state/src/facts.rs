@@ -223,23 +223,14 @@ impl ClaimFacts {
 }
 
 fn drift_reason(conditions: &[Condition]) -> Option<String> {
-    let drifted = with_status(conditions, conditions::DRIFTED, Status::True);
+    let drifted = conditions::with_status(conditions, conditions::DRIFTED, Status::True);
     drifted.map(|it| it.reason.clone())
-}
-
-fn with_status<'a>(
-    conditions: &'a [Condition],
-    condition_type: &str,
-    status: Status,
-) -> Option<&'a Condition> {
-    let mut conditions = conditions.iter();
-    conditions.find(|it| it.type_ == condition_type && Status::of(it) == Some(status))
 }
 
 impl ClaimConditions {
     fn parse(conditions: &[Condition]) -> Self {
         let since = |condition_type: &str, status: Status| {
-            let found = with_status(conditions, condition_type, status);
+            let found = conditions::with_status(conditions, condition_type, status);
             found.map(|it| it.last_transition_time.0)
         };
         let true_since = |condition_type: &str| since(condition_type, Status::True);

@@ -123,6 +123,14 @@ impl StateNode {
         CapacityType::parse(self.label(labels::CAPACITY_TYPE))
     }
 
+    /// Id of the reservation whose slot the node holds; empty where it holds none.
+    pub fn reservation_id(&self) -> &str {
+        match self.capacity_type() {
+            Some(CapacityType::Reserved) => self.label(labels::CAPACITY_RESERVATION_ID),
+            Some(CapacityType::Spot | CapacityType::OnDemand) | None => "",
+        }
+    }
+
     /// Whether it has a NodeClaim, so that it is ours.
     pub fn is_managed(&self) -> bool {
         self.claim().is_some()

@@ -119,10 +119,9 @@ impl Volumes {
             .try_for_each(|name| self.one(&pod.key.namespace, name).map(|_| ()))
     }
 
-    /// Whether the node publishes how many volumes of a driver it takes.
-    pub fn is_limit_published(&self, node: &str, driver: &str) -> bool {
-        let published = self.limits.get(node);
-        published.is_some_and(|it| it.contains_key(driver))
+    /// How many volumes of each driver a node publishes that it takes; `None` for a driver that states no number.
+    pub fn published_limits(&self, node: &str) -> Option<&BTreeMap<String, Option<u32>>> {
+        self.limits.get(node)
     }
 
     /// Volumes attached to a node, by driver.

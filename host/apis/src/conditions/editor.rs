@@ -47,7 +47,7 @@ impl ConditionSet {
 }
 
 /// The wire keeps whole seconds; finer times would differ from what is read back.
-fn whole_seconds(time: Timestamp) -> Timestamp {
+pub fn whole_seconds(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 

@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use crate::seam::{ApiError, ApiResult, CODE_TRANSPORT, ErrorFault};
+use crate::seam::{ApiError, ApiResult};
 
 /// Effect of a call on the account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,11 +78,7 @@ impl ChangeFence {
 
 /// An earlier attempt may have arrived, so nobody knows what came of the call.
 fn lapsed() -> ApiError {
-    ApiError {
-        code: CODE_TRANSPORT.to_owned(),
-        message: "not sent, or not waited for: this replica does not hold the lease".to_owned(),
-        fault: ErrorFault::Cloud,
-    }
+    ApiError::unanswered("not sent, or not waited for: this replica does not hold the lease")
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! How a request of the seam becomes one of the SDK, and its failure one of the seam.
 
-use crate::seam::{ApiError, CODE_TRANSPORT, ErrorFault};
+use crate::seam::ApiError;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
@@ -10,23 +10,18 @@ where
     E: ProvideErrorMetadata + std::error::Error + 'static,
 {
     let Some(service) = error.as_service_error() else {
-        return ApiError {
-            code: CODE_TRANSPORT.to_owned(),
-            message: aws_smithy_types::error::display::DisplayErrorContext(error).to_string(),
-            fault: ErrorFault::Cloud,
-        };
+        let chain = aws_smithy_types::error::display::DisplayErrorContext(error);
+        return ApiError::unanswered(chain.to_string());
     };
     let is_server = error
         .raw_response()
         .is_some_and(|response| response.status().is_server_error());
-    ApiError {
-        code: service.code().unwrap_or("Unknown").to_owned(),
-        message: service.message().unwrap_or_default().to_owned(),
-        fault: if is_server {
-            ErrorFault::Cloud
-        } else {
-            ErrorFault::Client
-        },
+    let code = service.code().unwrap_or("Unknown");
+    let message = service.message().unwrap_or_default();
+    if is_server {
+        ApiError::server(code, message)
+    } else {
+        ApiError::client(code, message)
     }
 }
 

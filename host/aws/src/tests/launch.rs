@@ -15,7 +15,7 @@ use scheduling::ranking::RankedOffering;
 
 use super::catalogue::infos;
 use super::{Rig, class};
-use crate::seam::{ApiError, CODE_TRANSPORT, ErrorFault};
+use crate::seam::ApiError;
 
 type Change<'a> = &'a dyn Fn(&mut Ec2NodeClass);
 
@@ -295,11 +295,7 @@ async fn equal_claims_share_a_fleet() {
 #[tokio::test(start_paused = true)]
 async fn a_launch_keeps_its_token_until_it_is_known_how_it_ended() {
     let rig = Rig::new(infos(&["m5.large"]));
-    let lost = ApiError {
-        code: CODE_TRANSPORT.to_owned(),
-        message: "cut".to_owned(),
-        fault: ErrorFault::Cloud,
-    };
+    let lost = ApiError::unanswered("cut");
     let refused = ApiError::client("InvalidParameterValue", "no");
     rig.aws
         .edit(|state| state.fleet_failures.extend([lost, refused]));

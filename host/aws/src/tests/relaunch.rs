@@ -13,14 +13,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::catalogue::infos;
 use super::launch::{m5_on_demand, request};
 use super::{Rig, class};
-use crate::seam::{ApiError, CODE_TRANSPORT, ErrorFault};
+use crate::seam::ApiError;
 
 fn lost() -> ApiError {
-    ApiError {
-        code: CODE_TRANSPORT.to_owned(),
-        message: "cut".to_owned(),
-        fault: ErrorFault::Cloud,
-    }
+    ApiError::unanswered("cut")
 }
 
 /// Claims with their records, which outlive the process.

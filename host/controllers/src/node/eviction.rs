@@ -250,9 +250,8 @@ fn decide(observed: &Observed, node: &str, now: Timestamp) -> Step {
         draining_since: now,
         now,
     });
-    let step = match drain {
-        Drain::Draining(step) => step,
-        Drain::Done => return Step::Leave,
+    let Drain::Draining(step) = drain else {
+        return Step::Leave;
     };
     match (step.delete.first(), step.evict.first()) {
         (Some(forced), _) => Step::Delete {

@@ -23,7 +23,7 @@ use state::facts::NodeFacts;
 use self::decision::{Observed, Step, decide, is_ours, tainted};
 use crate::node::entries::{LeavingNode, NodeEntry};
 use crate::node::eviction::EvictionKey;
-use crate::node_claim::{ConditionUpdate, NodeClaimExt};
+use crate::node_claim::{ConditionUpdate, NodeClaimExt, instance_life};
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::finalizers::remove_finalizer;
@@ -80,11 +80,8 @@ impl Termination {
         let Some(provider_id) = &node.provider_id else {
             return Ok(false);
         };
-        match self.provider.get(provider_id).await {
-            Ok(_) => Ok(false),
-            Err(CloudProviderError::NotFound(_)) => Ok(true),
-            Err(error) => Err(error.into()),
-        }
+        let life = instance_life(self.provider.as_ref(), provider_id).await?;
+        Ok(life.is_none())
     }
 
     async fn apply(&self, observed: &Observed, step: Step<'_>) -> Result<Action, ReconcileError> {

@@ -49,11 +49,13 @@ pub(crate) fn count_unhealthy_disrupted(
         .inc();
 }
 
-fn nodepool(claim: &NodeClaim) -> (&'static str, String) {
+/// Label of the claim's NodePool.
+pub(super) fn nodepool(claim: &NodeClaim) -> (&'static str, String) {
     ("nodepool", claim.pool_name().unwrap_or_default().to_owned())
 }
 
-fn capacity_type(claim: &NodeClaim) -> (&'static str, String) {
+/// Label of the claim's capacity type.
+pub(crate) fn capacity_type(claim: &NodeClaim) -> (&'static str, String) {
     let capacity_type = claim.label(labels::CAPACITY_TYPE);
     (
         "capacity_type",

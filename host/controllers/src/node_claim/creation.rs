@@ -20,7 +20,6 @@ use crate::shell::Shell;
 pub(crate) const PROVISIONED: &str = "provisioned";
 
 /// Shared by all that create claims.
-#[derive(Clone)]
 pub(crate) struct ClaimCreator {
     pub(crate) shell: Arc<Shell>,
     pub(crate) overlays: Arc<Overlays>,

@@ -16,7 +16,9 @@ use tracing::field::{DisplayValue, display};
 use tracing::{error, info};
 
 use crate::node_claim::NodeClaimExt;
-use crate::node_claim::counts::{count_disrupted, count_unhealthy_disrupted};
+use crate::node_claim::counts::{
+    capacity_type, count_disrupted, count_unhealthy_disrupted, nodepool,
+};
 use crate::node_claim::launch::failure::LaunchFailure;
 use crate::node_claim::launch_record::{launch_record, with_policy};
 use crate::node_claim::liveness::TimeLimit;
@@ -249,7 +251,7 @@ impl JournalEntry for ClaimEntry<'_> {
                 count_disrupted(metrics, claim, cause.metric_reason(), None);
             }
             Self::Registered { .. } => {
-                let labels = vec![pool(claim), zone(claim)];
+                let labels = vec![nodepool(claim), zone(claim)];
                 metrics.nodes_created.get_or_create(&labels).inc();
             }
             Self::TimedOut(limit) => count_disrupted(metrics, claim, limit.metric_reason(), None),
@@ -263,7 +265,7 @@ impl JournalEntry for ClaimEntry<'_> {
             }
             Self::InstanceTerminated { took } => {
                 let seconds = &metrics.instance_termination_seconds;
-                let labels = vec![pool(claim)];
+                let labels = vec![nodepool(claim)];
                 seconds.get_or_create(&labels).observe(took.as_secs_f64());
             }
             Self::Released { took } => released(metrics, claim, *took),
@@ -429,10 +431,6 @@ impl ClaimEntry<'_> {
     }
 }
 
-fn pool(claim: &NodeClaim) -> (&'static str, String) {
-    ("nodepool", claim.pool_name().unwrap_or_default().to_owned())
-}
-
 fn zone(claim: &NodeClaim) -> (&'static str, String) {
     let zone = claim.label(labels::TOPOLOGY_ZONE);
     ("zone", zone.unwrap_or_default().to_owned())
@@ -472,7 +470,7 @@ fn created(metrics: &Metrics, claim: &NodeClaim, reason: &str) {
     let relaxed = relaxed.map_or("false", String::as_str);
     let labels = vec![
         ("reason", reason.to_owned()),
-        pool(claim),
+        nodepool(claim),
         ("min_values_relaxed", relaxed.to_owned()),
     ];
     metrics.node_claims_created.get_or_create(&labels).inc();
@@ -481,11 +479,9 @@ fn created(metrics: &Metrics, claim: &NodeClaim, reason: &str) {
 fn released(metrics: &Metrics, claim: &NodeClaim, took: Option<SignedDuration>) {
     if let Some(took) = took {
         let seconds = &metrics.node_claim_termination_seconds;
-        let labels = vec![pool(claim)];
+        let labels = vec![nodepool(claim)];
         seconds.get_or_create(&labels).observe(took.as_secs_f64());
     }
-    let capacity_type = claim.label(labels::CAPACITY_TYPE).unwrap_or_default();
-    let capacity_type = ("capacity_type", capacity_type.to_owned());
-    let labels = vec![pool(claim), capacity_type, zone(claim)];
+    let labels = vec![nodepool(claim), capacity_type(claim), zone(claim)];
     metrics.node_claims_terminated.get_or_create(&labels).inc();
 }

@@ -14,7 +14,6 @@ use std::time::Duration;
 use apis::conditions::{self, Conditioned, is_node_ready};
 use apis::{NodeClaim, ProviderId, labels};
 use cloudprovider::{CloudProvider, CloudProviderError, InstanceLife, LaunchAttempt, Launched};
-use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
@@ -29,6 +28,7 @@ use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::journal::JournalEntry;
 use crate::shell::paging::for_each_listed;
 use crate::shell::periodic::{PastRound, Periodic};
+use crate::shell::several_at_once::several_at_once;
 
 pub(crate) const PERIOD: Duration = Duration::from_mins(2);
 /// After a start there may be what an earlier process left: so often, and so soon.
@@ -90,8 +90,8 @@ impl Periodic for GarbageCollection {
         let observed = self.observe().await?;
         self.runs = self.runs.saturating_add(1);
         let Decided { suspects, leaked } = decide(observed, self.shell.now());
-        several_at_once(suspects.iter().map(|it| self.look_again(it))).await;
-        several_at_once(leaked.iter().map(|it| self.terminate(it))).await;
+        several_at_once(AT_ONCE, suspects.iter().map(|it| self.look_again(it))).await;
+        several_at_once(AT_ONCE, leaked.iter().map(|it| self.terminate(it))).await;
         Ok(())
     }
 
@@ -185,13 +185,6 @@ impl GarbageCollection {
             Err(error) => error!(provider_id = %id, %error, "finding nodes of the instance"),
         }
     }
-}
-
-async fn several_at_once(work: impl Iterator<Item = impl Future<Output = ()>>) {
-    // Collected, or the futures would borrow from what makes them.
-    let work: Vec<_> = work.collect();
-    let done = stream::iter(work).buffered(AT_ONCE);
-    done.for_each(|()| async {}).await;
 }
 
 /// An instance that belonged to no claim was terminated.

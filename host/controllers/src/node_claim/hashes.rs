@@ -30,11 +30,9 @@ pub(crate) async fn carry_over(
     keys: HashKeys,
 ) -> Result<(), ReconcileError> {
     let mut outdated = Vec::new();
-    let of_version =
-        |annotations: &BTreeMap<String, String>| annotations.get(keys.version).cloned();
-    let version = of_version(stamps);
+    let version = stamps.get(keys.version);
     let keep = |claim: NodeClaim| {
-        if is_meant(&claim) && of_version(claim.annotations()) != version {
+        if is_meant(&claim) && claim.annotations().get(keys.version) != version {
             outdated.push(claim);
         }
     };

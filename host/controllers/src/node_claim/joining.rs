@@ -26,7 +26,7 @@ use super::liveness::TimeLimit;
 use super::milestones::Milestones;
 use super::{ConditionUpdate, NodeClaimExt as _, TOLD_AFTER, registration};
 use crate::node_capacity;
-use crate::pod_nomination::{PodNominations, until_next_look};
+use crate::pod_nomination::until_next_look;
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::Action;
@@ -35,7 +35,6 @@ use crate::shell::runtime::Action;
 pub(crate) struct Joining {
     pub(super) shell: Arc<Shell>,
     pub(super) provider: Arc<dyn CloudProvider>,
-    pub(super) pod_nominations: Arc<PodNominations>,
     pub(super) milestones: Arc<Milestones>,
 }
 
@@ -94,8 +93,8 @@ impl Joining {
             node,
             registrable,
             snapshot: self.shell.model.snapshot(),
-            terms: self.pod_nominations.opening_terms(),
-            opens_at: self.pod_nominations.opens_at(),
+            terms: self.milestones.pod_nominations.opening_terms(),
+            opens_at: self.milestones.pod_nominations.opens_at(),
         }
     }
 
@@ -143,7 +142,7 @@ impl Joining {
         due: Preparation,
     ) -> Result<Cow<'a, NodeClaim>, ReconcileError> {
         let Preparation { labels, opening } = due;
-        let pod_nominations = &self.pod_nominations;
+        let pod_nominations = &self.milestones.pod_nominations;
         if let Some(at) = opening.appointment() {
             pod_nominations.appoint(at);
         }

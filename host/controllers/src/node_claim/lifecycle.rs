@@ -84,7 +84,6 @@ impl Lifecycle {
         let joining = Joining {
             shell: Arc::clone(&shell),
             provider,
-            pod_nominations: Arc::clone(&milestones.pod_nominations),
             milestones: Arc::clone(&milestones),
         };
         Self {

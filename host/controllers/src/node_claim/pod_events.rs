@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use apis::conditions;
 use apis::{NodeClaim, NodePool, ObjectKey};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -36,8 +37,7 @@ fn decide(claim: &NodeClaim, pool: Option<&NodePool>, now: Timestamp) -> Option<
         return None;
     }
     let mut after = claim.clone();
-    // The wire keeps whole seconds.
-    let event_at = Timestamp::from_second(now.as_second()).unwrap_or(now);
+    let event_at = conditions::whole_seconds(now);
     after.status.get_or_insert_default().last_pod_event_time = Some(Time(event_at));
     // Told by this write, it needs none of its own.
     let after = match pool {

@@ -186,16 +186,7 @@ impl Reboot {
     }
 
     async fn succeed(&self, claim: &NodeClaim) -> Result<Action, ReconcileError> {
-        let claim = self.forget(claim).await?;
-        let now = self.shell.now();
-        let condition = ConditionUpdate {
-            condition_type: conditions::REBOOTING,
-            status: Status::False,
-            reason: SUCCEEDED,
-            message: "",
-        };
-        let after = claim.with_condition(condition, now);
-        self.shell.writer.write_claim_status(&claim, &after).await?;
+        let (claim, now) = self.conclude(claim, SUCCEEDED, "").await?;
         let away = now.duration_since(claim.condition_since(conditions::INITIALIZED));
         let took = self.is_over(&claim);
         let entry = RebootEntry::Succeeded { took, away };
@@ -205,18 +196,7 @@ impl Reboot {
 
     /// A node that nobody knows how to drain stays.
     async fn reject(&self, claim: &NodeClaim, why: &str) -> Result<Action, ReconcileError> {
-        let forgotten = self.forget(claim).await?;
-        let condition = ConditionUpdate {
-            condition_type: conditions::REBOOTING,
-            status: Status::False,
-            reason: FAILED,
-            message: why,
-        };
-        let after = forgotten.with_condition(condition, self.shell.now());
-        self.shell
-            .writer
-            .write_claim_status(&forgotten, &after)
-            .await?;
+        self.conclude(claim, FAILED, why).await?;
         let entry = RebootEntry::Failed {
             result: "invalid_request",
             why,
@@ -225,6 +205,27 @@ impl Reboot {
         };
         self.shell.journal.write(claim, &entry);
         Ok(Action::Await)
+    }
+
+    /// The reboot is over, one way or the other, and the claim says so; answers when, and the claim as it was without
+    /// the notes of the reboot.
+    async fn conclude(
+        &self,
+        claim: &NodeClaim,
+        reason: &str,
+        message: &str,
+    ) -> Result<(NodeClaim, Timestamp), ReconcileError> {
+        let claim = self.forget(claim).await?;
+        let now = self.shell.now();
+        let condition = ConditionUpdate {
+            condition_type: conditions::REBOOTING,
+            status: Status::False,
+            reason,
+            message,
+        };
+        let after = claim.with_condition(condition, now);
+        self.shell.writer.write_claim_status(&claim, &after).await?;
+        Ok((claim, now))
     }
 
     /// A node that did not come back is replaced.

@@ -71,7 +71,7 @@ impl KnownBindings {
         }
     }
 
-    /// A ConfigMap was read. A swap that follows counts as made.
+    /// A ConfigMap was read, so that it is there. A swap that follows counts as made.
     pub(super) fn note_read(
         &mut self,
         key: &ObjectKey,
@@ -112,6 +112,7 @@ impl KnownBinding {
             version,
             fingerprint,
         } = reading;
+        self.gone_since = None;
         let is_other = self.fingerprint != fingerprint;
         if is_other && let Err(wait) = self.pace.swap(now, fingerprint) {
             return AfterReading::Rest(wait);

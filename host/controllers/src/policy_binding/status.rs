@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use apis::conditions;
 use hooks::binding::{AppliesTo, BindingState, BindingStatus, InCharge};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -116,8 +117,7 @@ fn annotation(status: BindingStatus, now: Timestamp) -> StatusAnnotation {
         calls,
         failures,
     } = status;
-    // Shown to the second.
-    let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
+    let now = conditions::whole_seconds(now);
     let applies_to = in_charge
         .as_ref()
         .map_or_else(String::new, |it| applies_to(&it.applies_to));

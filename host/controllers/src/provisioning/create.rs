@@ -1,5 +1,6 @@
 //! Carries a decision out: creates the NodeClaims, nominates, and leaves the traces.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use apis::resources::Resources;
@@ -28,7 +29,7 @@ const CREATES_AT_ONCE: usize = 50;
 impl Provisioner {
     pub(super) async fn apply(&self, observed: &Observed, decided: Decided, took: Duration) {
         let notes = &self.parts.notes;
-        notes.launching.keep_prices(observed.prices.clone());
+        notes.launching.keep_prices(Arc::clone(&observed.prices));
         let Decided { solution, .. } = &decided;
         let entry = PassEntry::Decided {
             decided: &decided,

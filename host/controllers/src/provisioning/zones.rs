@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use apis::labels::TOPOLOGY_ZONE;
-use scheduling::pod::{Pod, PodPhase};
+use scheduling::pod::Pod;
 use scheduling::problem::{PodVolumes, Problem};
 use scheduling::requirements::{Operator, Requirement};
 use state::missing_pods::is_coming;
@@ -20,7 +20,7 @@ const NONE: &str = "none";
 pub(super) fn pods_by_zone(problem: &Problem) -> BTreeMap<String, usize> {
     let mut zones = BTreeMap::new();
     for pod in &problem.pods {
-        if pod.phase == PodPhase::Pending && !is_coming(&pod.key) {
+        if pod.is_pending() && !is_coming(&pod.key) {
             let zone = effective_zone(pod, problem.volumes.get(&pod.key));
             *zones.entry(zone).or_default() += 1;
         }

@@ -109,8 +109,8 @@ impl Model {
     }
 
     /// Notes since when the model may not be relied on: nothing tells of the moment at which that changes, so the loops
-    /// that wait for it find out when they look.
-    pub(crate) fn note_sync(&self) {
+    /// that wait for it find out when they look. Answers whether it may be relied on.
+    pub(crate) fn note_sync(&self) -> bool {
         let is_synced = self.is_synced();
         let mut since = self.lock_unsynced_since();
         if is_synced {
@@ -118,6 +118,7 @@ impl Model {
         } else {
             since.get_or_insert_with(|| self.clock.now());
         }
+        is_synced
     }
 
     /// Since when the model cannot be relied on, as far as it was noted.

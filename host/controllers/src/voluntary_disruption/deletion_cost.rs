@@ -9,7 +9,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use apis::labels;
-use disruption::budgets::{BudgetWorld, Budgets, Targets};
+use disruption::budgets::{Budgets, Targets};
 use disruption::candidate::Candidates;
 use disruption::context;
 use disruption::deletion_cost::{NodeCost, rank};
@@ -85,14 +85,9 @@ impl VoluntaryDisruption {
         let now = observed.options.now;
         let context = context(&observed.options);
         let found = Candidates::find(&observed.snapshot, &observed.types, &observed.queued, now);
-        let world = BudgetWorld {
-            snapshot: &observed.snapshot,
-            history: &observed.history,
-            types: &observed.types,
-            // The declared budgets look at no roll-out.
-            targets: &Targets::new(),
-            now,
-        };
+        // The declared budgets look at no roll-out.
+        let targets = Targets::new();
+        let world = observed.budget_world(&targets);
         let budgets = Budgets::ask(&world, context, &DeclaredBudgets);
         let costs = rank(&observed.snapshot, &found, &budgets);
         drop(observed);

@@ -82,22 +82,13 @@ impl VoluntaryDisruption {
     /// The world as if what waits had begun.
     pub(super) fn supposing_begun(&self, observed: DisruptionInput) -> DisruptionInput {
         let waiting = self.waiting();
-        let waiting: Vec<Command> = waiting.iter().map(|it| it.command.clone()).collect();
-        if waiting.is_empty() {
+        let commands: Vec<Command> = waiting.iter().map(|it| it.command.clone()).collect();
+        drop(waiting);
+        if commands.is_empty() {
             return observed;
         }
-        let now = observed.options.now;
-        let until = self.shell.model.nominated_until(now);
-        let (snapshot, history) =
-            supposing_begun(&observed.snapshot, &observed.history, &waiting, until, now);
-        let claims = waiting.iter().flat_map(|it| &it.candidates);
-        let claims = claims.map(|it| it.claim.clone());
-        DisruptionInput {
-            queued: observed.queued.iter().cloned().chain(claims).collect(),
-            snapshot,
-            history,
-            ..observed
-        }
+        let until = self.shell.model.nominated_until(observed.options.now);
+        supposing_begun(observed, &commands, until)
     }
 
     pub(super) fn waiting(&self) -> MutexGuard<'_, VecDeque<WaitingCommand>> {

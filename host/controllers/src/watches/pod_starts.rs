@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use jiff::Timestamp;
 use locks::lock;
-use scheduling::pod::{Pod, PodKey, PodPhase};
+use scheduling::pod::{Pod, PodKey};
 
 use crate::shell::journal::JournalEntry;
 use crate::shell::metrics::{Labels, Metrics};
@@ -38,7 +38,7 @@ impl PodStarts {
         if starts.get(&pod.key).is_some_and(|it| it.uid != pod.uid) {
             starts.remove(&pod.key);
         }
-        if pod.phase == PodPhase::Pending && !pod.is_ready {
+        if pod.is_pending() && !pod.is_ready {
             starts.entry(pod.key.clone()).or_insert_with(|| Start {
                 uid: pod.uid.clone(),
                 created_at: pod.created_at,

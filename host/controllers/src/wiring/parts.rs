@@ -31,7 +31,7 @@ use crate::observability::StateMetrics;
 use crate::policy_binding::PolicyObjects;
 use crate::provisioning::batcher::Batcher;
 use crate::provisioning::{Provisioner, ProvisionerParts};
-use crate::settings::{FeatureGates, Settings};
+use crate::settings::Settings;
 use crate::shell::Shell;
 use crate::shell::journal::Journal;
 use crate::shell::log_values::loop_span;
@@ -64,8 +64,8 @@ pub(super) enum TaskEnd {
 /// What runs beside the watches: when it ends, and how it is put together; none of what the settings do not ask for.
 type TaskRow = (TaskEnd, fn(&Wiring) -> Option<Task>);
 
-/// What runs, in the order in which it begins; what else has a queue comes after it (`workers.rs`). Whoever runs shows
-/// itself in metrics before it does anything.
+/// What runs, in the order in which it begins; what else has a queue comes after it (`workers.rs`). Whoever has a name
+/// of Karpenter's shows itself in metrics before it does anything.
 const TASKS: &[TaskRow] = &[
     (TaskEnd::AfterWork, |it| Some(it.provisioning())),
     // Makes and ends claims of its own accord, as the provisioner does.
@@ -150,8 +150,6 @@ impl Wiring {
         let disruption = DisruptionParts {
             provider: measured(VoluntaryDisruption::NAME),
             tables,
-            claims: notes.claims(&shell),
-            static_pending: Arc::clone(&notes.static_pending),
             passes: Arc::clone(&notes.passes),
             sold_types: Arc::clone(&notes.sold_types),
             written_costs: Arc::clone(&notes.written_costs),
@@ -160,7 +158,9 @@ impl Wiring {
         };
         let health_policies = repair.filter(|_| settings.legacy_node_repair);
         let provisioner = Provisioner::new(Arc::clone(&shell), provisioner);
-        let disruption = VoluntaryDisruption::new(Arc::clone(&shell), hooks, disruption);
+        let (claims, pending) = (notes.claims(&shell), Arc::clone(&notes.static_pending));
+        let disruption =
+            VoluntaryDisruption::new(Arc::clone(&shell), hooks, claims, pending, disruption);
         Ok(Self {
             shell,
             turn,
@@ -178,10 +178,6 @@ impl Wiring {
             publisher: Mutex::new(Some(publisher)),
             health_policies,
         })
-    }
-
-    fn gates(&self) -> &FeatureGates {
-        &self.shell.settings.feature_gates
     }
 
     pub(super) fn activity(&self) -> ControllerActivity {
@@ -285,7 +281,7 @@ impl Wiring {
     }
 
     fn capacity_reservations(&self) -> Option<Task> {
-        let is_on = self.gates().reserved_capacity;
+        let is_on = self.shell.settings.feature_gates.reserved_capacity;
         is_on.then(|| self.periodic(CapacityReservations::new))
     }
 
@@ -310,8 +306,7 @@ impl Wiring {
 
     /// Writes what the others have to tell.
     fn publisher(&self) -> Option<Task> {
-        let publisher = &self.publisher;
-        let mut publisher = lock(publisher);
+        let mut publisher = lock(&self.publisher);
         let turn = self.turn.clone();
         Some(publisher.take()?.run(turn).boxed())
     }

@@ -49,15 +49,9 @@ pub(super) struct SharedNotes {
 }
 
 impl SharedNotes {
-    pub(super) fn new(shell: &Shell) -> Self {
-        let pod_nominations = PodNominations::new(
-            shell.client.clone(),
-            Arc::clone(&shell.model),
-            Arc::clone(&shell.journal),
-            &shell.settings,
-        );
+    pub(super) fn new(shell: &Arc<Shell>) -> Self {
         Self {
-            pod_nominations: Arc::new(pod_nominations),
+            pod_nominations: Arc::new(PodNominations::new(Arc::clone(shell))),
             launching: Arc::default(),
             pods_of_claims: Arc::default(),
             registration_health: Arc::default(),

@@ -1,6 +1,6 @@
 //! The list price of a node that runs. What it costs in decisions is `appraisal.rs`'s.
 
-use apis::{CapacityType, labels};
+use apis::labels;
 use scheduling::instance_type::InstanceType;
 use state::StateNode;
 use std::collections::BTreeMap;
@@ -21,15 +21,11 @@ pub fn list_price(types: &TypesByPool, node: &StateNode) -> Option<f64> {
 /// its own reservation.
 pub fn list_price_by(instance_type: &InstanceType, node: &StateNode) -> Option<f64> {
     let (zone, capacity_type) = (node.label(labels::TOPOLOGY_ZONE), node.capacity_type()?);
-    let reservation = match capacity_type {
-        CapacityType::Reserved => node.label(labels::CAPACITY_RESERVATION_ID),
-        CapacityType::Spot | CapacityType::OnDemand => "",
-    };
     let mut offerings = instance_type.offerings.iter();
     let offering = offerings.find(|it| {
         it.zone() == zone
             && it.capacity_type() == Some(capacity_type)
-            && it.reservation_id() == reservation
+            && it.reservation_id() == node.reservation_id()
     });
     offering.map(|it| it.price_per_hour)
 }

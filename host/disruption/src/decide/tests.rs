@@ -312,16 +312,7 @@ fn decide_meanwhile(world: &World, waiting: &[Command]) -> Decision {
     world.run(natively(), |input, hooks| {
         let now = input.options.now;
         let until = now + jiff::SignedDuration::from_secs(20);
-        let (snapshot, history) =
-            supposing_begun(&input.snapshot, &input.history, waiting, until, now);
-        let claims = waiting.iter().flat_map(|it| &it.candidates);
-        let queued = claims.map(|it| it.claim.clone()).collect();
-        let input = DisruptionInput {
-            snapshot,
-            queued,
-            history,
-            ..input.clone()
-        };
+        let input = supposing_begun(input.clone(), waiting, until);
         decide(&input, hooks, &Interrupt::never())
     })
 }

@@ -100,8 +100,7 @@ async fn resolve(
             .annotations
             .get_or_insert_default()
             .extend(found.annotations);
-        let ready = conditions::get(&found.status.conditions, "Ready");
-        let is_ready = ready.is_some_and(|it| it.status == "True");
+        let is_ready = conditions::is_true(&found.status.conditions, conditions::READY);
         told = told_against(&found.status.conditions);
         class.status = Some(found.status);
         if is_ready {

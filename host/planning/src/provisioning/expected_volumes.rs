@@ -35,10 +35,10 @@ pub(super) fn expecting_volumes(
     let Some(limits) = of_type.and_then(|it| expected.get(&(pool, it.as_str()))) else {
         return node;
     };
-    let published = snapshot.volumes();
+    let name = node.node_ref.node_name();
+    let published = name.and_then(|it| snapshot.volumes().published_limits(it));
     for (driver, limit) in *limits {
-        let name = node.node_ref.node_name();
-        if name.is_none_or(|it| !published.is_limit_published(it, driver)) {
+        if published.is_none_or(|it| !it.contains_key(driver)) {
             node.volume_limits.insert(driver.clone(), *limit);
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apis::NodePool;
-use apis::conditions::{self, Status};
+use apis::conditions::{self, Conditioned};
 use scheduling::instance_type::InstanceType;
 use scheduling::ranking::{Usage, UsageKey};
 use state::Snapshot;
@@ -51,10 +51,6 @@ pub fn provisionable_pools(snapshot: &Snapshot) -> (Vec<Arc<NodePool>>, Vec<Pool
     let mut outcomes = Vec::new();
     for pool in snapshot.node_pools() {
         let name = pool.metadata.name.clone().unwrap_or_default();
-        let ready = pool
-            .status
-            .as_ref()
-            .and_then(|it| conditions::get(&it.conditions, "Ready"));
         let (outcome, reason) = if pool.is_static() {
             (OutcomeId::PoolStatic, String::new())
         } else if pool.metadata.deletion_timestamp.is_some() {
@@ -62,7 +58,8 @@ pub fn provisionable_pools(snapshot: &Snapshot) -> (Vec<Arc<NodePool>>, Vec<Pool
                 OutcomeId::PoolNotReady,
                 "the NodePool is being deleted".to_owned(),
             )
-        } else if ready.is_none_or(|it| Status::of(it) != Some(Status::True)) {
+        } else if !pool.is_ready() {
+            let ready = pool.condition(conditions::READY);
             (
                 OutcomeId::PoolNotReady,
                 ready.map(|it| it.message.clone()).unwrap_or_default(),

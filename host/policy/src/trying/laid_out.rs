@@ -173,9 +173,7 @@ impl PolicyHost {
         }
         let policy = self.inner.policy(key)?;
         let asked = self.inner.asked(&policy, question);
-        let failed = |failure: crate::CallFailure| {
-            LaidOutResult::Failure(format!("{}: {failure}", failure.reason()))
-        };
+        let failed = |failure: crate::CallFailure| LaidOutResult::Failure(failure.told());
         Some(LaidOut {
             decision_id: question.decision_id().to_owned(),
             now_seconds: question.now_seconds(),

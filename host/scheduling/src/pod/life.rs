@@ -78,7 +78,7 @@ impl Pod {
         )
     }
 
-    /// Not scheduled anywhere yet.
+    /// In the phase Pending: it has no node yet, or not all of its containers have started.
     pub fn is_pending(&self) -> bool {
         self.phase == PodPhase::Pending
     }

@@ -86,11 +86,8 @@ impl AccountState {
             );
         }
         if self.happens(self.config.faults.lost_answer_chance) {
-            return Err(ApiError {
-                code: aws::seam::CODE_TRANSPORT.to_owned(),
-                message: "the connection was reset before the answer arrived".to_owned(),
-                fault: aws::seam::ErrorFault::Cloud,
-            });
+            let why = "the connection was reset before the answer arrived";
+            return Err(ApiError::unanswered(why));
         }
         Ok(answer)
     }

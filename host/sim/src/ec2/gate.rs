@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use aws::seam::{ApiError, ApiResult, CODE_TRANSPORT, ErrorFault};
+use aws::seam::{ApiError, ApiResult};
 
 use super::{AccountState, SimulatedEc2};
 
@@ -45,13 +45,7 @@ impl SimulatedEc2 {
         // On its own: what was sent arrives, though who sent it may be gone by then.
         let answered = tokio::spawn(async move { account.answer(operation, answer).await }).await;
         gate.returns(number).await;
-        answered.unwrap_or_else(|error| {
-            Err(ApiError {
-                code: CODE_TRANSPORT.to_owned(),
-                message: error.to_string(),
-                fault: ErrorFault::Cloud,
-            })
-        })
+        answered.unwrap_or_else(|error| Err(ApiError::unanswered(error.to_string())))
     }
 
     /// What every call has in common: it takes time, is counted, may be throttled and may fail.

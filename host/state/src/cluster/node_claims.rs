@@ -38,12 +38,10 @@ impl Watched for NodeClaim {
         if !cluster.data.claim_keys.contains_key(&key.name) {
             return Changes::new();
         }
-        let node = cluster.node_name_of_claim(&key.name);
-        let pool = cluster.pool_of_claim(&key.name);
-        let claim = cluster
-            .data
-            .node_of_claim(&key.name)
-            .and_then(|it| it.claim());
+        let tracked = cluster.data.node_of_claim(&key.name);
+        let node = tracked.and_then(|it| it.node_name()).map(str::to_owned);
+        let claim = tracked.and_then(|it| it.claim());
+        let pool = claim.and_then(|it| it.node_pool()).map(str::to_owned);
         let uid = claim.map(|it| it.uid.clone());
         cluster.recent_claims.note_deleted(&key.name, uid);
         cluster.delete_claim(now, &key.name);
@@ -77,11 +75,6 @@ impl Cluster {
     fn node_name_of_claim(&self, claim: &str) -> Option<String> {
         let node = self.data.node_of_claim(claim)?;
         node.node_name().map(str::to_owned)
-    }
-
-    fn pool_of_claim(&self, claim: &str) -> Option<String> {
-        let claim = self.data.node_of_claim(claim)?.claim()?;
-        claim.node_pool().map(str::to_owned)
     }
 
     fn apply_claim(&mut self, now: Timestamp, object: &NodeClaim) {

@@ -38,30 +38,22 @@ impl DeviceWorld {
             claims: BTreeMap::new(),
         };
         let mut devices = Devices::default();
-        let mut allocated = BTreeMap::new();
         for pod in pods.iter().filter(|pod| pod.shape.uses_resource_claims) {
             let mut of_pod = PodDevices::default();
-            let mut alternatives = Vec::new();
             for claim in &pod.resource_claims {
                 match resolver.claim(&pod.key.namespace, claim, &is_released) {
                     Ok(Claimed::Open(claim)) => of_pod.claims.push(claim),
                     Ok(Claimed::Allocated(terms)) if terms.is_empty() => {}
-                    Ok(Claimed::Allocated(terms)) => alternatives.push(terms),
+                    Ok(Claimed::Allocated(terms)) => {
+                        let known = &mut volumes.entry(pod.key.clone()).or_default().alternatives;
+                        *known = cross(std::mem::take(known), &terms);
+                    }
                     Err(error) => {
                         of_pod.error.get_or_insert(error);
                     }
                 }
             }
             devices.pods.insert(pod.key.clone(), of_pod);
-            if !alternatives.is_empty() {
-                allocated.insert(pod.key.clone(), alternatives);
-            }
-        }
-        for (pod, alternatives) in allocated {
-            let of_pod = volumes.entry(pod).or_default();
-            for terms in alternatives {
-                of_pod.alternatives = cross(std::mem::take(&mut of_pod.alternatives), &terms);
-            }
         }
         devices.devices = resolver.stock.devices;
         devices.counters = resolver.stock.counters;

@@ -113,7 +113,7 @@ impl Snapshot {
         let bound = self.bound(node);
         let limits = node
             .node_name()
-            .and_then(|name| self.volumes().limits.get(name));
+            .and_then(|name| self.volumes().published_limits(name));
         ExistingNode {
             node_ref: node.node_ref(),
             hostname: node.hostname().to_owned(),

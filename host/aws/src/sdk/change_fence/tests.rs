@@ -22,6 +22,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::sdk::SdkClients;
+use crate::seam::CODE_TRANSPORT;
 use crate::seam::{Ec2Api as _, IamApi as _, SqsApi as _};
 
 /// Fails every request, which the SDK repeats.

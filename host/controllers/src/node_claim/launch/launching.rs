@@ -4,7 +4,7 @@
 //! before. Bounded by the launches under way; nothing is decided here.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use locks::lock;
 use scheduling::problem::OfferingKey;
@@ -14,7 +14,7 @@ use scheduling::ranking::{RankedOffering, Usage, UsageKey};
 #[derive(Debug, Default)]
 pub(crate) struct Launching {
     choices: Mutex<BTreeMap<String, (UsageKey, f64)>>,
-    prices: Mutex<BTreeMap<UsageKey, f64>>,
+    prices: Mutex<Arc<BTreeMap<UsageKey, f64>>>,
 }
 
 impl Launching {
@@ -38,17 +38,16 @@ impl Launching {
     }
 
     /// Keeps the prices of nodes as packing saw them: a launch looks at the types of its own pool only.
-    pub(crate) fn keep_prices(&self, prices: BTreeMap<UsageKey, f64>) {
-        *self.prices() = prices;
+    pub(crate) fn keep_prices(&self, prices: Arc<BTreeMap<UsageKey, f64>>) {
+        *lock(&self.prices) = prices;
     }
 
     /// Adds the prices that were kept, and the choices of all claims but one.
     pub(crate) fn add_to(&self, usage: &mut BTreeMap<UsageKey, Usage>, except: &str) {
-        let prices = self.prices();
+        let prices = Arc::clone(&lock(&self.prices));
         for (key, count) in usage.iter_mut() {
             count.price_per_hour = prices.get(key).copied().unwrap_or_default();
         }
-        drop(prices);
         self.add_choices(usage, Some(except));
     }
 
@@ -67,9 +66,5 @@ impl Launching {
 
     fn choices(&self) -> MutexGuard<'_, BTreeMap<String, (UsageKey, f64)>> {
         lock(&self.choices)
-    }
-
-    fn prices(&self) -> MutexGuard<'_, BTreeMap<UsageKey, f64>> {
-        lock(&self.prices)
     }
 }

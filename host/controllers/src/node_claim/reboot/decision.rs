@@ -34,7 +34,7 @@ pub(super) struct Observed {
 }
 
 /// Why a node is to be replaced instead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Ending {
     /// The cloud cannot or would not.
     Refused,
@@ -43,7 +43,7 @@ pub(super) enum Ending {
 }
 
 /// A reboot that did not help.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(super) struct FailedReboot {
     pub(super) ending: Ending,
     pub(super) why: &'static str,
@@ -52,11 +52,11 @@ pub(super) struct FailedReboot {
 }
 
 /// The bound of a drain cannot be read, so nobody knows what was meant.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 struct UnreadableBound;
 
 /// Step to take next.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(super) enum Step<'a> {
     /// Keep new pods away.
     Taint(&'a Node),

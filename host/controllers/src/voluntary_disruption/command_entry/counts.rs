@@ -2,12 +2,12 @@
 //!
 //! Below the entry, whose type it takes: beside it the two would import each other.
 
-use apis::{NodeClaim, labels};
+use apis::NodeClaim;
 use disruption::{Command, CommandCandidate, Execution, Method};
 
 use super::InFlightCommand;
-use crate::node_claim::counts::{count_disrupted, count_unhealthy_disrupted};
-use crate::node_claim::{NodeClaimExt, termination_mode};
+use crate::node_claim::counts::{capacity_type, count_disrupted, count_unhealthy_disrupted};
+use crate::node_claim::termination_mode;
 use crate::shell::metrics::{Metrics, snake_case};
 use crate::voluntary_disruption::method_labels;
 
@@ -59,11 +59,10 @@ pub(super) fn count_deletion(
         let (condition, bound) = (&repair_reason.condition, repair_reason.policy_bound);
         count_unhealthy_disrupted(metrics, claim, condition, bound);
     }
-    let capacity_type = claim.label(labels::CAPACITY_TYPE).unwrap_or_default();
     let initiated = vec![
         ("reason", reason),
         ("nodepool", candidate.pool.clone()),
-        ("capacity_type", capacity_type.to_owned()),
+        capacity_type(claim),
         ("consolidation_policy", policy),
         ("termination_mode", termination_mode(claim).to_owned()),
     ];

@@ -75,10 +75,9 @@ impl Solver<'_> {
     }
 
     fn may_wait(&self) -> bool {
-        let is_full = |it: &Offering| it.is_reserved() && it.is_available() && !it.is_launchable();
         let has_full = |it: &Pool| {
             let mut offerings = it.instance_types.iter().flat_map(|t| &t.offerings);
-            offerings.any(is_full)
+            offerings.any(Offering::is_full)
         };
         self.problem.options.reserved == ReservedMode::Strict
             && (self.pools.iter().any(|it| !it.slots.is_empty())
@@ -181,12 +180,7 @@ impl Solver<'_> {
         merged.extend_with(asked);
         let requests = &self.groups[of_view.group].requests;
         pool.instance_types.iter().any(|instance_type| {
-            let is_full = |it: &Offering| {
-                it.is_reserved()
-                    && it.is_available()
-                    && !it.is_launchable()
-                    && merged.meets(&it.requirements)
-            };
+            let is_full = |it: &Offering| it.is_full() && merged.meets(&it.requirements);
             let available = self.dims.amounts(&instance_type.allocatable());
             merged.meets(&instance_type.requirements)
                 && requests.iter().zip(&available).all(|(ask, has)| ask <= has)

@@ -56,7 +56,7 @@ impl Shapes {
     ) -> Arc<[(usize, i64)]> {
         let mut counts: BTreeMap<usize, i64> = BTreeMap::new();
         for pod in &node.pods {
-            if !pod.is_terminal() && !pod.is_terminating() && !is_moving(pod) {
+            if pod.is_active() && !is_moving(pod) {
                 *counts.entry(self.number(&pod.shape)).or_default() += 1;
             }
         }

@@ -113,8 +113,7 @@ impl Prepared {
     /// leave nodes out, add their pods and new ones that ask for no other resources than pods of the problem or of its
     /// nodes, and differ in what is in use and in packing.
     pub fn new(problem: &Problem, hook: &dyn RankHook, cache: &TableCache) -> Self {
-        let lock_kept = || lock(&cache.0);
-        let mut kept = lock_kept();
+        let mut kept = lock(&cache.0);
         let number = kept.begin_round();
         let dims = dimensions(problem);
         let mut pool_errors = BTreeMap::new();
@@ -138,7 +137,7 @@ impl Prepared {
         let mut pools = Vec::new();
         let daemons = problem.daemons.iter().map(|it| Arc::clone(&it.shape));
         let daemons: Arc<[Arc<PodShape>]> = daemons.collect();
-        let mut kept = lock_kept();
+        let mut kept = lock(&cache.0);
         for (((pool, admission), ranking), costs) in
             round.into_iter().zip(answer.rankings).zip(costs)
         {
