@@ -21,7 +21,7 @@ use state::Snapshot;
 
 use self::pending::StaticPending;
 use crate::node_claim::creation::{ClaimCreator, CreationCause, PROVISIONED};
-use crate::node_claim::entries::ClaimEntry;
+use crate::node_claim::entries::launch::ClaimSurplus;
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::runtime::{Action, Reconciler};
@@ -194,7 +194,7 @@ impl StaticPools {
         };
         ignore_not_found(self.shell.writer.delete(claim.as_ref()).await)?;
         let pool = &pool.name_any();
-        let entry = ClaimEntry::Surplus { pool };
+        let entry = ClaimSurplus { pool };
         self.shell.journal.write(claim.as_ref(), &entry);
         Ok(())
     }

@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use state::Snapshot;
 use tracing::error;
 
-use crate::node_claim::entries::ClaimEntry;
+use crate::node_claim::entries::end::ClaimRepaired;
 use crate::node_claim::{NodeClaimExt, with_deadline};
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
@@ -164,7 +164,7 @@ impl NodeHealth {
         let after = with_deadline(&claim, deadline);
         let claim = self.shell.writer.write_claim(&claim, &after).await?;
         ignore_not_found(self.shell.writer.delete(&claim).await)?;
-        let entry = ClaimEntry::Repaired {
+        let entry = ClaimRepaired {
             node: &sick.node,
             condition: &sick.condition,
             bound: sick.bound,

@@ -10,7 +10,7 @@ use apis::{NodeClaim, ObjectKey};
 use jiff::Timestamp;
 use state::StateNode;
 
-use crate::node_claim::entries::ClaimEntry;
+use crate::node_claim::entries::running::NodeInconsistent;
 use crate::node_claim::{ConditionUpdate, NodeClaimExt};
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
@@ -82,7 +82,7 @@ impl Consistency {
     /// Tells of the issues, each time, and writes the condition where it is another.
     async fn apply(&self, claim: &NodeClaim, issues: &[String]) -> Result<(), ReconcileError> {
         for issue in issues {
-            let entry = ClaimEntry::Inconsistent { issue };
+            let entry = NodeInconsistent { issue };
             self.shell.journal.write(claim, &entry);
         }
         let after = judged(claim, issues, self.shell.now());

@@ -70,3 +70,9 @@ fn mode_within(bound: Option<GoDuration>, claim: &NodeClaim) -> &'static str {
         Some(_) => "forceful",
     }
 }
+
+/// Label of the claim's zone.
+pub(super) fn zone(claim: &NodeClaim) -> (&'static str, String) {
+    let zone = claim.label(labels::TOPOLOGY_ZONE);
+    ("zone", zone.unwrap_or_default().to_owned())
+}

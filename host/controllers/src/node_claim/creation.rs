@@ -11,7 +11,7 @@ use scheduling::pod::PodKey;
 use scheduling::solution::NewClaim;
 use state::Event;
 
-use super::entries::ClaimEntry;
+use super::entries::launch::ClaimCreated;
 use super::pods_of_claims::PodsOfClaims;
 use crate::node_overlay::overlays::Overlays;
 use crate::shell::Shell;
@@ -56,7 +56,7 @@ impl ClaimCreator {
             self.overlays.mark(&mut object, &new.pool);
         }
         let created = self.shell.writer.create_claim(&object).await?;
-        let entry = ClaimEntry::Created { reason, record };
+        let entry = ClaimCreated { reason, record };
         self.shell.journal.write(&created, &entry);
         Ok(created)
     }

@@ -17,7 +17,7 @@ use locks::lock;
 use state::facts::ClaimFacts;
 
 use crate::node_claim::drift::{drift, is_instance_type_gone};
-use crate::node_claim::entries::ClaimEntry;
+use crate::node_claim::entries::running::ClaimDrifted;
 use crate::node_claim::{ConditionUpdate, NodeClaimExt, remaining};
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
@@ -168,7 +168,7 @@ impl NodeClaimDisruption {
         self.shell.writer.write_claim_status(claim, after).await?;
         let was = claim.is_condition_true(conditions::DRIFTED);
         if let Some(drifted) = after.condition(conditions::DRIFTED).filter(|_| !was) {
-            let entry = ClaimEntry::Drifted {
+            let entry = ClaimDrifted {
                 why: &drifted.reason,
             };
             self.shell.journal.write(after, &entry);

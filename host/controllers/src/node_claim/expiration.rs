@@ -9,7 +9,7 @@ use apis::ObjectKey;
 use jiff::Timestamp;
 use state::facts::ClaimFacts;
 
-use crate::node_claim::entries::ClaimEntry;
+use crate::node_claim::entries::end::ClaimExpired;
 use crate::node_claim::remaining;
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
@@ -55,9 +55,7 @@ impl Expiration {
             return Ok(Action::Await);
         };
         ignore_not_found(self.shell.writer.delete(claim.as_ref()).await)?;
-        self.shell
-            .journal
-            .write(claim.as_ref(), &ClaimEntry::Expired);
+        self.shell.journal.write(claim.as_ref(), &ClaimExpired);
         Ok(Action::Await)
     }
 }

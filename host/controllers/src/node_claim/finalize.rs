@@ -12,7 +12,7 @@ use cloudprovider::{CloudProvider, CloudProviderError};
 use jiff::Timestamp;
 use state::facts::NodeFacts;
 
-use crate::node_claim::entries::ClaimEntry;
+use crate::node_claim::entries::end::{ClaimReleased, DeadlineSet, InstanceTerminated};
 use crate::node_claim::launch::is_listed_by_now;
 use crate::node_claim::{NodeClaimExt, deadline_text, with_deadline};
 use crate::shell::Shell;
@@ -61,7 +61,7 @@ impl Finalizer {
                 let text = deadline_text(deadline);
                 let after = with_deadline(claim, deadline);
                 self.shell.writer.write_claim(claim, &after).await?;
-                let entry = ClaimEntry::DeadlineSet { deadline: &text };
+                let entry = DeadlineSet { deadline: &text };
                 self.shell.journal.write(claim, &entry);
                 Ok(Action::NOW)
             }
@@ -99,7 +99,7 @@ impl Finalizer {
                 if claim.is_condition_true(conditions::INSTANCE_TERMINATING) {
                     let since = claim.condition_since(conditions::INSTANCE_TERMINATING);
                     let took = now.duration_since(since);
-                    let entry = ClaimEntry::InstanceTerminated { took };
+                    let entry = InstanceTerminated { took };
                     self.shell.journal.write(claim, &entry);
                 }
                 self.release(claim).await
@@ -114,9 +114,7 @@ impl Finalizer {
         self.shell.writer.write_claim(claim, &after).await?;
         let deleted_at = claim.metadata.deletion_timestamp.as_ref();
         let took = deleted_at.map(|at| self.shell.now().duration_since(at.0));
-        self.shell
-            .journal
-            .write(claim, &ClaimEntry::Released { took });
+        self.shell.journal.write(claim, &ClaimReleased { took });
         Ok(Action::Await)
     }
 }

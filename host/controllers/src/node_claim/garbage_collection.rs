@@ -20,7 +20,7 @@ use kube::ResourceExt;
 use state::ledger::{LaunchStepRecord, OutcomeId, Record};
 use tracing::{error, warn};
 
-use crate::node_claim::entries::ClaimEntry;
+use crate::node_claim::entries::end::InstanceLost;
 use crate::node_claim::launch::is_listed_by_now;
 use crate::node_claim::remaining;
 use crate::shell::Shell;
@@ -160,7 +160,7 @@ impl GarbageCollection {
             error!(NodeClaim = %claim.name_any(), %error, "garbage collecting nodeclaim");
             return;
         }
-        self.shell.journal.write(claim, &ClaimEntry::InstanceLost);
+        self.shell.journal.write(claim, &InstanceLost);
     }
 
     async fn terminate(&self, instance: &Launched) {

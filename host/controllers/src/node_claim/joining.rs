@@ -20,7 +20,7 @@ use planning::pod_nomination::{ClosedNode, HoldReason, NodeOpening, OpeningTerms
 use state::Snapshot;
 use state::facts::NodeFacts;
 
-use super::entries::ClaimEntry;
+use super::entries::running::UnregisteredTaintMissing;
 use super::initialization::{self, Lack};
 use super::liveness::TimeLimit;
 use super::milestones::Milestones;
@@ -105,7 +105,7 @@ impl Joining {
         step: Step,
     ) -> Result<Action, ReconcileError> {
         if registration::lacks_unregistered_taint(node) {
-            let entry = ClaimEntry::UnregisteredTaintMissing { node: &node.name };
+            let entry = UnregisteredTaintMissing { node: &node.name };
             self.shell.journal.write(claim, &entry);
         }
         match step {

@@ -32,7 +32,7 @@ use self::claim_record::ClaimRecord;
 use self::failure::LaunchFailure;
 use self::instance::{InstanceWriter, ranked_by};
 use self::launching::Launching;
-use crate::node_claim::entries::ClaimEntry;
+use crate::node_claim::entries::launch::{ClaimLaunched, LaunchFailed, LaunchGivenUp};
 use crate::node_claim::liveness::{LAUNCH_TIMEOUT, TimeLimit};
 use crate::node_claim::pods_of_claims::PodsOfClaims;
 use crate::node_claim::{ConditionUpdate, NodeClaimExt, remaining, uid};
@@ -303,9 +303,7 @@ impl Launcher {
                         return Err(error);
                     }
                 };
-                self.shell
-                    .journal
-                    .write(&after, &ClaimEntry::Launched { ranked });
+                self.shell.journal.write(&after, &ClaimLaunched { ranked });
                 Ok(Action::NOW)
             }
             LaunchVerdict::Delete { cause, message } => {
@@ -314,7 +312,7 @@ impl Launcher {
                     LaunchFailure::InsufficientCapacity => self.pods_left_waiting(claim),
                     LaunchFailure::NodeClassNotReady => Vec::new(),
                 };
-                let entry = ClaimEntry::LaunchGivenUp {
+                let entry = LaunchGivenUp {
                     cause,
                     message: &message,
                     ranked,
@@ -337,7 +335,7 @@ impl Launcher {
                 let now = self.shell.now();
                 let after = claim.with_condition(launched, now);
                 self.shell.writer.write_claim_status(claim, &after).await?;
-                let entry = ClaimEntry::LaunchFailed {
+                let entry = LaunchFailed {
                     message: &message,
                     ranked,
                 };

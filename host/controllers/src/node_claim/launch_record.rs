@@ -49,6 +49,11 @@ pub(crate) fn launch_record(
     })
 }
 
+/// Record of a step that ranking had nothing to do with and that needs no reason.
+pub(super) fn plain_record(claim: &NodeClaim, at: Timestamp, outcome: OutcomeId) -> Record {
+    launch_record(claim, at, outcome, "", &RankedLaunch::default())
+}
+
 /// A reason with what the policy says of its order, and what it ruled out of it.
 pub(super) fn with_policy(reason: &str, ranked: &RankedLaunch) -> String {
     let note = shorten(ranked.note.as_deref().unwrap_or_default(), NOTE_BYTES_MAX);

@@ -6,7 +6,8 @@ use apis::NodeClaim;
 use apis::conditions::{self, Conditioned as _, reason};
 use kube::ResourceExt as _;
 
-use super::entries::ClaimEntry;
+use super::entries::end::ClaimTimedOut;
+use super::entries::running::{NodeInitialized, NodeRegistered};
 use super::liveness::TimeLimit;
 use super::pods_of_claims::PodsOfClaims;
 use super::{ConditionUpdate, NodeClaimExt as _, consistency};
@@ -42,12 +43,13 @@ impl Milestones {
     pub(super) async fn give_up(
         &self,
         claim: &NodeClaim,
-        what: TimeLimit,
+        limit: TimeLimit,
     ) -> Result<Action, ReconcileError> {
         ignore_not_found(self.shell.writer.delete(claim).await)?;
-        self.shell.journal.write(claim, &ClaimEntry::TimedOut(what));
+        let entry = ClaimTimedOut { limit };
+        self.shell.journal.write(claim, &entry);
         let launched = claim.condition(conditions::LAUNCHED);
-        let (reason, message) = match what {
+        let (reason, message) = match limit {
             TimeLimit::Registration => (reason::REGISTRATION_FAILED, "Failed to register node"),
             TimeLimit::Launch => launched.map_or((reason::LAUNCH_FAILED, ""), |it| {
                 (it.reason.as_str(), it.message.as_str())
@@ -64,7 +66,7 @@ impl Milestones {
         claim: &NodeClaim,
         node: &str,
     ) -> Result<(), ReconcileError> {
-        let entry = ClaimEntry::Registered { node };
+        let entry = NodeRegistered { node };
         self.shell.journal.write(claim, &entry);
         self.pods_of_claims.settle(&claim.name_any());
         self.note_registration(claim, &Registration::Succeeded)
@@ -96,7 +98,7 @@ impl Milestones {
 
     /// The node takes pods from now on.
     pub(super) fn tell_initialized(&self, claim: &NodeClaim, node: &str) {
-        let entry = ClaimEntry::Initialized { node };
+        let entry = NodeInitialized { node };
         self.shell.journal.write(claim, &entry);
         self.wake_pod_nominations();
     }

@@ -15,7 +15,7 @@ use state::missing_pods::is_coming;
 
 use crate::capacity_buffer;
 use crate::node_claim::creation::{CreationCause, PROVISIONED};
-use crate::node_claim::entries::ClaimEntry;
+use crate::node_claim::entries::launch::ClaimOffPlan;
 use crate::pod_nomination::is_off_plan;
 
 use super::creation::{Creation, CreationRefusal};
@@ -102,7 +102,7 @@ impl Provisioner {
         let created = claims.create(&node_pool, new, cause).await?;
         if is_off_plan(&observed.snapshot, new) {
             let price_per_hour = new.best.price_per_hour;
-            let entry = ClaimEntry::OffPlan { price_per_hour };
+            let entry = ClaimOffPlan { price_per_hour };
             self.shell.journal.write(&created, &entry);
         }
         let (awaited, there) = (awaited(observed, &new.pods), real(observed, &new.pods));

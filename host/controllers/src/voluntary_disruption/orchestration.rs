@@ -23,7 +23,7 @@ use state::Event;
 use tracing::error;
 
 use crate::node_claim::creation::ClaimCreator;
-use crate::node_claim::entries::ClaimEntry;
+use crate::node_claim::entries::running::AwaitedByCommand;
 use crate::shell::Shell;
 use crate::shell::periodic::{self, PastRound, Periodic};
 use crate::static_capacity::pending::StaticPending;
@@ -224,8 +224,7 @@ impl Orchestration {
                 self.tell_of_wait(&running, &on);
                 for name in on {
                     if let Ok(Some(claim)) = self.shell.model.node_claim(&name).await {
-                        let entry = ClaimEntry::AwaitedByCommand;
-                        self.shell.journal.write(claim.as_ref(), &entry);
+                        self.shell.journal.write(claim.as_ref(), &AwaitedByCommand);
                     }
                 }
             }

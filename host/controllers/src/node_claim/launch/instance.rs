@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use scheduling::ranking::RankedLaunch;
 
 use super::WriteTries;
-use crate::node_claim::entries::ClaimEntry;
+use crate::node_claim::entries::launch::ClaimGoneMeanwhile;
 use crate::node_claim::{NodeClaimExt, registration};
 use crate::shell::Shell;
 use crate::shell::error::{ErrorClass, ReconcileError};
@@ -64,7 +64,7 @@ impl InstanceWriter {
     /// The claim is gone, so its instance goes.
     async fn abandon(&self, claim: &NodeClaim, launched: &Launched) -> Result<(), ReconcileError> {
         let provider_id = &launched.provider_id;
-        let entry = ClaimEntry::GoneMeanwhile { provider_id };
+        let entry = ClaimGoneMeanwhile { provider_id };
         self.shell.journal.write(claim, &entry);
         match self.provider.delete(provider_id).await {
             Err(error) if !error.is_not_found() => Err(error.into()),
