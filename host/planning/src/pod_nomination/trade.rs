@@ -11,14 +11,14 @@ use std::sync::Arc;
 use apis::NodeRef;
 use apis::labels::{CAPACITY_TYPE, HOSTNAME, TOPOLOGY_ZONE};
 use apis::resources::Resources;
-use scheduling::pod::{Pod, PodKey};
+use scheduling::pod::{AffinityTerm, Pod, PodKey};
 use state::{Snapshot, StateNode};
 
 use super::{SpreadGroup, are_rivals, may_run, opens_next, spread_group};
 use crate::places::placed_on;
 
 /// For so many pods another place is looked for, of any number: each look goes over the nodes of a zone and their pods.
-const LOOKS_MAX: usize = 200;
+const LOOKS_MAX: usize = 1000;
 /// Memory that counts as much as a CPU where sizes of pods are compared, as most machines have it.
 const BYTES_PER_CPU: i64 = 4 << 30;
 
@@ -28,8 +28,8 @@ struct Opening<'a> {
     pods: Vec<&'a Arc<Pod>>,
     /// Room that the plan leaves free.
     spare: Resources,
-    /// Whether a pod there keeps others away.
-    is_exclusive: bool,
+    /// Terms by which pods there keep others away.
+    keeps_away: Vec<&'a AffinityTerm>,
 }
 
 /// Which pods get another place, by the node that takes them.
@@ -229,7 +229,7 @@ fn may_go(pod: &Pod, from: &Opening<'_>, to: &Opening<'_>) -> bool {
         && shape.pod_anti_affinity.is_empty();
     let mut spread = shape.topology_spread.iter().filter(|it| it.is_required);
     is_plain
-        && !to.is_exclusive
+        && !to.may_keep_away(pod)
         && spread.all(|it| {
             let key = &it.topology_key;
             key != HOSTNAME && from.node.label(key) == to.node.label(key)
@@ -245,14 +245,21 @@ impl<'a> Opening<'a> {
             spare.sub_assign(&pod.shape.requests);
         }
         let bound = snapshot.bound(node).pods();
-        let mut all = pods.iter().copied().chain(bound);
-        let is_exclusive = all.any(|it| !it.shape.pod_anti_affinity.is_empty());
+        let all = pods.iter().copied().chain(bound);
+        let keeps_away = all.flat_map(|it| &it.shape.pod_anti_affinity).collect();
         Self {
             node,
             pods,
             spare,
-            is_exclusive,
+            keeps_away,
         }
+    }
+
+    /// Whether a pod there may keep this one away: namespaces are not asked for, so that where it takes more to tell,
+    /// it does.
+    fn may_keep_away(&self, pod: &Pod) -> bool {
+        let mut selectors = self.keeps_away.iter().filter_map(|it| it.selector.as_ref());
+        selectors.any(|it| it.matches(&pod.shape.labels))
     }
 
     /// Whether any pod of its group is planned for it.

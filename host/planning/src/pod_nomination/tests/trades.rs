@@ -27,9 +27,10 @@ pub(super) fn closed(number: u8, zone: &str) -> [Event; 2] {
     ]
 }
 
-fn exclusive(mut pod: Value) -> Value {
+/// The pod, which shares its node with none that has the label.
+fn away_from(app: &str, mut pod: Value) -> Value {
     pod["spec"]["affinity"] = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{
-        "topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}},
+        "topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": app}},
     }]}});
     pod
 }
@@ -96,10 +97,16 @@ fn of_equal_pods_that_must_spread_the_second_goes_where_it_can_be_told() {
         ),
         ("it is in another zone", "b", vec![plain("p", "1")], ""),
         (
+            "who is there keeps it away",
+            "a",
+            vec![away_from("2", plain("p", "1"))],
+            "",
+        ),
+        (
             "who is there keeps others away",
             "a",
-            vec![exclusive(plain("p", "1"))],
-            "",
+            vec![away_from("web", plain("p", "1"))],
+            "c2: second",
         ),
     ];
     for (case, zone, others, expected) in cases {
