@@ -1,7 +1,8 @@
 //! `process_*`, `karpenter_build_info` and the lease: what the process is and takes, read from `/proc` when somebody
 //! scrapes.
 //!
-//! Answers to the process collector of client_golang and to `pkg/operator/operator.go`.
+//! Answers to the process collector of client_golang and to `pkg/operator/operator.go`; of Go's own collector there is
+//! what the performance suite of Karpenter reads (`test/pkg/environment/common/karpenter_metrics_poller.go`).
 
 use std::fmt;
 use std::fs;
@@ -10,6 +11,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::gauge::ConstGauge;
+use tikv_jemalloc_ctl::{epoch, stats};
 
 use crate::build_info::{COMMIT, VERSION, go_architecture};
 use crate::fence::Fence;
@@ -111,8 +113,21 @@ fn network_bytes(text: &str) -> (f64, f64) {
 impl Collector for ProcessMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         self.encode_identity(&mut encoder)?;
+        if let Some(bytes) = heap_bytes() {
+            let heap = series("go_gc_heap_live_bytes", "Heap in use.");
+            heap.encode(&mut encoder, &ConstGauge::new(bytes))?;
+        }
         ProcessFacts::read().map_or(Ok(()), |process| process.encode(&mut encoder))
     }
+}
+
+/// Bytes that the program has from its allocator, which counts anew whenever it is asked.
+fn heap_bytes() -> Option<f64> {
+    epoch::advance().ok()?;
+    let bytes = stats::allocated::read().ok()?;
+    #[expect(clippy::cast_precision_loss, reason = "exact up to eight petabytes")]
+    let bytes = bytes as f64;
+    Some(bytes)
 }
 
 /// A family without labels of its own.
@@ -247,5 +262,14 @@ mod tests {
             "{process:?}"
         );
         assert!(process.started_at > 1.6e9, "{process:?}");
+    }
+
+    #[test]
+    fn the_heap_counts_what_is_taken_from_it() {
+        let before = heap_bytes().unwrap();
+        let taken = vec![1_u8; 8 << 20];
+        let after = heap_bytes().unwrap();
+        assert!(after - before > 7e6, "{before} and {after} bytes");
+        drop(taken);
     }
 }
