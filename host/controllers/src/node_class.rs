@@ -11,7 +11,7 @@ use apis::ObjectKey;
 use apis::conditions::{self, Conditioned};
 use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
 use cloudprovider::{CloudProvider, NodeClassStatus};
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 
 use crate::node_claim::hashes::{HashKeys, carry_over};
 use crate::shell::Shell;
@@ -176,13 +176,8 @@ impl JournalEntry for NodeClassEntry<'_> {
         // A class may have thousands of claims.
         let claims = FirstFew(claims.iter());
         let message = format!("Waiting on NodeClaim termination for {claims}");
-        let (regarding, reason) = (class.object_ref(&()), "WaitingOnNodeClaimTermination");
-        vec![KubernetesEvent::new(
-            regarding,
-            EventType::Normal,
-            reason,
-            message,
-        )]
+        let (kind, reason) = (EventType::Normal, "WaitingOnNodeClaimTermination");
+        vec![KubernetesEvent::about(class, kind, reason, message)]
     }
 
     fn lines(&self, class: &Ec2NodeClass) -> Vec<String> {

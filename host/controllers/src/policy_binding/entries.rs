@@ -1,7 +1,7 @@
 //! Journal entries about a policy's binding, on its ConfigMap and elsewhere.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 use tracing::{info, warn};
 
 use crate::policy_binding::status::StatusAnnotation;
@@ -48,7 +48,7 @@ impl JournalEntry for BindingEntry<'_> {
 
     fn events(&self, config_map: &ConfigMap) -> Vec<KubernetesEvent> {
         let notice = |event_type, reason: &'static str, message: &str| {
-            KubernetesEvent::new(config_map.object_ref(&()), event_type, reason, message)
+            KubernetesEvent::about(config_map, event_type, reason, message)
         };
         let warning = EventType::Warning;
         vec![match self {

@@ -12,6 +12,7 @@ use std::time::Duration;
 use cloudprovider::Clock;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube::Resource;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use locks::lock;
 use tokio::sync::mpsc;
@@ -91,6 +92,16 @@ impl KubernetesEvent {
             dedupe_for: DEDUPE_DEFAULT,
             rate: None,
         }
+    }
+
+    /// The same of an object whose kind is known.
+    pub(crate) fn about(
+        object: &impl Resource<DynamicType = ()>,
+        event_type: EventType,
+        reason: impl Into<Cow<'static, str>>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self::new(object.object_ref(&()), event_type, reason, message)
     }
 
     /// Adds a value that tells two such events apart.

@@ -7,7 +7,6 @@ use disruption::candidate::Blocked;
 use disruption::hooks::BalancedScore;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::Resource;
 use scheduling::pod::{DoNotDisrupt, Pod};
 use state::Snapshot;
 use state::ledger::NodeOutcome;
@@ -186,11 +185,6 @@ pub(super) fn terminating(regarding: [ObjectReference; 2], reason: &str) -> [Kub
 
 pub(super) fn launching(claim: &NodeClaim, reason: &str) -> KubernetesEvent {
     let message = format!("Launching NodeClaim: {reason}");
-    KubernetesEvent::new(
-        claim.object_ref(&()),
-        EventType::Normal,
-        "DisruptionLaunching",
-        message,
-    )
-    .distinct_by(reason)
+    KubernetesEvent::about(claim, EventType::Normal, "DisruptionLaunching", message)
+        .distinct_by(reason)
 }

@@ -1,7 +1,7 @@
 //! Journal entries about zonal shifts.
 
 use apis::NodePool;
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 use tracing::info;
 
 use super::decision::Transition;
@@ -31,8 +31,7 @@ impl JournalEntry for Transition<'_> {
             let message = format!("The zonal shift away from zone {zone} ({zone_id}) is over");
             (EventType::Normal, "ZonalShiftCleared", message)
         };
-        let regarding = pool.object_ref(&());
-        let notice = KubernetesEvent::new(regarding, event_type, reason, message);
+        let notice = KubernetesEvent::about(pool, event_type, reason, message);
         vec![notice.distinct_by(zone_id)]
     }
 }

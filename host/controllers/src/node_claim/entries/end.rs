@@ -1,8 +1,8 @@
 //! Journal entries of a NodeClaim that goes.
 
-use apis::{GoDuration, NodeClaim, ProviderId};
+use apis::{GoDuration, NodeClaim};
 use jiff::{SignedDuration, Timestamp};
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 use scheduling::ranking::RankedLaunch;
 use state::ledger::{OutcomeId, Record};
 use tracing::info;
@@ -76,10 +76,9 @@ impl JournalEntry for InstanceLost {
     type Subject = NodeClaim;
 
     fn log(&self, claim: &NodeClaim) {
-        let id = claim.provider_id();
         info!(
             NodeClaim = %claim.name_any(),
-            provider_id = id.as_ref().map(ProviderId::as_str),
+            provider_id = claim.provider_id().map(display),
             "garbage collecting nodeclaim with no cloudprovider representation"
         );
     }
@@ -140,10 +139,9 @@ impl JournalEntry for DeadlineSet<'_> {
     }
 
     fn events(&self, claim: &NodeClaim) -> Vec<KubernetesEvent> {
-        let (regarding, reason) = (claim.object_ref(&()), "TerminationGracePeriodExpiring");
         let message = format!("All pods will be deleted by {}", self.deadline);
-        let kind = EventType::Warning;
-        vec![KubernetesEvent::new(regarding, kind, reason, message)]
+        let (kind, reason) = (EventType::Warning, "TerminationGracePeriodExpiring");
+        vec![KubernetesEvent::about(claim, kind, reason, message)]
     }
 }
 
@@ -173,10 +171,9 @@ impl JournalEntry for ClaimReleased {
     type Subject = NodeClaim;
 
     fn log(&self, claim: &NodeClaim) {
-        let id = claim.provider_id();
         info!(
             NodeClaim = %claim.name_any(),
-            provider_id = id.as_ref().map(ProviderId::as_str),
+            provider_id = claim.provider_id().map(display),
             "deleted nodeclaim"
         );
     }

@@ -95,10 +95,9 @@ impl JournalEntry for ClaimLaunched<'_> {
             labels::CAPACITY_TYPE,
         ]
         .map(|key| claim.label(key).unwrap_or_default());
-        let id = claim.provider_id();
         info!(
             NodeClaim = %claim.name_any(),
-            provider_id = id.as_ref().map(ProviderId::as_str),
+            provider_id = claim.provider_id().map(display),
             instance_type,
             zone,
             capacity_type,
@@ -115,9 +114,8 @@ impl JournalEntry for ClaimLaunched<'_> {
             "Ranking policy not followed in full, {}",
             dropped_above_premium(self.ranked)
         );
-        let (regarding, reason) = (claim.object_ref(&()), "PolicyPremiumExceeded");
-        let kind = EventType::Warning;
-        vec![KubernetesEvent::new(regarding, kind, reason, message)]
+        let (kind, reason) = (EventType::Warning, "PolicyPremiumExceeded");
+        vec![KubernetesEvent::about(claim, kind, reason, message)]
     }
 
     fn lines(&self, claim: &NodeClaim) -> Vec<String> {

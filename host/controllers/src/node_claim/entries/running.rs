@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use apis::{NodeClaim, ProviderId};
+use apis::NodeClaim;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 use state::ledger::{OutcomeId, Record};
 use tracing::field::{DisplayValue, display};
 use tracing::{error, info};
@@ -35,9 +35,8 @@ impl JournalEntry for UnregisteredTaintMissing<'_> {
     fn events(&self, claim: &NodeClaim) -> Vec<KubernetesEvent> {
         let message = "Missing karpenter.sh/unregistered taint which prevents registration related race conditions on \
                        Karpenter-managed nodes";
-        let (regarding, reason) = (claim.object_ref(&()), "UnregisteredTaintMissing");
-        let (kind, message) = (EventType::Warning, message.to_owned());
-        vec![KubernetesEvent::new(regarding, kind, reason, message)]
+        let (kind, reason) = (EventType::Warning, "UnregisteredTaintMissing");
+        vec![KubernetesEvent::about(claim, kind, reason, message)]
     }
 }
 
@@ -51,11 +50,10 @@ impl JournalEntry for NodeRegistered<'_> {
     type Subject = NodeClaim;
 
     fn log(&self, claim: &NodeClaim) {
-        let id = claim.provider_id();
         info!(
             NodeClaim = %claim.name_any(),
             Node = %self.node,
-            provider_id = id.as_ref().map(ProviderId::as_str),
+            provider_id = claim.provider_id().map(display),
             "registered nodeclaim"
         );
     }
@@ -80,11 +78,10 @@ impl JournalEntry for NodeInitialized<'_> {
     type Subject = NodeClaim;
 
     fn log(&self, claim: &NodeClaim) {
-        let id = claim.provider_id();
         info!(
             NodeClaim = %claim.name_any(),
             Node = %self.node,
-            provider_id = id.as_ref().map(ProviderId::as_str),
+            provider_id = claim.provider_id().map(display),
             allocatable = allocatable(claim),
             "initialized nodeclaim"
         );
@@ -108,10 +105,9 @@ impl JournalEntry for AwaitedByCommand {
     type Subject = NodeClaim;
 
     fn events(&self, claim: &NodeClaim) -> Vec<KubernetesEvent> {
-        let (regarding, reason) = (claim.object_ref(&()), "DisruptionWaitingReadiness");
-        let message = "Waiting on readiness to continue disruption".to_owned();
-        let kind = EventType::Normal;
-        vec![KubernetesEvent::new(regarding, kind, reason, message)]
+        let message = "Waiting on readiness to continue disruption";
+        let (kind, reason) = (EventType::Normal, "DisruptionWaitingReadiness");
+        vec![KubernetesEvent::about(claim, kind, reason, message)]
     }
 }
 
@@ -130,9 +126,8 @@ impl JournalEntry for NodeInconsistent<'_> {
     }
 
     fn events(&self, claim: &NodeClaim) -> Vec<KubernetesEvent> {
-        let (regarding, reason) = (claim.object_ref(&()), "FailedConsistencyCheck");
-        let (kind, message) = (EventType::Warning, self.issue.to_owned());
-        let event = KubernetesEvent::new(regarding, kind, reason, message);
+        let (kind, reason) = (EventType::Warning, "FailedConsistencyCheck");
+        let event = KubernetesEvent::about(claim, kind, reason, self.issue);
         vec![event.distinct_by(self.issue)]
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use apis::NodeClaim;
 use jiff::{SignedDuration, Timestamp};
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 use scheduling::ranking::RankedLaunch;
 use state::ledger::{OutcomeId, Record};
 use tracing::info;
@@ -58,7 +58,7 @@ impl JournalEntry for RebootEntry<'_> {
 
     fn events(&self, claim: &NodeClaim) -> Vec<KubernetesEvent> {
         let notice = |kind, reason, message: &str| {
-            KubernetesEvent::new(claim.object_ref(&()), kind, reason, message).at_most_every(REPEAT)
+            KubernetesEvent::about(claim, kind, reason, message).at_most_every(REPEAT)
         };
         match self {
             Self::Observed => vec![notice(EventType::Normal, "RebootObserved", "Node rebooted")],
