@@ -12,6 +12,7 @@ use std::sync::Arc;
 use apis::{CapacityType, NodePool, labels, resources::Resources};
 use hooks::columns::saturated;
 use jiff::Timestamp;
+use planning::places::nodes_awaiting_pods;
 use scheduling::instance_type::InstanceType;
 use scheduling::pod::Pod;
 use state::ledger::OutcomeId;
@@ -104,8 +105,11 @@ impl Candidates {
         now: Timestamp,
     ) -> Self {
         let mut found = Self::default();
+        let awaiting = nodes_awaiting_pods(snapshot, now);
         for node in snapshot.nodes() {
-            match node_block(snapshot, types, queued, node, now) {
+            let block = node_block(snapshot, types, queued, node, now);
+            let awaits = || awaiting.contains(&node.node_ref()).then(awaits_pods);
+            match block.or_else(awaits) {
                 Some(obstacle) => found.blocked.push(Blocked::new(node, obstacle)),
                 None => found
                     .candidates
@@ -151,10 +155,7 @@ fn node_block(
         return blocked(OutcomeId::NodeNotInitialized, "Node isn't initialized");
     }
     if node.is_nominated(now) {
-        return blocked(
-            OutcomeId::NodeNominated,
-            "Node is nominated for a pending pod",
-        );
+        return Some(awaits_pods());
     }
     if labels::has_do_not_disrupt(node.annotations()) {
         return blocked(
@@ -163,6 +164,11 @@ fn node_block(
         );
     }
     without_pool(snapshot, types, node)
+}
+
+fn awaits_pods() -> Obstacle {
+    let message = "Node is nominated for a pending pod";
+    Obstacle::new(OutcomeId::NodeNominated, message)
 }
 
 /// Why nothing could be made in the node's place: the rules about its NodePool.

@@ -1,11 +1,11 @@
 //! Where pods that wait were placed, and whether the scheduler may still be about to take them there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use apis::NodeRef;
 use jiff::{SignedDuration, Timestamp};
-use scheduling::pod::{Pod, PodKey};
+use scheduling::pod::{Pod, PodKey, PodShape};
 use state::{Snapshot, StateNode};
 
 /// How long kube-scheduler may take to look at a pod again that it could not place: its longest back-off, and the look
@@ -14,6 +14,9 @@ const SCHEDULER_BACKOFF: SignedDuration = SignedDuration::from_secs(12);
 
 /// How long it may take to get to the pods of a node that opened, among a crowd of others.
 const SCHEDULER_LATE: SignedDuration = SignedDuration::from_secs(60);
+
+/// The same when it is behind, which a thousand pods are for a minute and a half where all of a cluster shares two cores.
+const SCHEDULER_LATE_IF_BEHIND: SignedDuration = SignedDuration::from_mins(3);
 
 /// With so many pods left whose node is open, it is behind: it places 25 to 100 a second.
 const BACKLOG: usize = 100;
@@ -77,8 +80,13 @@ pub(crate) fn place_just_opened<'a>(
         _ if is_scheduler_behind => now,
         (Some(opened_at), last) => last.unwrap_or(opened_at).max(opened_at),
     };
-    let is_fresh = now.duration_since(opened_at) < SCHEDULER_LATE
-        && now.duration_since(last_pod_at) < SCHEDULER_BACKOFF;
+    let late = if is_scheduler_behind {
+        SCHEDULER_LATE_IF_BEHIND
+    } else {
+        SCHEDULER_LATE
+    };
+    let is_fresh =
+        now.duration_since(opened_at) < late && now.duration_since(last_pod_at) < SCHEDULER_BACKOFF;
     let is_open = node.is_initialized() || claim_is_initialized(node);
     (is_open && is_fresh && !node.is_marked_for_deletion()).then_some(node)
 }
@@ -107,6 +115,59 @@ pub(crate) fn is_scheduler_behind(snapshot: &Snapshot, pods: &[Arc<Pod>], now: T
         fits
     };
     binds && pods.iter().filter(|it| has_room(it)).take(BACKLOG).count() == BACKLOG
+}
+
+/// Which pods that wait keep the place that they were given.
+///
+/// Those whose node is in the making do: placing them again on nodes that were chosen for an exact fit could only end
+/// in more nodes. So do those whose node has just opened, since the scheduler looks at pods that wait only every few
+/// seconds, and those whose node has come and that wait for others of their kind, as spread over zones makes them wait
+/// for nodes in the other zones.
+pub(crate) struct KeptPlaces<'a> {
+    snapshot: &'a Snapshot,
+    /// Shapes of pods that look at others and whose node is in the making.
+    unfinished: BTreeSet<&'a PodShape>,
+    pub(crate) is_scheduler_behind: bool,
+    now: Timestamp,
+}
+
+impl<'a> KeptPlaces<'a> {
+    /// `pods` are all that wait.
+    pub(crate) fn of(snapshot: &'a Snapshot, pods: &'a [Arc<Pod>], now: Timestamp) -> Self {
+        let looking = pods.iter().filter(|it| it.shape.looks_at_other_pods());
+        let unfinished = looking.filter(|it| place_in_the_making(snapshot, &it.key).is_some());
+        Self {
+            snapshot,
+            unfinished: unfinished.map(|it| &*it.shape).collect(),
+            is_scheduler_behind: is_scheduler_behind(snapshot, pods, now),
+            now,
+        }
+    }
+
+    /// The node that the pod keeps its place on, if it does.
+    pub(crate) fn of_pod(&self, pod: &Pod) -> Option<&'a Arc<StateNode>> {
+        let (snapshot, is_behind) = (self.snapshot, self.is_scheduler_behind);
+        place_in_the_making(snapshot, &pod.key)
+            .or_else(|| place_just_opened(snapshot, &pod.key, is_behind, self.now))
+            .or_else(|| {
+                let place = snapshot.place(&pod.key)?;
+                let awaits_others =
+                    !place.is_marked_for_deletion() && self.unfinished.contains(&*pod.shape);
+                awaits_others.then_some(place)
+            })
+    }
+}
+
+/// Nodes to which the scheduler may still be about to bind pods that were placed there.
+pub fn nodes_awaiting_pods(snapshot: &Snapshot, now: Timestamp) -> BTreeSet<NodeRef> {
+    if snapshot.places().next().is_none() {
+        return BTreeSet::new();
+    }
+    let waiting = snapshot.pods().filter(|it| it.is_provisionable());
+    let waiting: Vec<Arc<Pod>> = waiting.cloned().collect();
+    let places = KeptPlaces::of(snapshot, &waiting, now);
+    let kept = waiting.iter().filter_map(|pod| places.of_pod(pod));
+    kept.map(|node| node.node_ref()).collect()
 }
 
 /// Pods that were placed on the node, or on its claim before, and still wait.

@@ -2,8 +2,8 @@
 //!
 //! Told earlier, nominations hold room on nodes that nobody may use yet and lead the scheduler astray; told just before
 //! the node opens they are tried first, and pods of no higher priority leave them their room (KEP-1923, KEP-5278). For
-//! a minute after a node opened its pods are told again where the scheduler forgot and there still is room, and of
-//! equal ones the next. Decides; the shells write, and ask a cluster that refuses once.
+//! three minutes after a node opened its pods are told again where the scheduler forgot and there still is room, and
+//! of equal ones the next. Decides; the shells write, and ask a cluster that refuses once.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,9 +31,9 @@ const ONE_PLAN: SignedDuration = SignedDuration::from_secs(10);
 /// Of so many pods that wait, kube-scheduler tries the last seconds after the first: it writes what it says of each
 /// that finds no place, and looks for pods to preempt.
 const CROWD: usize = 200;
-/// How long after a node opened its pods are told of it again: kube-scheduler takes the nomination off a pod that it
-/// tried in vain.
-const RENOMINATED_FOR: SignedDuration = SignedDuration::from_secs(60);
+/// How long after a node opened its pods are told of it again, which is as long as the scheduler may be behind: it
+/// takes the nomination off a pod that it tried in vain.
+const RENOMINATED_FOR: SignedDuration = SignedDuration::from_mins(3);
 
 /// Pods to nominate to one node.
 #[derive(Debug)]

@@ -9,11 +9,12 @@ mod places;
 
 use std::sync::Arc;
 
-use apis::NodeRef;
+use apis::{NodeRef, ObjectKey};
 use jiff::Timestamp;
 use scheduling::pod::{PodKey, PodShape};
 
 use crate::snapshot::Snapshot;
+use crate::workloads::WorkloadKind;
 use key::{numbered, prefix};
 use owned::{expected, missing};
 use places::places;
@@ -62,6 +63,15 @@ impl Snapshot {
                 prefix: prefix(kind.name(), key),
             })
         })
+    }
+
+    /// When the pod was asked for, if it is one that its controller makes up for: since then it was to be expected.
+    pub fn asked_for_at(&self, pod: &PodShape) -> Option<Timestamp> {
+        let owner = pod.owner.as_ref()?;
+        let kind = WorkloadKind::of_owner(&owner.api_version, &owner.kind)?;
+        let key = ObjectKey::new(&pod.namespace, &owner.name);
+        let kept = self.data.workloads.find(kind, &key)?;
+        (kept.creates_pods && kept.uid == owner.uid).then_some(kept.changed_at)
     }
 
     /// When a pod with an owner was last seen for the first time.

@@ -1,5 +1,6 @@
 //! Collects triggers into batches: a batch ends when nothing new came for a while, or after a longest time. One that
-//! goes on may be looked into meanwhile.
+//! goes on may be looked into meanwhile. What was to be expected when the batch was last added to does not prolong it:
+//! it is planned with the rest.
 //!
 //! Answers to `pkg/controllers/provisioning/batcher.go`.
 
@@ -24,7 +25,7 @@ pub(crate) enum Batch {
 #[derive(Debug, Default)]
 struct OpenBatch {
     elements: BTreeSet<String>,
-    /// When the first and the last *new* element came.
+    /// When the first element came, and the last that was *new* and not to be expected.
     bounds: Option<(Instant, Instant)>,
     /// When it was looked into last.
     looked_at: Option<Instant>,
@@ -51,14 +52,23 @@ impl Batcher {
 
     /// Adds an element by its UID; one that this batch holds already does not extend it.
     pub(crate) fn trigger(&self, uid: &str) {
+        self.trigger_expected(uid, Duration::ZERO);
+    }
+
+    /// Adds an element that was to be expected for so long; it does not extend a batch that was added to since.
+    pub(crate) fn trigger_expected(&self, uid: &str, expected_for: Duration) {
         let mut window = self.lock();
         if window.elements.contains(uid) {
             return;
         }
         window.elements.insert(uid.to_owned());
         let now = Instant::now();
-        let first = window.bounds.map_or(now, |(first, _)| first);
-        window.bounds = Some((first, now));
+        let is_planned = |last| now.duration_since(last) <= expected_for;
+        window.bounds = match window.bounds {
+            Some((_, last)) if is_planned(last) => return,
+            Some((first, _)) => Some((first, now)),
+            None => Some((now, now)),
+        };
         drop(window);
         self.triggered.notify_one();
     }
@@ -168,6 +178,18 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_element_seen_before_does_not_extend_the_batch() {
         assert_eq!(batch(&["a", "a", "a"]).await, 1000);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_element_that_was_to_be_expected_does_not_extend_the_batch() {
+        for (expected_for, ends_after) in [(900, 1000), (899, 1900), (0, 1900)] {
+            let (batcher, start) = (batcher(), Instant::now());
+            batcher.trigger("a");
+            tokio::time::sleep(Duration::from_millis(900)).await;
+            batcher.trigger_expected("b", Duration::from_millis(expected_for));
+            while batcher.wait().await == Batch::GoesOn {}
+            assert_eq!(start.elapsed().as_millis(), ends_after, "{expected_for}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

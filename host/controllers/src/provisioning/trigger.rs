@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use apis::ObjectKey;
 use apis::labels;
+use jiff::Timestamp;
+use scheduling::pod::Pod;
+use state::Snapshot;
 
 use crate::provisioning::batcher::Batcher;
 use crate::provisioning::undecided_pods::UndecidedPods;
@@ -47,11 +50,24 @@ impl Reconciler for PodTrigger {
         else {
             return Ok(Action::Await);
         };
-        self.undecided_pods.saw(key, self.shell.now());
-        self.batcher.trigger(&pod.uid);
-        let snapshot = self.shell.model.snapshot();
+        let (now, snapshot) = (self.shell.now(), self.shell.model.snapshot());
+        self.undecided_pods.saw(key, now);
+        let expected_for = self.expected_for(&snapshot, &pod, now);
+        self.batcher.trigger_expected(&pod.uid, expected_for);
         let is_there = snapshot.place(key).is_some_and(|it| it.is_ready());
         Ok(if is_there { AGAIN_SOON } else { AGAIN })
+    }
+}
+
+impl PodTrigger {
+    /// For how long plans have held the pod, as one that its controller was about to create.
+    fn expected_for(&self, snapshot: &Snapshot, pod: &Pod, now: Timestamp) -> Duration {
+        if !self.shell.settings.plans_coming_pods() {
+            return Duration::ZERO;
+        }
+        let asked_for_at = snapshot.asked_for_at(&pod.shape);
+        let age = asked_for_at.and_then(|at| Duration::try_from(now.duration_since(at)).ok());
+        age.unwrap_or_default()
     }
 }
 

@@ -101,6 +101,8 @@ fn every_node_has_exactly_one_outcome() {
         node uninitialized nano on-demand a uninitialized
         node marked nano on-demand a marked
         node nominated nano on-demand a nominated
+        node awaiting nano on-demand a fresh
+        pod w - 900 placed=awaiting
         node annotated nano on-demand a do-not-disrupt
         node strayed nano on-demand a pool=gone
         node queued nano on-demand a queued
@@ -121,6 +123,7 @@ fn every_node_has_exactly_one_outcome() {
         ("uninitialized", "node-not-initialized"),
         ("marked", "node-marked-for-deletion"),
         ("nominated", "node-nominated"),
+        ("awaiting", "node-nominated"),
         ("annotated", "node-do-not-disrupt"),
         ("strayed", "node-pool-not-found"),
         ("queued", "node-in-queue"),
@@ -132,7 +135,7 @@ fn every_node_has_exactly_one_outcome() {
     ] {
         assert_eq!(outcome(&decision, node), expected, "{node}");
     }
-    assert_eq!(decision.outcomes.len(), 12);
+    assert_eq!(decision.outcomes.len(), 13);
     let silent: Vec<_> = decision
         .blocked
         .iter()
@@ -140,6 +143,20 @@ fn every_node_has_exactly_one_outcome() {
         .map(|it| it.name.as_str())
         .collect();
     assert_eq!(silent, ["queued"], "every other block is told");
+}
+
+#[test]
+fn an_empty_node_waits_for_the_pods_that_the_scheduler_is_about_to_bind() {
+    for (opened, expected) in [("fresh", "node-nominated"), ("", "node-chosen-empty")] {
+        let world = format!(
+            "
+            node n nano on-demand a {opened}
+            pod p - 900 placed=n
+        "
+        );
+        let decision = World::new(&world).decide();
+        assert_eq!(outcome(&decision, "n"), expected, "{opened}");
+    }
 }
 
 #[test]

@@ -160,9 +160,9 @@ fn who_has_no_room_there_any_more_is_not_told() {
 }
 
 #[test]
-fn pods_are_awaited_for_a_minute_after_their_node_opened() {
+fn pods_are_awaited_for_three_minutes_after_their_node_opened() {
     let waiting = snapshot(&[pod("a", "1", false), pod("b", "2", false)]);
-    for (seconds, expected) in [(0, true), (59, true), (60, false)] {
+    for (seconds, expected) in [(0, true), (179, true), (180, false)] {
         let again = nominations_again(&waiting, at(OPENED + seconds));
         let told = again.map(|it| {
             it.iter()
@@ -276,7 +276,8 @@ fn a_place_is_kept_while_the_scheduler_is_behind_and_binds_others() {
     for (waiting, room, last_bound, given_up) in [
         (99, 200, 30, 12),
         (100, 200, 30, 42),
-        (100, 200, 55, 60),
+        (100, 200, 55, 67),
+        (100, 200, 178, 180),
         (100, 200, 0, 12),
         (100, 99, 30, 12),
     ] {

@@ -1,50 +1,31 @@
 //! Pods that keep the places they were given on nodes that are coming or have just come.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apis::NodeRef;
 use jiff::Timestamp;
-use scheduling::pod::{Pod, PodShape};
+use scheduling::pod::Pod;
 use scheduling::problem::Problem;
 use state::{Snapshot, StateNode};
 
 use super::pending::validate;
 use crate::coming::ComingPod;
-use crate::places::{is_scheduler_behind, place_in_the_making, place_just_opened};
+use crate::places::KeptPlaces;
 
-/// Pods that wait for a node in the making keep their place on it: placing them again on nodes that were
-/// chosen for an exact fit could only end in more nodes. So do those whose node has just opened, since the scheduler
-/// looks at pods that wait only every few seconds, and those whose node has come and that wait for others of
-/// their kind, as spread over zones makes them wait for nodes in the other zones. Where others took the room on an open
-/// node there is no place left to keep, unless the scheduler is behind and may yet bind those that wait elsewhere.
-/// Returns the others.
+/// Keeps pods where they were placed, as [`KeptPlaces`] has it, and returns the others. Where others took the room on an
+/// open node there is no place left to keep, unless the scheduler is behind and may yet bind those that wait elsewhere.
 pub(super) fn keep_places(
     problem: &mut Problem,
     snapshot: &Snapshot,
     pods: &[Arc<Pod>],
     now: Timestamp,
 ) -> Vec<Arc<Pod>> {
-    let in_the_making = |pod: &Arc<Pod>| place_in_the_making(snapshot, &pod.key);
-    let unfinished: BTreeSet<&PodShape> = pods
-        .iter()
-        .filter(|pod| pod.shape.looks_at_other_pods() && in_the_making(pod).is_some())
-        .map(|pod| &*pod.shape)
-        .collect();
-    let is_behind = is_scheduler_behind(snapshot, pods, now);
-    let just_opened = |pod: &Arc<Pod>| place_just_opened(snapshot, &pod.key, is_behind, now);
-    let kept = |pod: &Arc<Pod>| {
-        let at_hand = in_the_making(pod).or_else(|| just_opened(pod));
-        at_hand.or_else(|| {
-            let place = snapshot.place(&pod.key)?;
-            let awaits_others = !place.is_marked_for_deletion() && unfinished.contains(&*pod.shape);
-            awaits_others.then_some(place)
-        })
-    };
+    let places = KeptPlaces::of(snapshot, pods, now);
     let mut waiting = BTreeMap::<NodeRef, (&StateNode, Vec<Arc<Pod>>)>::new();
     let mut others = Vec::new();
     for pod in pods {
-        match kept(pod) {
+        match places.of_pod(pod) {
             Some(node) => {
                 let here = waiting.entry(node.node_ref());
                 let (_, here) = here.or_insert_with(|| (node, Vec::new()));
@@ -53,7 +34,7 @@ pub(super) fn keep_places(
             None => others.push(Arc::clone(pod)),
         }
     }
-    if !is_behind {
+    if !places.is_scheduler_behind {
         for (node, pods) in waiting.values_mut().filter(|(it, _)| it.is_initialized()) {
             others.extend(take_those_without_room(snapshot, node, pods));
         }

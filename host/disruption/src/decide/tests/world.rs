@@ -13,6 +13,7 @@ use planning::provisioning::PoolTypes;
 use scheduling::Interrupt;
 use scheduling::TableCache;
 use scheduling::instance_type::{Availability, InstanceType, Offering, Overhead};
+use scheduling::pod::PodKey;
 use scheduling::problem::Options;
 use scheduling::requirements::{Operator, Requirement, Requirements};
 use serde_json::{Value, json};
@@ -163,9 +164,7 @@ impl World {
             ["pdb", name, allowed] => self.pdb(name, allowed, "web"),
             ["pdb", name, allowed, app] => self.pdb(name, allowed, app),
             ["gone", "pod", name] => {
-                self.apply(Event::deleted::<v1::Pod>(scheduling::pod::PodKey::new(
-                    "default", name,
-                )));
+                self.apply(Event::deleted::<v1::Pod>(PodKey::new("default", name)));
             }
             ["gone", "node", name] => {
                 self.apply(Event::deleted::<v1::Node>(ObjectKey::cluster(*name)));
@@ -352,6 +351,7 @@ impl World {
                     annotations["controller.kubernetes.io/pod-deletion-cost"] = json!(value);
                 }
                 "app" => app = value,
+                "placed" => {}
                 "zone" => spec["nodeSelector"] = json!({"topology.kubernetes.io/zone": value}),
                 "volume" => {
                     self.volume(name, value);
@@ -380,6 +380,13 @@ impl World {
                 "ownerReferences": [{"apiVersion": "apps/v1", "kind": kind, "name": app, "uid": format!("{kind}-{app}"), "controller": true}]},
             "spec": spec,
             "status": {"phase": "Running", "startTime": "2026-11-20T11:00:00Z"}});
+        let placed = flags.iter().find_map(|it| it.strip_prefix("placed="));
+        if let Some(place) = placed {
+            self.apply(Event::Placed {
+                node: NodeRef::node(place),
+                pods: vec![PodKey::new("default", name)],
+            });
+        }
         if node == "-" {
             object["spec"]["nodeName"] = Value::Null;
             object["status"] = json!({"phase": "Pending", "conditions": [
@@ -525,11 +532,12 @@ fn conditions(flags: &[&str]) -> Vec<Value> {
         condition["lastTransitionTime"] = json!(at);
         condition
     };
-    let mut conditions = vec![
-        condition("Launched"),
-        condition("Registered"),
-        condition("Initialized"),
-    ];
+    let initialized = if has("fresh") {
+        since("Initialized", "2026-11-20T11:59:50Z")
+    } else {
+        condition("Initialized")
+    };
+    let mut conditions = vec![condition("Launched"), condition("Registered"), initialized];
     if !has("young") {
         conditions.push(condition("Consolidatable"));
     }
