@@ -24,6 +24,10 @@ const AGAIN: Action = Action::RequeueAfter(Duration::from_secs(10));
 /// is planned anew.
 const AGAIN_SOON: Action = Action::RequeueAfter(Duration::from_secs(2));
 
+/// A controller that was asked for pods has created them by then; what it creates later comes in the place of others,
+/// and nobody could expect that.
+const EXPECTED_MAX: Duration = Duration::from_mins(5);
+
 /// Controller `provisioner.trigger.pod`: pending pods start a batch.
 pub(crate) struct PodTrigger {
     pub(crate) shell: Arc<Shell>,
@@ -60,14 +64,14 @@ impl Reconciler for PodTrigger {
 }
 
 impl PodTrigger {
-    /// For how long plans have held the pod, as one that its controller was about to create.
+    /// For how long plans have held the pod, as one that its controller was about to create; zero if they have not.
     fn expected_for(&self, snapshot: &Snapshot, pod: &Pod, now: Timestamp) -> Duration {
         if !self.shell.settings.plans_coming_pods() {
             return Duration::ZERO;
         }
         let asked_for_at = snapshot.asked_for_at(&pod.shape);
         let age = asked_for_at.and_then(|at| Duration::try_from(now.duration_since(at)).ok());
-        age.unwrap_or_default()
+        age.filter(|it| *it <= EXPECTED_MAX).unwrap_or_default()
     }
 }
 

@@ -12,7 +12,14 @@ const CPU: &str = "3";
 const REPLICAS: usize = 4;
 
 /// A world with a ReplicaSet that has its first pod.
-async fn with(plans_coming_pods: bool, replicas: usize) -> (World, Value) {
+async fn with(plans_coming_pods: bool) -> (World, Value) {
+    let (world, owner) = with_no_pods(plans_coming_pods).await;
+    world.create_pod("web-0", CPU, &owner);
+    (world, owner)
+}
+
+/// A world with a ReplicaSet that has none of its pods.
+async fn with_no_pods(plans_coming_pods: bool) -> (World, Value) {
     let world = World::with_settings(|it| it.plan_coming_pods = plans_coming_pods);
     world.pass(5).await;
     let container = json!({"name": "c", "image": "x", "resources": {"requests": {"cpu": CPU}}});
@@ -20,7 +27,7 @@ async fn with(plans_coming_pods: bool, replicas: usize) -> (World, Value) {
     let set = json!({
         "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web"},
         "spec": {
-            "replicas": replicas, "selector": {"matchLabels": labels},
+            "replicas": REPLICAS, "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
         },
     });
@@ -31,7 +38,6 @@ async fn with(plans_coming_pods: bool, replicas: usize) -> (World, Value) {
     let owner = json!({"metadata": {"ownerReferences": [{
         "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": set["metadata"]["uid"], "controller": true,
     }]}});
-    world.create_pod("web-0", CPU, &owner);
     (world, owner)
 }
 
@@ -49,7 +55,7 @@ fn open(world: &World) -> usize {
 #[tokio::test(start_paused = true)]
 async fn a_node_is_bought_for_the_pods_to_come_too_and_none_for_them_alone() {
     for (is_on, expected) in [(true, "6"), (false, "3")] {
-        let (world, _) = with(is_on, REPLICAS).await;
+        let (world, _) = with(is_on).await;
         world
             .until("a node is bought", 20, |world| claims(world) > 0)
             .await;
@@ -63,19 +69,23 @@ async fn a_node_is_bought_for_the_pods_to_come_too_and_none_for_them_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn pods_that_were_to_be_expected_do_not_hold_up_the_launch() {
-    let (world, owner) = with(true, REPLICAS).await;
-    // Because of it no node is full, and so bought before the batch is complete.
-    world.create_pod("tiny", "100m", &json!({}));
-    for number in 1..3 {
-        tokio::time::sleep(Duration::from_millis(900)).await;
-        world.create_pod(&format!("web-{number}"), CPU, &owner);
+    // Of a set that was asked for long ago pods come in the place of others.
+    for (seconds_ago, expected) in [(0, 1), (301, 0)] {
+        let (world, owner) = with_no_pods(true).await;
+        tokio::time::sleep(Duration::from_secs(seconds_ago)).await;
+        // Because of it no node is full, and so bought before the batch is complete.
+        world.create_pod("tiny", "100m", &json!({}));
+        for number in 0..3 {
+            world.create_pod(&format!("web-{number}"), CPU, &owner);
+            tokio::time::sleep(Duration::from_millis(900)).await;
+        }
+        assert_eq!(claims(&world), expected, "asked for {seconds_ago} s ago");
     }
-    assert_eq!(claims(&world), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_node_opens_when_the_pods_planned_for_it_are_there() {
-    let (world, owner) = with(true, REPLICAS).await;
+    let (world, owner) = with(true).await;
     // As long as pods come, if only of others, the set may still be waiting for its turn.
     let others = json!({
         "metadata": {"ownerReferences": [{
@@ -113,7 +123,7 @@ async fn a_node_opens_when_the_pods_planned_for_it_are_there() {
 
 #[tokio::test(start_paused = true)]
 async fn pods_that_do_not_come_hold_nobody_up_for_long() {
-    let (world, _) = with(true, REPLICAS).await;
+    let (world, _) = with(true).await;
     let has_node = |world: &World| world.list(&Resource::NODES).len() == 1;
     world.until("the node is there", 60, has_node).await;
     let is_bound = |world: &World| world.bound_pods() == 1;
