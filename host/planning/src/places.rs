@@ -15,7 +15,8 @@ const SCHEDULER_BACKOFF: SignedDuration = SignedDuration::from_secs(12);
 /// How long it may take to get to the pods of a node that opened, among a crowd of others.
 const SCHEDULER_LATE: SignedDuration = SignedDuration::from_secs(60);
 
-/// The same when it is behind, which a thousand pods are for a minute and a half where all of a cluster shares two cores.
+/// The same when it is behind, as it is with a thousand pods for a minute and a half where all of a cluster shares two
+/// cores.
 const SCHEDULER_LATE_IF_BEHIND: SignedDuration = SignedDuration::from_mins(3);
 
 /// With so many pods left whose node is open, it is behind: it places 25 to 100 a second.

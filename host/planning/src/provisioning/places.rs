@@ -13,8 +13,9 @@ use super::pending::validate;
 use crate::coming::ComingPod;
 use crate::places::KeptPlaces;
 
-/// Keeps pods where they were placed, as [`KeptPlaces`] has it, and returns the others. Where others took the room on an
-/// open node there is no place left to keep, unless the scheduler is behind and may yet bind those that wait elsewhere.
+/// Keeps pods where they were placed, as [`KeptPlaces`] has it, and returns the others. Where others took the room on
+/// an open node there is no place left to keep, unless the scheduler is behind and may yet bind those that wait
+/// elsewhere.
 pub(super) fn keep_places(
     problem: &mut Problem,
     snapshot: &Snapshot,
