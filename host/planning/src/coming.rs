@@ -10,6 +10,7 @@ mod gather;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use apis::NodeRef;
 use jiff::{SignedDuration, Timestamp};
@@ -45,6 +46,17 @@ pub(crate) fn coming_pods(snapshot: &Snapshot, now: Timestamp) -> Vec<ComingPod>
 pub fn awaiting_nodes(snapshot: &Snapshot, now: Timestamp) -> BTreeSet<NodeRef> {
     let coming = coming_pods(snapshot, now).into_iter();
     coming.filter_map(|it| it.place).collect()
+}
+
+/// For how long the pod was to be expected, as one that its controller was about to create; zero if it was not. What a
+/// controller creates later than it is believed comes in the place of others, and nobody could expect that.
+pub fn expected_for(snapshot: &Snapshot, pod: &Pod, now: Timestamp) -> Duration {
+    let age = snapshot
+        .asked_for_at(pod)
+        .map(|at| now.duration_since(at))
+        .filter(|it| *it <= PATIENCE_IN_A_STREAM);
+    age.and_then(|it| Duration::try_from(it).ok())
+        .unwrap_or_default()
 }
 
 /// Whether the claim's node waits for such pods.

@@ -17,7 +17,7 @@ const SCHEDULER_LATE: SignedDuration = SignedDuration::from_secs(60);
 
 /// The same when it is behind, as it is with a thousand pods for a minute and a half where all of a cluster shares two
 /// cores.
-const SCHEDULER_LATE_IF_BEHIND: SignedDuration = SignedDuration::from_mins(3);
+pub(crate) const SCHEDULER_LATE_IF_BEHIND: SignedDuration = SignedDuration::from_mins(3);
 
 /// With so many pods left whose node is open, it is behind: it places 25 to 100 a second.
 const BACKLOG: usize = 100;
@@ -32,10 +32,8 @@ impl<'a> PlacedPods<'a> {
     /// All pods that were placed and still wait.
     pub(crate) fn of(snapshot: &'a Snapshot) -> Self {
         let mut placed = Self::default();
-        for (key, place) in snapshot.places() {
-            if let Some(pod) = snapshot.pod(key).filter(|it| it.is_provisionable()) {
-                placed.by_place.entry(place).or_default().push(pod);
-            }
+        for (pod, place) in waiting_and_placed(snapshot) {
+            placed.by_place.entry(place).or_default().push(pod);
         }
         placed
     }
@@ -47,6 +45,13 @@ impl<'a> PlacedPods<'a> {
         let pods: Vec<_> = pods.collect();
         (!pods.is_empty()).then_some(pods)
     }
+}
+
+/// Pods that were placed and still wait, with their place, in order of their keys.
+fn waiting_and_placed(snapshot: &Snapshot) -> impl Iterator<Item = (&Arc<Pod>, &NodeRef)> {
+    let placed = snapshot.places();
+    let with_pod = placed.filter_map(|(key, place)| Some((snapshot.pod(key)?, place)));
+    with_pod.filter(|(pod, _)| pod.is_provisionable())
 }
 
 fn claim_is_initialized(node: &StateNode) -> bool {
@@ -133,7 +138,7 @@ pub(crate) struct KeptPlaces<'a> {
 }
 
 impl<'a> KeptPlaces<'a> {
-    /// `pods` are all that wait.
+    /// `pods` are all that wait and were placed; others do no harm.
     pub(crate) fn of(snapshot: &'a Snapshot, pods: &'a [Arc<Pod>], now: Timestamp) -> Self {
         let looking = pods.iter().filter(|it| it.shape.looks_at_other_pods());
         let unfinished = looking.filter(|it| place_in_the_making(snapshot, &it.key).is_some());
@@ -161,11 +166,8 @@ impl<'a> KeptPlaces<'a> {
 
 /// Nodes to which the scheduler may still be about to bind pods that were placed there.
 pub fn nodes_awaiting_pods(snapshot: &Snapshot, now: Timestamp) -> BTreeSet<NodeRef> {
-    if snapshot.places().next().is_none() {
-        return BTreeSet::new();
-    }
-    let waiting = snapshot.pods().filter(|it| it.is_provisionable());
-    let waiting: Vec<Arc<Pod>> = waiting.cloned().collect();
+    let waiting = waiting_and_placed(snapshot);
+    let waiting: Vec<Arc<Pod>> = waiting.map(|(pod, _)| Arc::clone(pod)).collect();
     let places = KeptPlaces::of(snapshot, &waiting, now);
     let kept = waiting.iter().filter_map(|pod| places.of_pod(pod));
     kept.map(|node| node.node_ref()).collect()

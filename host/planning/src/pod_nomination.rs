@@ -14,7 +14,7 @@ use scheduling::pod::{LabelSelector, Pod};
 use scheduling::taints::untolerated;
 use state::{Snapshot, StateNode};
 
-use crate::places::{PlacedPods, placed_on};
+use crate::places::{PlacedPods, SCHEDULER_LATE_IF_BEHIND, placed_on};
 
 mod opening;
 mod trade;
@@ -31,9 +31,9 @@ const ONE_PLAN: SignedDuration = SignedDuration::from_secs(10);
 /// Of so many pods that wait, kube-scheduler tries the last seconds after the first: it writes what it says of each
 /// that finds no place, and looks for pods to preempt.
 const CROWD: usize = 200;
-/// How long after a node opened its pods are told of it again, which is as long as the scheduler may be behind: it
-/// takes the nomination off a pod that it tried in vain.
-const RENOMINATED_FOR: SignedDuration = SignedDuration::from_mins(3);
+/// How long after a node opened its pods are told of it again: the scheduler takes the nomination off a pod that it
+/// tried in vain.
+const RENOMINATED_FOR: SignedDuration = SCHEDULER_LATE_IF_BEHIND;
 
 /// Pods to nominate to one node.
 #[derive(Debug)]

@@ -9,15 +9,14 @@ mod places;
 
 use std::sync::Arc;
 
-use apis::{NodeRef, ObjectKey};
+use apis::NodeRef;
 use jiff::Timestamp;
-use scheduling::pod::{PodKey, PodShape};
+use scheduling::pod::{Pod, PodKey, PodShape};
 
 use crate::snapshot::Snapshot;
-use crate::workloads::WorkloadKind;
 use key::{numbered, prefix};
 use owned::{expected, missing};
-use places::places;
+use places::{controller, places};
 
 pub use key::is_coming;
 
@@ -66,10 +65,9 @@ impl Snapshot {
     }
 
     /// When the pod was asked for, if it is one that its controller makes up for: since then it was to be expected.
-    pub fn asked_for_at(&self, pod: &PodShape) -> Option<Timestamp> {
-        let owner = pod.owner.as_ref()?;
-        let kind = WorkloadKind::of_owner(&owner.api_version, &owner.kind)?;
-        let key = ObjectKey::new(&pod.namespace, &owner.name);
+    pub fn asked_for_at(&self, pod: &Pod) -> Option<Timestamp> {
+        let owner = pod.shape.owner.as_ref()?;
+        let (kind, key) = controller(pod, owner)?;
         let kept = self.data.workloads.find(kind, &key)?;
         (kept.creates_pods && kept.uid == owner.uid).then_some(kept.changed_at)
     }

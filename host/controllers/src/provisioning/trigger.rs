@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use apis::ObjectKey;
 use apis::labels;
-use jiff::Timestamp;
-use scheduling::pod::Pod;
-use state::Snapshot;
+use planning::coming::expected_for;
 
 use crate::provisioning::batcher::Batcher;
 use crate::provisioning::undecided_pods::UndecidedPods;
@@ -23,10 +21,6 @@ const AGAIN: Action = Action::RequeueAfter(Duration::from_secs(10));
 /// Once the node planned for it is there, a pod triggers again after this time: others may take its room, and then it
 /// is planned anew.
 const AGAIN_SOON: Action = Action::RequeueAfter(Duration::from_secs(2));
-
-/// A controller that was asked for pods has created them by then; what it creates later comes in the place of others,
-/// and nobody could expect that.
-const EXPECTED_MAX: Duration = Duration::from_mins(5);
 
 /// Controller `provisioner.trigger.pod`: pending pods start a batch.
 pub(crate) struct PodTrigger {
@@ -56,22 +50,14 @@ impl Reconciler for PodTrigger {
         };
         let (now, snapshot) = (self.shell.now(), self.shell.model.snapshot());
         self.undecided_pods.saw(key, now);
-        let expected_for = self.expected_for(&snapshot, &pod, now);
+        let expected_for = if self.shell.settings.plans_coming_pods() {
+            expected_for(&snapshot, &pod, now)
+        } else {
+            Duration::ZERO
+        };
         self.batcher.trigger_expected(&pod.uid, expected_for);
         let is_there = snapshot.place(key).is_some_and(|it| it.is_ready());
         Ok(if is_there { AGAIN_SOON } else { AGAIN })
-    }
-}
-
-impl PodTrigger {
-    /// For how long plans have held the pod, as one that its controller was about to create; zero if they have not.
-    fn expected_for(&self, snapshot: &Snapshot, pod: &Pod, now: Timestamp) -> Duration {
-        if !self.shell.settings.plans_coming_pods() {
-            return Duration::ZERO;
-        }
-        let asked_for_at = snapshot.asked_for_at(&pod.shape);
-        let age = asked_for_at.and_then(|at| Duration::try_from(now.duration_since(at)).ok());
-        age.filter(|it| *it <= EXPECTED_MAX).unwrap_or_default()
     }
 }
 

@@ -141,7 +141,7 @@ fn has_prefix(key: &PodKey, prefix: &PodKey) -> bool {
     key.namespace == prefix.namespace && key.name.starts_with(&prefix.name)
 }
 
-fn controller(pod: &Pod, owner: &Owner) -> Option<(WorkloadKind, PodKey)> {
+pub(super) fn controller(pod: &Pod, owner: &Owner) -> Option<(WorkloadKind, PodKey)> {
     let kind = WorkloadKind::of_owner(&owner.api_version, &owner.kind)?;
     Some((kind, PodKey::new(&pod.key.namespace, &owner.name)))
 }

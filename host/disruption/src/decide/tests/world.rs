@@ -351,7 +351,10 @@ impl World {
                     annotations["controller.kubernetes.io/pod-deletion-cost"] = json!(value);
                 }
                 "app" => app = value,
-                "placed" => {}
+                "placed" => self.apply(Event::Placed {
+                    node: NodeRef::node(value),
+                    pods: vec![PodKey::new("default", name)],
+                }),
                 "zone" => spec["nodeSelector"] = json!({"topology.kubernetes.io/zone": value}),
                 "volume" => {
                     self.volume(name, value);
@@ -380,13 +383,6 @@ impl World {
                 "ownerReferences": [{"apiVersion": "apps/v1", "kind": kind, "name": app, "uid": format!("{kind}-{app}"), "controller": true}]},
             "spec": spec,
             "status": {"phase": "Running", "startTime": "2026-11-20T11:00:00Z"}});
-        let placed = flags.iter().find_map(|it| it.strip_prefix("placed="));
-        if let Some(place) = placed {
-            self.apply(Event::Placed {
-                node: NodeRef::node(place),
-                pods: vec![PodKey::new("default", name)],
-            });
-        }
         if node == "-" {
             object["spec"]["nodeName"] = Value::Null;
             object["status"] = json!({"phase": "Pending", "conditions": [
