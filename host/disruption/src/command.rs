@@ -60,6 +60,8 @@ impl TerminateFirst {
 pub struct RepairReason {
     /// The condition that decided.
     pub condition: String,
+    /// Reason that the node gives for it.
+    pub condition_reason: String,
     /// How long the drain may take, whatever the claim says; `None` as the claim says.
     pub drain_bound: Option<GoDuration>,
     /// The policy's own bound, which tells how hard the end is.

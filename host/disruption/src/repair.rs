@@ -190,6 +190,7 @@ fn repair(
     let is_escalated = diagnosis.action == RepairAction::Reboot && reboots >= REBOOTS_MAX;
     let repair_reason = RepairReason {
         condition: diagnosis.condition.clone(),
+        condition_reason: diagnosis.condition_reason.clone(),
         drain_bound: least(diagnosis.bound, own_bound),
         policy_bound: diagnosis.bound,
         is_escalated,

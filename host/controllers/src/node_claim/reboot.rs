@@ -306,17 +306,18 @@ impl Reconciler for Reboot {
 
 /// The claim while the node is away.
 fn issued(claim: &NodeClaim, now: Timestamp) -> NodeClaim {
+    let fault = claim.condition(conditions::REBOOTING);
     let rebooting = ConditionUpdate {
         condition_type: conditions::REBOOTING,
         status: Status::True,
         reason: ISSUED,
-        message: "",
+        message: fault.map_or("", |it| it.message.as_str()),
     };
     let away = ConditionUpdate {
         condition_type: conditions::INITIALIZED,
         status: Status::Unknown,
         reason: AWAY,
-        message: "",
+        message: "node is rebooting",
     };
     let after = claim.with_condition(rebooting, now);
     after.with_condition(away, now)

@@ -72,6 +72,7 @@ struct CompiledPolicy {
 struct ConditionMatch<'a> {
     policy: &'a CompiledPolicy,
     condition: &'a str,
+    reason: &'a str,
     /// When the status came about, or the node.
     since: Timestamp,
 }
@@ -94,6 +95,8 @@ pub struct Diagnosis {
     pub action: RepairAction,
     /// The condition that decided.
     pub condition: String,
+    /// Reason that the node gives for it.
+    pub condition_reason: String,
     /// Its reason and status are the policy's; since when the policy applies.
     pub eligible_at: Timestamp,
     /// The shortest bound of all policies that apply.
@@ -188,6 +191,7 @@ impl RepairPolicies {
         Some(Diagnosis {
             action,
             condition: driving.0.condition.to_owned(),
+            condition_reason: driving.0.reason.to_owned(),
             eligible_at: driving.1,
             bound: bounds.min(),
             score: eligible.iter().map(urgency).fold(0.0, f64::max),
@@ -234,6 +238,7 @@ impl RepairPolicies {
             let of = |policy| ConditionMatch {
                 policy,
                 condition: condition.condition_type.as_str(),
+                reason: condition.reason.as_str(),
                 since: since.unwrap_or(Timestamp::UNIX_EPOCH),
             };
             let before = matches.len();

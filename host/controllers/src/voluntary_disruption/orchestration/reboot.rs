@@ -56,7 +56,10 @@ impl Orchestration {
         if is_rebooting || claim.metadata.deletion_timestamp.is_some() {
             return Ok(None);
         }
-        let bound = command.repair_reason.as_ref().and_then(|it| it.drain_bound);
+        let repair_reason = command.repair_reason.as_ref();
+        let bound = repair_reason.and_then(|it| it.drain_bound);
+        let fault = repair_reason.map(|it| format!("{}/{}", it.condition, it.condition_reason));
+        let message = format!("rebooting for {}", fault.unwrap_or_default());
         let key = labels::REBOOT_TERMINATION_GRACE_PERIOD_ANNOTATION;
         let mut after = claim.clone();
         after
@@ -80,7 +83,7 @@ impl Orchestration {
             condition_type: conditions::REBOOTING,
             status: Status::True,
             reason: reboot::draining::REQUESTED,
-            message: "",
+            message: &message,
         };
         let after = claim.with_condition(disrupted, now);
         let after = after.with_condition(rebooting, now);
