@@ -62,7 +62,8 @@ impl Cluster {
     }
 
     fn install_roles(&self) {
-        let values = "settings.clusterName=mortise-demo,practice.enabled=true,replicas=0";
+        let values = "settings.clusterName=mortise-demo,settings.featureGates.nodeRepair=true,\
+            practice.enabled=true,replicas=0";
         let install = ["upgrade", "--install", self.name, "charts/mortise"];
         let rest = ["--skip-crds", "--namespace", self.name, "--set", values];
         let kubeconfig = ["--kubeconfig", self.kubeconfig.as_str()];
@@ -92,6 +93,12 @@ impl Cluster {
     pub(crate) fn patch_pool(&self, patch: &Value) {
         let patch = patch.to_string();
         self.kubectl(&["patch", "nodepool", self.name, "--type=merge", "-p", &patch]);
+    }
+
+    /// Says of a node what its kubelet would: a condition as a strategic merge patch has it.
+    pub(crate) fn patch_condition(&self, node: &str, condition: &Value) {
+        let patch = json!({"status": {"conditions": [condition]}}).to_string();
+        self.kubectl(&["patch", "node", node, "--subresource=status", "-p", &patch]);
     }
 
     /// Objects of a kind that the NodePool of the test owns.
@@ -167,7 +174,11 @@ impl Cluster {
         let log = self.folder.join(format!("{name}.log"));
         let process = Command::new(mortise())
             .args(["controller", "--cloud=simulated"])
-            .args(["--boot=3s", "--termination=3s"])
+            .args([
+                "--boot=3s",
+                "--termination=3s",
+                "--feature-gates=NodeRepair=true",
+            ])
             .args(["--metrics-port=0", "--health-probe-port=0"])
             .args(["--cluster-name=mortise-demo", "--batch-idle-duration=1s"])
             .args(["--system-namespace", self.name, "--kubeconfig"])

@@ -96,6 +96,7 @@ pub struct AwsProvider {
     instances: InstanceProvider,
     launcher: InstanceLauncher,
     dry_runs: DryRuns,
+    repair_policies: Vec<RepairPolicy>,
     zonal_shift: Arc<dyn ZonalShiftApi>,
     metrics: AwsMetrics,
 }
@@ -138,11 +139,19 @@ impl AwsProvider {
             ),
             launcher: InstanceLauncher::new(ec2(), &metrics),
             dry_runs: DryRuns::default(),
+            repair_policies: repair_policies(),
             zonal_shift: Arc::clone(zonal_shift),
             metrics,
             options: RwLock::new(Arc::new(options)),
             clock,
         }
+    }
+
+    /// Repairs nodes by these policies, too, beside those of EC2.
+    #[must_use]
+    pub fn with_repair_policies(mut self, more: impl IntoIterator<Item = RepairPolicy>) -> Self {
+        self.repair_policies.extend(more);
+        self
     }
 
     /// Loads what a controller needs before its first decision: types (required), prices and the cluster's
@@ -550,7 +559,7 @@ impl CloudProvider for AwsProvider {
     }
 
     fn repair_policies(&self) -> Vec<RepairPolicy> {
-        repair_policies()
+        self.repair_policies.clone()
     }
 
     fn name(&self) -> &'static str {

@@ -72,7 +72,10 @@ struct Observed {
 enum InstancePhase {
     Booting,
     Registered,
-    Ready,
+    /// It was rebooted so often.
+    Ready {
+        reboots: u32,
+    },
     Ending,
     Gone,
 }
@@ -92,11 +95,19 @@ struct Due {
     step: Option<Step>,
 }
 
+/// A Node whose machine booted anew, and how it tells so.
+#[derive(Debug, PartialEq)]
+pub(crate) struct BootAnew {
+    pub(crate) node: String,
+    pub(crate) boot_id: String,
+}
+
 /// Kind of write to a Node.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Step {
     Register(Box<Node>),
     BecomeReady(Box<Node>),
+    Boot(BootAnew),
     Remove(String),
 }
 
@@ -267,7 +278,9 @@ impl SimulatedNodes {
         now: Timestamp,
     ) -> kube::Result<BTreeMap<ProviderId, Node>> {
         let names = instances.iter().filter_map(|it| match phase(it, now) {
-            InstancePhase::Ready | InstancePhase::Gone => Some(node_object(it, region, None)),
+            InstancePhase::Ready { .. } | InstancePhase::Gone => {
+                Some(node_object(it, region, None))
+            }
             // One that is there already refuses to be created again.
             InstancePhase::Registered | InstancePhase::Booting | InstancePhase::Ending => None,
         });
@@ -327,6 +340,13 @@ impl SimulatedNodes {
                 self.write_status(&name, &json!({"status": node.status}))
                     .await?;
             }
+            Step::Boot(BootAnew { node, boot_id }) => {
+                let info = json!({"status": {"nodeInfo": {"bootID": boot_id}}});
+                let written = self.write_status(&node, &info).await;
+                if !is_status(&written, 404) {
+                    written?;
+                }
+            }
             Step::Remove(name) => {
                 let deleted = self.nodes.delete(&name, &DeleteParams::default()).await;
                 if !is_status(&deleted, 404) {
@@ -357,7 +377,9 @@ fn phase(instance: &SimulatedInstance, now: Timestamp) -> InstancePhase {
         };
     }
     if instance.ready_at <= now {
-        InstancePhase::Ready
+        InstancePhase::Ready {
+            reboots: instance.reboots,
+        }
     } else if instance.registers_at <= now {
         InstancePhase::Registered
     } else {
@@ -379,17 +401,24 @@ fn decide(observed: &Observed) -> Vec<Due> {
             (InstancePhase::Gone, Some(node)) if node.metadata.deletion_timestamp.is_none() => {
                 (phase, Some(Step::Remove(node.name_any())))
             }
-            (InstancePhase::Registered | InstancePhase::Ready, None) => {
+            (InstancePhase::Registered | InstancePhase::Ready { .. }, None) => {
                 let node = Box::new(fake_node(instance, region, None));
                 (InstancePhase::Registered, Some(Step::Register(node)))
             }
-            (InstancePhase::Ready, Some(node)) if !is_node_ready(node) => {
+            (InstancePhase::Ready { .. }, Some(node)) if !is_node_ready(node) => {
                 let mut ready = fake_node(instance, region, Some(*now));
                 keep_foreign_taints(node, &mut ready);
                 (phase, Some(Step::BecomeReady(Box::new(ready))))
             }
+            (InstancePhase::Ready { .. }, Some(node)) if boot_id(node) != instance.boot_id() => {
+                let boot = BootAnew {
+                    node: node.name_any(),
+                    boot_id: instance.boot_id(),
+                };
+                (phase, Some(Step::Boot(boot)))
+            }
             (InstancePhase::Booting | InstancePhase::Ending | InstancePhase::Gone, _)
-            | (InstancePhase::Registered | InstancePhase::Ready, Some(_)) => (phase, None),
+            | (InstancePhase::Registered | InstancePhase::Ready { .. }, Some(_)) => (phase, None),
         };
         Due {
             instance_id: instance.id.clone(),
@@ -398,6 +427,11 @@ fn decide(observed: &Observed) -> Vec<Due> {
         }
     });
     due.collect()
+}
+
+fn boot_id(node: &Node) -> &str {
+    let info = node.status.as_ref().and_then(|it| it.node_info.as_ref());
+    info.map_or("", |it| &it.boot_id)
 }
 
 /// Keeps a Node that nobody but kwok keeps alive, by its provider id.

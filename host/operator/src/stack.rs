@@ -4,6 +4,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use apis::duration::GoDuration;
+use apis::{RepairAction, RepairPolicy};
 use aws::sdk::SdkClients;
 use aws::{AwsApis, AwsOptions, AwsProvider};
 use cloudprovider::{Clock, CloudProviderError, InterruptionQueue};
@@ -147,11 +149,27 @@ pub(crate) fn simulated_provider(
         disable_dry_run: true,
         ..ec2.provider_options(cluster_name)
     };
-    Arc::new(AwsProvider::new(
-        options,
-        &AwsApis::of(Arc::new(ec2.clone())),
-        clock,
-    ))
+    let apis = AwsApis::of(Arc::new(ec2.clone()));
+    let provider = AwsProvider::new(options, &apis, clock);
+    Arc::new(provider.with_repair_policies(simulated_faults()))
+}
+
+/// Conditions by which people make a node of a simulated account sick, to see it repaired: what stands for it elsewhere
+/// is tolerated for half an hour. Answers to the policies of Karpenter's kwok provider.
+fn simulated_faults() -> [RepairPolicy; 2] {
+    let fault = |condition_type: &str, drain_seconds: i64, action| RepairPolicy {
+        condition_type: condition_type.to_owned(),
+        condition_status: "True".to_owned(),
+        reason_regex: ".*".to_owned(),
+        toleration: GoDuration::from_seconds(30),
+        termination_grace_period: Some(GoDuration::from_seconds(drain_seconds)),
+        priority: 0,
+        action,
+    };
+    [
+        fault("SimulatedUnhealthy", 45, RepairAction::Replace),
+        fault("SimulatedRebootRequired", 60, RepairAction::Reboot),
+    ]
 }
 
 /// The AWS provider over the SDK.

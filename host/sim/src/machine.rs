@@ -119,12 +119,11 @@ impl SimulatedCluster {
         let now = self.clock.now_seconds();
         let key = NamespacedName::new("", instance.private_dns_name(&self.region));
         let ready = serde_json::to_value(conditions(KubeletWord::Ready, now)).unwrap_or_default();
-        let boot = format!("boot-{id}-{}", instance.reboots);
         let _ = self
             .api
             .modify_part(&Resource::NODES, &key, ObjectPart::Whole, |node| {
                 node["status"]["conditions"] = ready.clone();
-                node["status"]["nodeInfo"]["bootID"] = boot.clone().into();
+                node["status"]["nodeInfo"]["bootID"] = instance.boot_id().into();
             });
     }
 

@@ -158,7 +158,7 @@ fn taints(instance: &SimulatedInstance, ready: bool) -> Vec<Taint> {
 fn node_info(instance: &SimulatedInstance) -> NodeSystemInfo {
     NodeSystemInfo {
         architecture: instance.instance_type.kubernetes_architecture().to_owned(),
-        boot_id: format!("boot-{}", instance.id),
+        boot_id: instance.boot_id(),
         container_runtime_version: "containerd://2.1.4".to_owned(),
         kernel_version: "6.12.46-66.121.amzn2023".to_owned(),
         kube_proxy_version: String::new(),

@@ -8,7 +8,7 @@ use apis::{CapacityType, Ec2NodeClass, InstanceName, NodeClaim, ProviderId, labe
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::ResourceExt as _;
-use sim::ec2::{KnownInstance, KubeletSettings};
+use sim::ec2::{KnownInstance, KubeletSettings, SimulatedInstance};
 
 /// What is read of the cluster.
 #[derive(Debug, Default)]
@@ -73,6 +73,7 @@ impl InstanceObjects<'_> {
             instance_profile: class_status.and_then(|status| status.instance_profile.clone()),
             tags: self.tags(class, cluster_name),
             launched_at: self.created_at()?,
+            reboots: self.node.map_or(0, |node| reboots(node, id)),
             is_registered: self.node.is_some(),
         })
     }
@@ -137,6 +138,11 @@ impl InstanceObjects<'_> {
         }
         tags
     }
+}
+
+fn reboots(node: &Node, id: &str) -> u32 {
+    let info = node.status.as_ref().and_then(|it| it.node_info.as_ref());
+    info.map_or(0, |it| SimulatedInstance::reboots_of(id, &it.boot_id))
 }
 
 fn internal_ip(node: &Node) -> Option<String> {

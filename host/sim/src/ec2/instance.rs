@@ -130,6 +130,23 @@ pub enum StatusCheck {
 }
 
 impl SimulatedInstance {
+    /// By which a Node tells one boot of its machine from the next.
+    pub fn boot_id(&self) -> String {
+        match self.reboots {
+            0 => format!("boot-{}", self.id),
+            reboots => format!("boot-{}-{reboots}", self.id),
+        }
+    }
+
+    /// How often an instance was rebooted whose Node tells of this boot.
+    pub fn reboots_of(id: &str, boot_id: &str) -> u32 {
+        let of_instance = boot_id
+            .strip_prefix("boot-")
+            .and_then(|it| it.strip_prefix(id));
+        let count = of_instance.and_then(|it| it.strip_prefix('-'));
+        count.and_then(|it| it.parse().ok()).unwrap_or(0)
+    }
+
     /// Its state at `now`.
     pub fn state(&self, now: Timestamp) -> InstanceState {
         match (self.terminated_at, self.shutting_down_at) {
@@ -184,4 +201,18 @@ pub enum InstanceEvent {
     Rebooted(String),
     /// EC2 gave notice that it takes a spot instance back.
     SpotInterruptionWarning(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SimulatedInstance;
+
+    #[test]
+    fn a_boot_tells_of_which_instance_it_is_and_the_how_manieth() {
+        let of = |boot_id| SimulatedInstance::reboots_of("i-12", boot_id);
+        assert_eq!(of("boot-i-12"), 0);
+        assert_eq!(of("boot-i-12-3"), 3);
+        assert_eq!(of("boot-i-123"), 0, "another instance");
+        assert_eq!(of("6d0a6f2e"), 0, "a machine that is none of ours");
+    }
 }

@@ -40,6 +40,8 @@ pub struct KnownInstance {
     pub tags: BTreeMap<String, String>,
     /// When it was asked for.
     pub launched_at: Timestamp,
+    /// How often it was rebooted.
+    pub reboots: u32,
     /// Whether its Node is there; if not, it boots as from its launch.
     pub is_registered: bool,
 }
@@ -101,6 +103,7 @@ impl AccountState {
             instance_profile,
             tags,
             launched_at,
+            reboots,
             is_registered,
         } = known;
         let t = self.catalogue.get(&instance_type)?;
@@ -144,7 +147,7 @@ impl AccountState {
             shutting_down_at: None,
             terminated_at: None,
             termination_reason: None,
-            reboots: 0,
+            reboots,
             failed_check: None,
             scheduled_event: None,
             notice_at: None,
