@@ -50,12 +50,7 @@ fn a_sick_node_that_a_reboot_helps_boots_anew_and_stays() {
         return;
     };
     let controller = cluster.controller("one");
-    cluster.deploy(1, &json!({}));
-    cluster.until("the pod runs", || cluster.running() == 1);
-    cluster.until("the node is initialized", || {
-        let claims = cluster.owned("nodeclaims");
-        claims.iter().all(|it| is_true(it, "Initialized"))
-    });
+    cluster.run(1);
     let claims = names(&cluster.owned("nodeclaims"));
     let node = cluster.owned("nodes").remove(0);
     let name = node["metadata"]["name"].as_str().unwrap();

@@ -12,12 +12,7 @@ fn pods_run_where_they_were_planned_and_nothing_is_left_of_their_nodes() {
         return;
     };
     let controller = cluster.controller("one");
-    cluster.deploy(60, &json!({}));
-    cluster.until("the pods run", || cluster.running() == 60);
-    cluster.until("the nodes are initialized", || {
-        let claims = cluster.owned("nodeclaims");
-        claims.iter().all(|it| is_true(it, "Initialized"))
-    });
+    cluster.run(60);
     let claims = names(&cluster.owned("nodeclaims"));
     std::thread::sleep(Duration::from_secs(15));
     cluster.assert_one_node_a_claim();

@@ -148,6 +148,18 @@ impl Cluster {
         }));
     }
 
+    /// Asks for so many pods of half a core, and waits until they run and their nodes are initialized.
+    pub(crate) fn run(&self, replicas: u32) {
+        self.deploy(replicas, &json!({}));
+        self.until("the pods run", || {
+            u32::try_from(self.running()) == Ok(replicas)
+        });
+        self.until("the nodes are initialized", || {
+            let claims = self.owned("nodeclaims");
+            claims.iter().all(|it| is_true(it, "Initialized"))
+        });
+    }
+
     /// Starts a controller; several wait for each other's lease.
     pub(crate) fn controller(&self, name: &str) -> Controller {
         self.controller_by(name, &self.config())

@@ -21,7 +21,7 @@ use tower::ServiceExt as _;
 
 use crate::fence::Fence;
 use crate::leader_election::{Election, LeaderElector};
-use crate::simulated_nodes::{BootAnew, Practice, SimulatedNodes, Step};
+use crate::simulated_nodes::{Practice, SimulatedNodes, Step};
 
 const LEASE: &str = "karpenter-leader-election";
 
@@ -129,10 +129,10 @@ async fn simulated_nodes_come_and_go_with_the_rights_of_practice() {
     let steps = [
         Step::Register(Box::new(node.clone())),
         Step::BecomeReady(Box::new(node)),
-        Step::Boot(BootAnew {
+        Step::BootAnew {
             node: "a".to_owned(),
             boot_id: "boot-1".to_owned(),
-        }),
+        },
         Step::Remove("a".to_owned()),
     ];
     nodes.resume().await.unwrap();

@@ -25,7 +25,7 @@ use sim::clock::SimulatedClock;
 use sim::ec2::{Ec2Config, SimulatedEc2, SimulatedInstance};
 use sim::node::node_object;
 
-use known::KnownObjects;
+use known::{KnownObjects, boot_id};
 
 /// kwok takes care of nodes with this annotation.
 const KWOK_ANNOTATION: (&str, &str) = ("kwok.x-k8s.io/node", "fake");
@@ -95,19 +95,12 @@ struct Due {
     step: Option<Step>,
 }
 
-/// A Node whose machine booted anew, and how it tells so.
-#[derive(Debug, PartialEq)]
-pub(crate) struct BootAnew {
-    pub(crate) node: String,
-    pub(crate) boot_id: String,
-}
-
 /// Kind of write to a Node.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Step {
     Register(Box<Node>),
     BecomeReady(Box<Node>),
-    Boot(BootAnew),
+    BootAnew { node: String, boot_id: String },
     Remove(String),
 }
 
@@ -340,7 +333,7 @@ impl SimulatedNodes {
                 self.write_status(&name, &json!({"status": node.status}))
                     .await?;
             }
-            Step::Boot(BootAnew { node, boot_id }) => {
+            Step::BootAnew { node, boot_id } => {
                 let info = json!({"status": {"nodeInfo": {"bootID": boot_id}}});
                 let written = self.write_status(&node, &info).await;
                 if !is_status(&written, 404) {
@@ -411,11 +404,11 @@ fn decide(observed: &Observed) -> Vec<Due> {
                 (phase, Some(Step::BecomeReady(Box::new(ready))))
             }
             (InstancePhase::Ready { .. }, Some(node)) if boot_id(node) != instance.boot_id() => {
-                let boot = BootAnew {
+                let boot = Step::BootAnew {
                     node: node.name_any(),
                     boot_id: instance.boot_id(),
                 };
-                (phase, Some(Step::Boot(boot)))
+                (phase, Some(boot))
             }
             (InstancePhase::Booting | InstancePhase::Ending | InstancePhase::Gone, _)
             | (InstancePhase::Registered | InstancePhase::Ready { .. }, Some(_)) => (phase, None),
@@ -427,11 +420,6 @@ fn decide(observed: &Observed) -> Vec<Due> {
         }
     });
     due.collect()
-}
-
-fn boot_id(node: &Node) -> &str {
-    let info = node.status.as_ref().and_then(|it| it.node_info.as_ref());
-    info.map_or("", |it| &it.boot_id)
 }
 
 /// Keeps a Node that nobody but kwok keeps alive, by its provider id.

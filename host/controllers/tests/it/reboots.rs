@@ -54,14 +54,6 @@ fn told(world: &World, claim: &str) -> (Option<String>, Option<String>) {
     )
 }
 
-/// What the condition of a claim that reboots says of the cause.
-fn fault(world: &World, claim: &str) -> String {
-    let claim = world.api.get(&Resource::NODE_CLAIMS, "", claim).unwrap();
-    let mut conditions = claim["status"]["conditions"].as_array().unwrap().iter();
-    let rebooting = conditions.find(|it| it["type"] == REBOOTING).unwrap();
-    rebooting["message"].as_str().unwrap().to_owned()
-}
-
 fn is(told: &(Option<String>, Option<String>), status: &str, reason: &str) -> bool {
     told.0.as_deref() == Some(status) && told.1.as_deref() == Some(reason)
 }
@@ -74,7 +66,8 @@ async fn a_sick_node_is_drained_and_reboots_in_place() {
     world.settle(50).await;
     assert!(world.is_tainted(&node, TAINT), "no pods come");
     assert!(is(&told(&world, &claim), "True", "RebootIssued"));
-    assert_eq!(fault(&world, &claim), "rebooting for DevicesReady/Test");
+    let fault = world.in_condition(&Resource::NODE_CLAIMS, (&claim, REBOOTING), "message");
+    assert_eq!(fault.as_deref(), Some("rebooting for DevicesReady/Test"));
     assert_eq!(repaired(&world, "devices_ready", "graceful"), Some(1.0));
     let object = world.api.get(&Resource::NODES, "", &node).unwrap();
     assert!(object["metadata"]["labels"]["karpenter.sh/initialized"].is_null());

@@ -208,10 +208,20 @@ impl World {
         name: &str,
         condition_type: &str,
     ) -> Option<String> {
+        self.in_condition(resource, (name, condition_type), "reason")
+    }
+
+    /// A field of the condition of an object, by the names of both.
+    pub(crate) fn in_condition(
+        &self,
+        resource: &Resource,
+        (name, condition_type): (&str, &str),
+        field: &str,
+    ) -> Option<String> {
         let object = self.api.get(resource, "", name).ok()?;
-        let conditions = object["status"]["conditions"].as_array()?.clone();
-        let found = conditions.iter().find(|it| it["type"] == condition_type)?;
-        found["reason"].as_str().map(str::to_owned)
+        let mut conditions = object["status"]["conditions"].as_array()?.iter();
+        let found = conditions.find(|it| it["type"] == condition_type)?;
+        found[field].as_str().map(str::to_owned)
     }
 
     /// Changes the pool.
@@ -288,10 +298,7 @@ impl World {
         name: &str,
         condition_type: &str,
     ) -> Option<String> {
-        let object = self.api.get(resource, "", name).ok()?;
-        let conditions = object["status"]["conditions"].as_array()?.clone();
-        let found = conditions.iter().find(|it| it["type"] == condition_type)?;
-        found["status"].as_str().map(str::to_owned)
+        self.in_condition(resource, (name, condition_type), "status")
     }
 
     /// Reasons of the events about objects of a kind.

@@ -73,7 +73,9 @@ impl InstanceObjects<'_> {
             instance_profile: class_status.and_then(|status| status.instance_profile.clone()),
             tags: self.tags(class, cluster_name),
             launched_at: self.created_at()?,
-            reboots: self.node.map_or(0, |node| reboots(node, id)),
+            reboots: self
+                .node
+                .map_or(0, |node| SimulatedInstance::reboots_of(id, boot_id(node))),
             is_registered: self.node.is_some(),
         })
     }
@@ -140,9 +142,10 @@ impl InstanceObjects<'_> {
     }
 }
 
-fn reboots(node: &Node, id: &str) -> u32 {
+/// The boot that a Node tells of; empty before its kubelet spoke.
+pub(super) fn boot_id(node: &Node) -> &str {
     let info = node.status.as_ref().and_then(|it| it.node_info.as_ref());
-    info.map_or(0, |it| SimulatedInstance::reboots_of(id, &it.boot_id))
+    info.map_or("", |it| &it.boot_id)
 }
 
 fn internal_ip(node: &Node) -> Option<String> {

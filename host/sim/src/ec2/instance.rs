@@ -208,7 +208,7 @@ mod tests {
     use super::SimulatedInstance;
 
     #[test]
-    fn a_boot_tells_of_which_instance_it_is_and_the_how_manieth() {
+    fn a_boot_tells_how_often_its_own_instance_was_rebooted() {
         let of = |boot_id| SimulatedInstance::reboots_of("i-12", boot_id);
         assert_eq!(of("boot-i-12"), 0);
         assert_eq!(of("boot-i-12-3"), 3);
