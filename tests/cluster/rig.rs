@@ -1,6 +1,7 @@
 //! A cluster for a test: its own namespace, NodePool and class, and controllers that have the rights of the chart.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -222,8 +223,46 @@ impl Cluster {
     pub(crate) fn until(&self, what: &str, holds: impl FnMut() -> bool) {
         if !becomes_true_within(PATIENCE, holds) {
             let there = self.kubectl(&["get", "nodeclaims,nodes,pods", "-A", "-o", "wide"]);
-            panic!("never came true: {what}\n{there}");
+            panic!(
+                "never came true: {what}\n{there}\n{}{}",
+                self.lacks(),
+                self.log_ends()
+            );
         }
+    }
+
+    /// What claims say of themselves that is not so, and the taints of nodes.
+    fn lacks(&self) -> String {
+        let mut told = String::new();
+        for claim in self.owned("nodeclaims") {
+            let conditions = claim["status"]["conditions"].as_array();
+            for it in conditions.into_iter().flatten() {
+                if it["status"] != "True" {
+                    let _ = writeln!(told, "{} {it}", claim["metadata"]["name"]);
+                }
+            }
+        }
+        for node in self.owned("nodes") {
+            let (name, taints) = (&node["metadata"]["name"], &node["spec"]["taints"]);
+            let _ = writeln!(told, "{name} {taints}");
+        }
+        told
+    }
+
+    /// The last words of each controller.
+    fn log_ends(&self) -> String {
+        const LINES: usize = 60;
+        let mut told = String::new();
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|it| it == "log") {
+                let log = fs::read_to_string(&path).unwrap_or_default();
+                let lines: Vec<_> = log.lines().collect();
+                let end = lines[lines.len().saturating_sub(LINES)..].join("\n");
+                let _ = writeln!(told, "{}\n{end}", path.display());
+            }
+        }
+        told
     }
 
     /// Every claim has its own instance and a node of its own that takes pods, and no node is without a claim.

@@ -20,6 +20,7 @@ mod pod_disruption_budgets;
 mod pods;
 mod pools;
 mod recent_claims;
+mod resource_version;
 mod seen_node;
 mod volumes;
 pub(crate) mod watched;
@@ -56,8 +57,6 @@ pub(crate) struct Data {
     pub(crate) nodes: Arc<BTreeMap<String, Arc<StateNode>>>,
     /// Key in `nodes` of a Node's name.
     pub(crate) node_keys: Arc<BTreeMap<String, String>>,
-    /// By name, also those that are not in `nodes` because nothing tells yet which claim they belong to.
-    seen_nodes: Arc<BTreeMap<String, SeenNode>>,
     /// Names of Nodes: more than one of a providerID is an error worth telling.
     pub(crate) nodes_by_provider_id: Arc<BTreeMap<ProviderId, BTreeSet<String>>>,
     /// Key in `nodes` of a claim's name; none until it is launched.
@@ -114,6 +113,8 @@ pub struct Cluster {
     /// Live pods of each DaemonSet's UID, newest last.
     daemon_pods: BTreeMap<String, BTreeSet<(Option<Timestamp>, PodKey)>>,
     recent_claims: RecentClaims,
+    /// By name, also those that are not in `nodes` because nothing tells yet which claim they belong to.
+    seen_nodes: BTreeMap<String, SeenNode>,
     plans_untried_pods: bool,
     applied: u64,
 }

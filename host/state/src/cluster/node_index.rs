@@ -13,20 +13,21 @@ impl Cluster {
     pub(super) fn see(&mut self, object: &v1::Node) -> bool {
         let name = object.metadata.name.clone().unwrap_or_default();
         let seen = SeenNode::of(object);
-        let before = self.data.seen_nodes.get(&name);
-        if before == Some(&seen) {
+        let known = self.seen_nodes.get(&name);
+        let is_same = known.is_some_and(|it| it.looks_like(&seen));
+        let provider_id = seen.provider_id.clone();
+        let before = self.seen_nodes.insert(name.clone(), seen);
+        if is_same {
             return false;
         }
-        let before = before.and_then(|it| it.provider_id.clone());
-        if let Some(before) = before.filter(|it| Some(it) != seen.provider_id.as_ref()) {
+        let before = before.and_then(|it| it.provider_id);
+        if let Some(before) = before.filter(|it| Some(it) != provider_id.as_ref()) {
             self.unindex(&name, &before);
         }
-        if let Some(provider_id) = seen.provider_id.clone() {
+        if let Some(provider_id) = provider_id {
             let index = Arc::make_mut(&mut self.data.nodes_by_provider_id);
-            let names = index.entry(provider_id).or_default();
-            names.insert(name.clone());
+            index.entry(provider_id).or_default().insert(name);
         }
-        Arc::make_mut(&mut self.data.seen_nodes).insert(name, seen);
         true
     }
 

@@ -45,13 +45,18 @@ impl Watched for v1::Node {
         now: Timestamp,
         object: Arc<Self>,
     ) -> Result<Changes, Refused> {
-        // Not noted as seen, so that the watch tells of it.
-        cluster.apply_node(now, &object);
+        // The answer to a write may come after the watch told of what others made of the Node meanwhile, or of its end.
+        let name = object.metadata.name.as_deref().unwrap_or_default();
+        let seen = cluster.seen_nodes.get(name);
+        if seen.is_some_and(|it| !it.is_newer_than(&object)) {
+            // Not noted as seen, so that the watch tells of it.
+            cluster.apply_node(now, &object);
+        }
         Ok(Changes::new())
     }
 
     fn deleted(cluster: &mut Cluster, now: Timestamp, (): (), key: &ObjectKey) -> Changes {
-        let seen = Arc::make_mut(&mut cluster.data.seen_nodes).remove(&key.name);
+        let seen = cluster.seen_nodes.remove(&key.name);
         cluster.delete_node(now, &key.name);
         let Some(seen) = seen else {
             return Changes::new();
@@ -67,7 +72,7 @@ impl Watched for v1::Node {
     }
 
     fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
-        let names = cluster.data.seen_nodes.keys();
+        let names = cluster.seen_nodes.keys();
         names.map(ObjectKey::cluster).collect()
     }
 }

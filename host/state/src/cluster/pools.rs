@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::Cluster;
 use super::change::{Change, Changes, Refused, Versions};
+use super::resource_version::resource_version;
 use super::watched::Watched;
 use crate::facts::NodeClassFacts;
 use crate::snapshot::Snapshot;
@@ -37,6 +38,22 @@ impl Watched for NodePool {
             cluster.bump(now);
         }
         Ok(vec![Change::NodePool(versions)])
+    }
+
+    fn written(
+        cluster: &mut Cluster,
+        now: Timestamp,
+        object: Arc<Self>,
+    ) -> Result<Changes, Refused> {
+        // The answer to a write may come after the watch told of what others made of the pool meanwhile, or of its end.
+        let name = object.metadata.name.as_deref().unwrap_or_default();
+        let known = cluster.data.node_pools.get(name);
+        let version = |of: &Self| resource_version(&of.metadata);
+        if known.is_some_and(|known| version(known) <= version(&object)) {
+            Self::applied(cluster, now, object)
+        } else {
+            Ok(Changes::new())
+        }
     }
 
     fn deleted(cluster: &mut Cluster, now: Timestamp, (): (), key: &ObjectKey) -> Changes {

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use apis::NodeClaim;
 
+use super::resource_version::resource_version;
+
 /// How many claims are kept.
 const KEPT_MAX: usize = 256;
 /// How many UIDs are kept of claims that are gone: more than can be written to at once.
@@ -47,7 +49,7 @@ impl RecentClaims {
         if self.deleted.iter().any(|deleted| deleted == uid) {
             return false;
         }
-        let version = version(claim);
+        let version = resource_version(&claim.metadata);
         let newest = self.versions.entry(name.clone()).or_default();
         if version < *newest {
             return false;
@@ -94,12 +96,6 @@ impl RecentClaims {
             self.ages.remove(&known.at);
         }
     }
-}
-
-/// Versions of one cluster grow (KEP-5504); one that is no number counts as the newest.
-fn version(claim: &NodeClaim) -> u64 {
-    let version = claim.metadata.resource_version.as_deref();
-    version.and_then(|it| it.parse().ok()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

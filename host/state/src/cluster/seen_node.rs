@@ -8,12 +8,15 @@ use apis::ProviderId;
 use apis::conditions::is_node_ready;
 use k8s_openapi::api::core::v1;
 
+use super::resource_version::resource_version;
+
 /// A Node as far as watches go, also of one that is not joined to its claim yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SeenNode {
+#[derive(Debug)]
+pub(super) struct SeenNode {
     pub(super) provider_id: Option<ProviderId>,
     /// Of what controllers look at, which heartbeats do not change.
     digest: u64,
+    version: u64,
 }
 
 impl SeenNode {
@@ -21,7 +24,18 @@ impl SeenNode {
         Self {
             provider_id: ProviderId::of_node(node),
             digest: digest(node),
+            version: resource_version(&node.metadata),
         }
+    }
+
+    /// Whether controllers would see the same.
+    pub(super) fn looks_like(&self, other: &Self) -> bool {
+        self.digest == other.digest
+    }
+
+    /// Whether that copy of the Node is older.
+    pub(super) fn is_newer_than(&self, node: &v1::Node) -> bool {
+        self.version > resource_version(&node.metadata)
     }
 }
 

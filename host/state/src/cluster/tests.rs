@@ -125,6 +125,59 @@ fn a_node_is_what_its_claim_says_until_it_registers() {
 }
 
 #[test]
+fn an_answer_to_a_write_that_comes_late_takes_nothing_back() {
+    let node = |version: &str, taints: Value| {
+        object::<v1::Node>(json!({
+            "metadata": {"name": "n", "resourceVersion": version},
+            "spec": {"providerID": "aws:///a/n", "taints": taints},
+        }))
+    };
+    let tainted = |version| {
+        node(
+            version,
+            json!([{"key": "example.com/a", "effect": "NoSchedule"}]),
+        )
+    };
+    let free = |version| node(version, json!([]));
+    let taints = |model: &Cluster| {
+        let snapshot = model.snapshot();
+        snapshot.node("n").map(|it| it.node().unwrap().taints.len())
+    };
+    let mut model = cluster([Event::applied(tainted("9")), Event::applied(free("11"))]);
+    let mut after = |event| {
+        model.apply(at(0), event).unwrap();
+        taints(&model)
+    };
+    assert_eq!(after(Event::written(tainted("10"))), Some(0));
+    assert_eq!(after(Event::written(tainted("12"))), Some(1));
+    let gone = Event::deleted::<v1::Node>(ObjectKey::cluster("n"));
+    assert_eq!(after(gone), None);
+    assert_eq!(after(Event::written(tainted("13"))), None);
+
+    let pool = |version: &str, weight: i32| {
+        object::<NodePool>(json!({
+            "apiVersion": "karpenter.sh/v1", "kind": "NodePool",
+            "metadata": {"name": "web", "resourceVersion": version},
+            "spec": {"weight": weight, "template": {"spec": {"requirements": [],
+                "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}}}},
+        }))
+    };
+    let mut model = cluster([Event::applied(pool("11", 2))]);
+    let mut after = |event| {
+        model.apply(at(0), event).unwrap();
+        model
+            .snapshot()
+            .node_pool("web")
+            .and_then(|it| it.spec.weight)
+    };
+    assert_eq!(after(Event::written(pool("10", 1))), Some(2));
+    assert_eq!(after(Event::written(pool("12", 3))), Some(3));
+    let gone = Event::deleted::<NodePool>(ObjectKey::cluster("web"));
+    assert_eq!(after(gone), None);
+    assert_eq!(after(Event::written(pool("13", 4))), None);
+}
+
+#[test]
 fn startup_and_ephemeral_taints_count_only_once_initialized() {
     let taints = json!([
         {"key": "example.com/agent", "effect": "NoSchedule"},
