@@ -82,6 +82,7 @@ fn main() -> Result<(), Failure> {
             history: History::default(),
             memory: memory.clone(),
             options,
+            scheduler: Arc::default(),
             gates: Gates::default(),
             repair: None,
             tables: Arc::clone(&tables),

@@ -11,6 +11,7 @@ use scheduling::solution::NewClaim;
 use crate::candidate::Candidate;
 use crate::hooks::Verdict;
 use crate::method::Method;
+use crate::repair::policies::NodeFault;
 
 /// How the nodes of a command go.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,12 +57,10 @@ impl TerminateFirst {
 }
 
 /// Finding of repair, for a command of that method.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepairReason {
     /// The condition that decided.
-    pub condition: String,
-    /// Reason that the node gives for it.
-    pub condition_reason: String,
+    pub fault: NodeFault,
     /// How long the drain may take, whatever the claim says; `None` as the claim says.
     pub drain_bound: Option<GoDuration>,
     /// The policy's own bound, which tells how hard the end is.

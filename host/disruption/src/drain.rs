@@ -3,6 +3,7 @@
 //! Pure: the shell calls the eviction API and counts. Answers to Karpenter's
 //! `node/termination/terminator/terminator.go`.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use hooks::columns::saturated;
@@ -37,7 +38,7 @@ pub enum Drain {
 /// Work that a drain step asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DrainStep {
-    /// Pods to evict through the API, which honours PodDisruptionBudgets.
+    /// Pods to evict through the API, which honours PodDisruptionBudgets; the largest first.
     pub evict: Vec<PodRef>,
     /// Pods to delete, whatever protects them.
     pub delete: Vec<ForcedDelete>,
@@ -96,11 +97,12 @@ pub fn drain_step(input: &DrainInput<'_>) -> Drain {
     let evict = waiting
         .iter()
         .filter(|pod| Some(group(pod)) == first && pod.is_evictable(now))
-        .filter(|pod| !delete.iter().any(|it| it.pod.key == pod.key))
-        .map(|pod| reference(pod))
-        .collect();
+        .filter(|pod| !delete.iter().any(|it| it.pod.key == pod.key));
+    let mut evict: Vec<&Arc<Pod>> = evict.copied().collect();
+    // The small find room wherever they come, but take that of the large if they come first.
+    evict.sort_by_key(|pod| Reverse(pod.size()));
     Drain::Draining(DrainStep {
-        evict,
+        evict: evict.into_iter().map(|pod| reference(pod)).collect(),
         delete,
         waiting: waiting.iter().map(|pod| pod.key.clone()).collect(),
     })

@@ -15,6 +15,7 @@ use apis::{NodeClaim, ObjectKey, conditions};
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use planning::provisioning::PoolTypes;
+use scheduling::play::SchedulerProfile;
 use scheduling::pod::PodKey;
 use scheduling::problem::Options;
 use scheduling::{Interrupt, TableCache};
@@ -51,6 +52,8 @@ pub struct EndStateInput<'a> {
     pub pools: &'a [PoolTypes],
     /// Options of simulations; `now` is the moment of the first loop.
     pub options: &'a Options,
+    /// How the scheduler scores.
+    pub scheduler: &'a Arc<SchedulerProfile>,
     /// Moves that are switched on.
     pub gates: Gates,
     /// Policies that say which nodes are sick; `None` while repair is switched off.
@@ -89,6 +92,7 @@ pub fn look(
         history: history.clone(),
         memory: memory.clone(),
         options: stage.options.clone(),
+        scheduler: Arc::clone(stage.scheduler),
         gates: stage.gates,
         repair: stage.repair.cloned(),
         tables: Arc::default(),
@@ -215,6 +219,7 @@ fn placements(
         pools: stage.pools,
         options: stage.options,
         rank: stage.hooks.rank,
+        scheduler: stage.scheduler,
         interrupt: &never,
     };
     let simulator = Simulator::new(&world, &tables);

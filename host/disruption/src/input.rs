@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use planning::provisioning::PoolTypes;
 use scheduling::TableCache;
+use scheduling::play::SchedulerProfile;
 use scheduling::problem::Options;
 use scheduling::ranking::RankHook;
 use state::Snapshot;
@@ -36,6 +37,8 @@ pub struct DisruptionInput {
     pub memory: Memory,
     /// Options of simulations; `now` is the present moment of the whole loop.
     pub options: Options,
+    /// How the scheduler scores the nodes to which pods might go.
+    pub scheduler: Arc<SchedulerProfile>,
     /// Moves that are switched on.
     pub gates: Gates,
     /// Policies that say which nodes are sick; `None` while repair is switched off.

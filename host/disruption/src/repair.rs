@@ -14,7 +14,7 @@ use state::ledger::OutcomeId;
 use state::{Snapshot, StateNode};
 
 pub use policies::{
-    Diagnosis, InvalidRepairPolicies, OverdueCondition, PolicyFault, RepairPolicies,
+    Diagnosis, InvalidRepairPolicies, NodeFault, OverdueCondition, PolicyFault, RepairPolicies,
 };
 
 use crate::candidate::{Blocked, Candidate, without_pool};
@@ -99,7 +99,7 @@ fn candidates(
             continue;
         };
         if let Some(missing) = without_pool(&input.snapshot, &input.types, node) {
-            let condition = &diagnosis.condition;
+            let condition = &diagnosis.fault.condition;
             let message = format!("{}; condition {condition} is not repaired", missing.message);
             let obstacle = Obstacle::about(condition, missing.outcome, message);
             repaired.keep(node, obstacle);
@@ -189,8 +189,7 @@ fn repair(
     let reboots = input.history.reboots(uid, now);
     let is_escalated = diagnosis.action == RepairAction::Reboot && reboots >= REBOOTS_MAX;
     let repair_reason = RepairReason {
-        condition: diagnosis.condition.clone(),
-        condition_reason: diagnosis.condition_reason.clone(),
+        fault: diagnosis.fault.clone(),
         drain_bound: least(diagnosis.bound, own_bound),
         policy_bound: diagnosis.bound,
         is_escalated,
@@ -260,7 +259,7 @@ fn command(
     let verdict = Verdict {
         decision: VerdictDecision::Approve,
         score: 0.0,
-        reason: format!("condition {}{escalated}", repair_reason.condition),
+        reason: format!("condition {}{escalated}", repair_reason.fault.condition),
         retry_after_seconds: 0,
     };
     let cost = |it: &Candidate| Cost::at_list_price(it.price_per_hour);

@@ -129,6 +129,7 @@ impl<'a> Scene<'a> {
             pools: &self.input.pools,
             options: &self.input.options,
             rank: self.hooks.rank,
+            scheduler: &self.input.scheduler,
             interrupt: self.interrupt,
         }
     }

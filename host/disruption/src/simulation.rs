@@ -9,6 +9,7 @@ use std::sync::Arc;
 use apis::NodeRef;
 use jiff::Timestamp;
 use planning::provisioning::{self, PoolTypes};
+use scheduling::play::{PlayStage, SchedulerProfile, bill_without};
 use scheduling::pod::{Pod, PodKey};
 use scheduling::problem::{Options, Packing, Problem, ReservedMode};
 use scheduling::ranking::{PolicyUse, RankHook};
@@ -31,6 +32,7 @@ pub(crate) struct Simulator<'a> {
     /// Pods of nodes that are going already.
     moving: BTreeSet<PodKey>,
     interrupt: &'a Interrupt,
+    scheduler: &'a SchedulerProfile,
     now: Timestamp,
 }
 
@@ -45,6 +47,8 @@ pub(crate) struct SimulationInput<'a> {
     pub(crate) options: &'a Options,
     /// Policy that ranks the offerings.
     pub(crate) rank: &'a dyn RankHook,
+    /// How the scheduler scores.
+    pub(crate) scheduler: &'a SchedulerProfile,
     /// Signal that cuts simulations off.
     pub(crate) interrupt: &'a Interrupt,
 }
@@ -155,6 +159,7 @@ impl<'a> Simulator<'a> {
             pools: _,
             options: &Options { now, .. },
             rank,
+            scheduler,
             interrupt,
         } = *world;
         // What waits now waits in every simulation too, so that no move takes room meant for it.
@@ -177,6 +182,7 @@ impl<'a> Simulator<'a> {
             pending: pending.iter().map(|pod| pod.key.clone()).collect(),
             moving: moving.iter().map(|pod| pod.key.clone()).collect(),
             interrupt,
+            scheduler,
             now,
         }
     }
@@ -201,6 +207,20 @@ impl<'a> Simulator<'a> {
             claims: solution.claims,
             placements: solution.existing,
         }
+    }
+
+    /// What the plan for a repacking is expected to cost once the scheduler, which is not told of it, has had its way
+    /// with the pods; effective USD an hour.
+    pub(crate) fn bill_after_play(&self, removed: &[&Candidate], plan: &Solution) -> f64 {
+        let problem = self.problem(removed, Purpose::Repacking);
+        let removed: Vec<NodeRef> = removed.iter().map(|it| it.node.node_ref()).collect();
+        let stage = PlayStage {
+            problem: &problem,
+            prepared: &self.prepared,
+            profile: self.scheduler,
+            interrupt: self.interrupt,
+        };
+        bill_without(stage, &removed, plan)
     }
 
     fn unsound(&self, solution: &Solution) -> Option<Unsound> {

@@ -26,12 +26,31 @@ use crate::pod::{Pod, PodKey};
 use crate::problem::Problem;
 use crate::solution::Solution;
 
-pub use choice::{PlanBills, PlanChoice, choose};
+pub use choice::{PlanBills, PlanChoice, bill_without, choose};
 use field::Field;
 use kinds::{Columns, PlayKindId, PlayKinds};
 pub use mend::{MendedPlan, PlayStage, mend};
 use planned_node::planned_node;
 pub use profile::{SchedulerProfile, ScoreWeights};
+
+/// Order in which pods of one priority come to the scheduler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Arrival {
+    /// The oldest first.
+    ByAge,
+    /// Those of one node after those of another that they leave, of each the largest first.
+    NodeByNode,
+    /// The largest first, whatever nodes they leave.
+    BySize,
+}
+
+/// Order in which nodes come ready and pods are tried.
+#[derive(Debug, Clone, Copy)]
+struct PlayOrder {
+    /// In how many waves the nodes of the plan come.
+    waves: usize,
+    arrival: Arrival,
+}
 
 /// Result of a play.
 #[derive(Debug, Clone, Default)]
@@ -68,6 +87,19 @@ pub fn play(
     profile: &SchedulerProfile,
     waves: usize,
 ) -> PlayOutcome {
+    let order = PlayOrder {
+        waves,
+        arrival: Arrival::ByAge,
+    };
+    play_in(order, problem, solution, profile)
+}
+
+fn play_in(
+    order: PlayOrder,
+    problem: &Problem,
+    solution: &Solution,
+    profile: &SchedulerProfile,
+) -> PlayOutcome {
     let (nodes, claims) = all_nodes(problem, solution);
     let first_claim = nodes.len() - claims;
     let planned = planned_pods(solution);
@@ -77,7 +109,7 @@ pub fn play(
         active.map(|pod| kinds.of(pod, problem)).collect()
     });
     let running: Vec<Vec<PlayKindId>> = running.collect();
-    let queued = queue(&problem.pods).into_iter();
+    let queued = order.arrival.queue(&problem.pods).into_iter();
     let queued = queued.filter(|pod| planned.contains(&problem.pods[*pod].key));
     let queued = queued.map(|pod| WaitingPod {
         pod,
@@ -87,7 +119,7 @@ pub fn play(
     let mut field = Field::new(problem, &kinds, &nodes, &running, profile);
     (0..first_claim).for_each(|node| field.open(node));
     let mut played = PlayOutcome::default();
-    let in_wave = claims.div_ceil(waves.max(1)).max(1);
+    let in_wave = claims.div_ceil(order.waves.max(1)).max(1);
     let mut next_claim = first_claim;
     loop {
         let end = nodes.len().min(next_claim + in_wave);
@@ -174,12 +206,19 @@ fn planned_pods(solution: &Solution) -> BTreeSet<&PodKey> {
     on_claims.chain(on_nodes).collect()
 }
 
-/// Positions of pods in the order in which the scheduler tries them.
-fn queue(pods: &[Arc<Pod>]) -> Vec<usize> {
-    let mut queue: Vec<usize> = (0..pods.len()).collect();
-    queue.sort_by_key(|at| {
-        let pod = &pods[*at];
-        (Reverse(pod.shape.priority), pod.queue_key())
-    });
-    queue
+impl Arrival {
+    /// Positions of pods in the order in which the scheduler tries them.
+    fn queue(self, pods: &[Arc<Pod>]) -> Vec<usize> {
+        let mut queue: Vec<usize> = (0..pods.len()).collect();
+        let priority = |at: usize| Reverse(pods[at].shape.priority);
+        match self {
+            Self::ByAge => queue.sort_by_key(|at| (priority(*at), pods[*at].queue_key())),
+            Self::NodeByNode => queue.sort_by_key(|at| {
+                let pod = &pods[*at];
+                (priority(*at), &pod.node_name, Reverse(pod.size()))
+            }),
+            Self::BySize => queue.sort_by_key(|at| (priority(*at), Reverse(pods[*at].size()))),
+        }
+        queue
+    }
 }

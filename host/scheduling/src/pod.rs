@@ -307,6 +307,12 @@ impl Pod {
         (self.first_version == 0, self.first_version, &self.key)
     }
 
+    /// CPU and memory that it asks for, by which the larger of two pods is found.
+    pub fn size(&self) -> (i64, i64) {
+        let requests = &self.shape.requests;
+        (requests.cpu_millis(), requests.memory_bytes())
+    }
+
     /// Whether it has ended.
     pub fn is_terminal(&self) -> bool {
         matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)

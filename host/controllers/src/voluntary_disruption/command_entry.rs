@@ -151,7 +151,8 @@ impl<'a> JournalEntry for CommandEntry<'a> {
             Self::Started { rebooting, .. } => {
                 count_decision(metrics, command);
                 if let Some(repair_reason) = &command.repair_reason {
-                    let (condition, bound) = (&repair_reason.condition, repair_reason.policy_bound);
+                    let (condition, bound) =
+                        (&repair_reason.fault.condition, repair_reason.policy_bound);
                     for claim in rebooting {
                         count_unhealthy_disrupted(metrics, claim, condition, bound);
                     }

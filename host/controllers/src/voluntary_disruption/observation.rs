@@ -56,6 +56,7 @@ impl VoluntaryDisruption {
             history: self.orchestration.history(),
             memory: self.memory().clone(),
             options,
+            scheduler: Arc::clone(&settings.solving.scheduler.profile),
             gates: Gates {
                 spot_to_spot: settings.feature_gates.spot_to_spot_consolidation,
                 terminate_first_drift: settings.feature_gates.terminate_first_drift,

@@ -2,11 +2,12 @@
 //!
 //! Karpenter gives up where one new node is not enough or not cheaper. Here the cheapest set of nodes is bought in
 //! the simulation and judged by the cost after the move; it must save a share worth the trouble, whatever offering
-//! each launch gets.
+//! each launch gets, and wherever the scheduler puts the pods: nobody can tell it of the new nodes, which are open before
+//! the pods leave, so that those take each other's room.
 
 use apis::{CapacityType, labels};
 use scheduling::requirements::{Operator, Requirement};
-use scheduling::solution::NewClaim;
+use scheduling::solution::{NewClaim, Solution};
 use state::ledger::OutcomeId;
 
 use super::cheaper::{pin_to_preferred, retain_below};
@@ -28,15 +29,19 @@ pub(super) fn compute<'s>(removal: Removal<'_, 's, '_>) -> Result<Proposal<'s>, 
     let simulated = simulator.without(removal.removed, Purpose::Repacking);
     let simulated = simulated.sound()?;
     let destinations = simulated.destinations();
-    let mut claims = simulated.claims;
+    let mut plan = Solution {
+        claims: simulated.claims,
+        existing: simulated.placements,
+        ..Solution::default()
+    };
     let no_cheaper = || Obstacle::new(OutcomeId::NodeNoCheaperReplacement, "");
-    if claims.len() > NODES_MAX {
+    if plan.claims.len() > NODES_MAX {
         return Err(no_cheaper());
     }
     let is_spot = |it: &Candidate| it.capacity_type() == Some(CapacityType::Spot);
     let may_not_be_spot =
         !removal.scene.input.gates.spot_to_spot && removal.removed.iter().copied().all(is_spot);
-    for claim in &mut claims {
+    for claim in &mut plan.claims {
         let types = what_if.types(&claim.pool);
         if types.may_be_spot_or_on_demand(claim) {
             pin_to_preferred(claim, &types);
@@ -47,9 +52,10 @@ pub(super) fn compute<'s>(removal: Removal<'_, 's, '_>) -> Result<Proposal<'s>, 
         }
     }
     let before = removal.cost().effective_per_hour;
-    let after = Cost::of_claims(&claims).effective_per_hour;
-    let risk = SAVINGS_SHARE_PER_NODE * claims.len() as f64;
-    if after > most_after(before) - before * risk {
+    let after = Cost::of_claims(&plan.claims).effective_per_hour;
+    let risk = SAVINGS_SHARE_PER_NODE * plan.claims.len() as f64;
+    let most = most_after(before) - before * risk;
+    if after > most || simulator.bill_after_play(removal.removed, &plan) > most {
         return Err(no_cheaper());
     }
     // Together the claims may cost what goes and no more, whichever of their types are launched.
@@ -58,7 +64,7 @@ pub(super) fn compute<'s>(removal: Removal<'_, 's, '_>) -> Result<Proposal<'s>, 
     } else {
         f64::MAX
     };
-    for claim in &mut claims {
+    for claim in &mut plan.claims {
         let types = what_if.types(&claim.pool);
         let most = claim.best.effective_cost_per_hour * slack;
         if !retain_below_somewhere(claim, &types, most) {
@@ -69,7 +75,7 @@ pub(super) fn compute<'s>(removal: Removal<'_, 's, '_>) -> Result<Proposal<'s>, 
         }
         types.refresh_summary(claim);
     }
-    Ok(removal.proposal(claims, destinations))
+    Ok(removal.proposal(plan.claims, destinations))
 }
 
 /// Leaves the types that cost less than this wherever they are launched; where none does, those that do in the zone of

@@ -95,6 +95,19 @@ fn nodes_whose_pods_fit_only_together_become_fewer() {
 }
 
 #[test]
+fn nodes_do_not_become_fewer_if_the_scheduler_would_not_place_their_pods_as_planned() {
+    // As above, but the small pods come first and go to the new node, which is emptier than the one that stays.
+    let types = [instance_type("large", 8, 0.4)];
+    let text = ["n1", "n2", "n3"].map(|it| {
+        format!(
+            "node {it} large on-demand a\npod a-{it} {it} 3900\npod b-{it} {it} 1300 priority=1\n"
+        )
+    });
+    let decision = World::with_types(&text.concat(), &types.into()).decide();
+    assert_eq!(told(&decision), "");
+}
+
+#[test]
 fn every_node_has_exactly_one_outcome() {
     let world = "
         node claim-only nano on-demand a claim-only

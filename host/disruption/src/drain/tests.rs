@@ -10,7 +10,7 @@ fn at(seconds: i64) -> Timestamp {
 }
 
 /// A pod told in words: `critical`, `daemon`, `mirror`, `tolerates`, `protected`, `done`, `grace=N`,
-/// `going=N` (deletion timestamp).
+/// `going=N` (deletion timestamp), `cpu=N` (thousandths).
 fn pod(name: &str, words: &str) -> Arc<Pod> {
     let has = |word: &str| words.split_whitespace().any(|it| it == word);
     let number = |key: &str| {
@@ -24,7 +24,7 @@ fn pod(name: &str, words: &str) -> Arc<Pod> {
         (false, false) => ("apps/v1", "ReplicaSet"),
     };
     let mut shape = PodShape {
-        requests: Resources::new(),
+        requests: Resources::new().with("cpu", number("cpu").unwrap_or(0)),
         owner: Some(Owner {
             api_version: api_version.into(),
             kind: kind.into(),
@@ -108,6 +108,17 @@ fn groups_leave_one_after_the_other() {
         assert_eq!(names(&step.evict), expected);
     }
     assert_eq!(step(&all[4..], None, 10), None);
+}
+
+#[test]
+fn of_a_group_the_largest_leave_first() {
+    let pods = [
+        ("a", "cpu=100"),
+        ("b", "cpu=900"),
+        ("c", "cpu=100"),
+        ("d", "daemon cpu=2000"),
+    ];
+    assert_eq!(names(&step(&pods, None, 10).unwrap().evict), "b a c");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! `pkg/cloudprovider/types.go` and to `pkg/controllers/disruption/repair`.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use apis::duration::GoDuration;
 use apis::{RepairAction, RepairPolicy};
@@ -88,15 +89,28 @@ pub struct OverdueCondition<'a> {
     pub bound: Option<GoDuration>,
 }
 
+/// A condition that makes a node sick, as the node tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeFault {
+    /// Type of the condition.
+    pub condition: String,
+    /// Its reason.
+    pub reason: String,
+}
+
+impl fmt::Display for NodeFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.condition, self.reason)
+    }
+}
+
 /// Action that a node needs now, and why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diagnosis {
     /// Repair to be done.
     pub action: RepairAction,
     /// The condition that decided.
-    pub condition: String,
-    /// Reason that the node gives for it.
-    pub condition_reason: String,
+    pub fault: NodeFault,
     /// Its reason and status are the policy's; since when the policy applies.
     pub eligible_at: Timestamp,
     /// The shortest bound of all policies that apply.
@@ -190,8 +204,10 @@ impl RepairPolicies {
         };
         Some(Diagnosis {
             action,
-            condition: driving.0.condition.to_owned(),
-            condition_reason: driving.0.reason.to_owned(),
+            fault: NodeFault {
+                condition: driving.0.condition.to_owned(),
+                reason: driving.0.reason.to_owned(),
+            },
             eligible_at: driving.1,
             bound: bounds.min(),
             score: eligible.iter().map(urgency).fold(0.0, f64::max),

@@ -60,6 +60,7 @@ pub(super) fn simulate(
         types,
         pools,
         options: &options,
+        scheduler: &arguments.solving.scheduler.profile,
         gates: Gates {
             spot_to_spot: arguments.feature_gates.spot_to_spot_consolidation,
             terminate_first_drift: arguments.feature_gates.terminate_first_drift,

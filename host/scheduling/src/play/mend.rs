@@ -10,7 +10,7 @@ use apis::labels;
 use apis::resources::Resources;
 
 use super::planned_node::with_pods;
-use super::{PlayOutcome, SchedulerProfile, all_nodes, play};
+use super::{PlayOrder, PlayOutcome, SchedulerProfile, all_nodes, play, play_in};
 use crate::interrupt::Interrupt;
 use crate::pod::PodKey;
 use crate::problem::{Pool, Problem};
@@ -27,6 +27,12 @@ pub struct PlayStage<'a> {
     pub prepared: &'a Prepared,
     pub profile: &'a SchedulerProfile,
     pub interrupt: &'a Interrupt,
+}
+
+impl PlayStage<'_> {
+    pub(super) fn play(self, plan: &Solution, order: PlayOrder) -> PlayOutcome {
+        play_in(order, self.problem, plan, self.profile)
+    }
 }
 
 /// A plan that was mended.

@@ -56,7 +56,7 @@ pub(super) fn count_deletion(
     let policy = policy.filter(|_| is_by_policy).unwrap_or_default();
     count_disrupted(metrics, claim, &reason, Some(&policy));
     if let Some(repair_reason) = &command.repair_reason {
-        let (condition, bound) = (&repair_reason.condition, repair_reason.policy_bound);
+        let (condition, bound) = (&repair_reason.fault.condition, repair_reason.policy_bound);
         count_unhealthy_disrupted(metrics, claim, condition, bound);
     }
     let initiated = vec![

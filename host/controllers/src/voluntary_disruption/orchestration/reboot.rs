@@ -58,7 +58,7 @@ impl Orchestration {
         }
         let repair_reason = command.repair_reason.as_ref();
         let bound = repair_reason.and_then(|it| it.drain_bound);
-        let fault = repair_reason.map(|it| format!("{}/{}", it.condition, it.condition_reason));
+        let fault = repair_reason.map(|it| it.fault.to_string());
         let message = format!("rebooting for {}", fault.unwrap_or_default());
         let key = labels::REBOOT_TERMINATION_GRACE_PERIOD_ANNOTATION;
         let mut after = claim.clone();

@@ -6,6 +6,7 @@
 mod told;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use scheduling::solution::NewClaim;
@@ -338,6 +339,7 @@ pub(super) fn settles(world: &mut World) {
         types: &types,
         pools: &pools,
         options: &options,
+        scheduler: &Arc::default(),
         gates: world.gates,
         repair: None,
         hooks: natively(),

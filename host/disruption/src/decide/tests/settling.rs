@@ -1,6 +1,7 @@
 //! Where clusters end up, and that they do not go in circles on the way.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use planning::provisioning::base_problem;
 use scheduling::pod::Pod;
@@ -67,6 +68,7 @@ fn a_settled_cluster_costs_no_more_than_five_percent_above_a_fresh_one() {
             types: &types,
             pools: &pools,
             options: &options,
+            scheduler: &Arc::default(),
             gates: Gates::default(),
             repair: None,
             hooks: natively(),

@@ -420,6 +420,7 @@ impl World {
             history: self.history.clone(),
             memory: self.memory.clone(),
             options,
+            scheduler: Arc::default(),
             gates: self.gates,
             repair: self.repair.clone(),
             tables: Arc::clone(&self.tables),

@@ -202,6 +202,15 @@ impl Prepared {
         }
     }
 
+    /// All nodes but these.
+    pub(crate) fn nodes_without(
+        &self,
+        removed: &[NodeRef],
+    ) -> impl Iterator<Item = &Arc<ExistingNode>> {
+        let nodes = self.nodes.iter().map(|it| &it.node);
+        nodes.filter(|it| !removed.contains(&it.node_ref))
+    }
+
     pub(crate) fn positions(&self, nodes: &[NodeRef]) -> BTreeSet<usize> {
         let known = nodes.iter().filter_map(|node| self.positions.get(node));
         known.copied().collect()
