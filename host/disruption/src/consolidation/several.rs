@@ -2,8 +2,8 @@
 //!
 //! Karpenter gives up where one new node is not enough or not cheaper. Here the cheapest set of nodes is bought in
 //! the simulation and judged by the cost after the move; it must save a share worth the trouble, whatever offering
-//! each launch gets, and wherever the scheduler puts the pods: nobody can tell it of the new nodes, which are open before
-//! the pods leave, so that those take each other's room.
+//! each launch gets, and wherever the scheduler puts the pods: nobody can tell it of the new nodes, which are open
+//! before the pods leave, so that those take each other's room.
 
 use apis::{CapacityType, labels};
 use scheduling::requirements::{Operator, Requirement};

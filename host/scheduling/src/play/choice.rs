@@ -107,8 +107,8 @@ impl PlanChoice {
     }
 }
 
-/// Whether packing goes for the bill, and the play knows enough of the plan: what becomes of devices and reservations it
-/// does not.
+/// Whether packing goes for the bill, and the play knows enough of the plan: what becomes of devices and reservations
+/// it does not.
 fn may_be_played(stage: PlayStage<'_>, plan: &Solution) -> bool {
     let PlayStage {
         problem, interrupt, ..
