@@ -13,7 +13,7 @@ use crate::instance_type::{Availability, InstanceType};
 use crate::pod::HostPort;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::pod_groups::PodGroupId;
-use crate::solve::input::pool_table::PoolId;
+use crate::solve::input::pool_table::{MissedMinValues, PoolId};
 use crate::solve::input::topology::{TopologyGroupId, TopologyRule};
 use crate::solve::input::vocabulary::{SetId, add_times};
 use crate::solve::input::volumes::AttachedVolumes;
@@ -140,7 +140,8 @@ impl Solver<'_> {
             let port = port.map_or(0, |p: &HostPort| p.port);
             return (PoolCause::HostPort { port }, None);
         }
-        if let Some((key, needed, have)) = self.missed_min_values(pool, &suiting) {
+        if let Some(MissedMinValues { key, needed, have }) = self.missed_min_values(pool, &suiting)
+        {
             return (PoolCause::MinValues { key, needed, have }, None);
         }
         (self.topology_cause(pending), None)

@@ -11,7 +11,7 @@ use crate::problem::MinValuesPolicy;
 use crate::requirements::{Operator, Requirement, Requirements};
 use crate::solution::{BestOffering, NewClaim, PodsOnNode, Solution, TypeNames};
 use crate::solve::input::bitset::BitSet;
-use crate::solve::input::pool_table::PoolId;
+use crate::solve::input::pool_table::{MissedMinValues, PoolId};
 use crate::solve::input::vocabulary::{Amounts, add_times};
 use crate::solve::place::claim::OpenClaim;
 use crate::solve::solver::Solver;
@@ -62,14 +62,15 @@ impl Solver<'_> {
     }
 
     fn finalize_claim(
-        &mut self,
+        &self,
         claim: &mut OpenClaim,
         outcome: &SharedOutcome,
     ) -> Result<NewClaim, Box<PoolFailure>> {
         claim.rows = outcome.rows.clone();
-        let missed = self.missed_min_values(claim.pool, &claim.rows);
         let mut requirements = self.requirements(claim);
-        if let Some((key, needed, have)) = missed.clone() {
+        let missed = self.missed_min_values(claim.pool, &claim.rows);
+        let is_missed = missed.is_some();
+        if let Some(MissedMinValues { key, needed, have }) = missed {
             if self.problem.options.min_values_policy == MinValuesPolicy::Strict {
                 return Err(Box::new(PoolFailure {
                     pool: self.pools[claim.pool].name.clone(),
@@ -93,7 +94,7 @@ impl Solver<'_> {
                 .map(|pod| self.problem.pods[*pod].key.clone())
                 .collect(),
             best: self.best(claim),
-            are_min_values_relaxed: claim.are_min_values_relaxed || missed.is_some(),
+            are_min_values_relaxed: claim.are_min_values_relaxed || is_missed,
         })
     }
 
@@ -152,19 +153,16 @@ impl Solver<'_> {
     }
 
     /// Lowers each `minValues` to what is left.
-    fn relax_min_values(&mut self, claim: &OpenClaim, requirements: &mut Requirements) {
-        let pool = claim.pool;
-        let all = std::mem::take(&mut self.pools[pool].min_values);
-        for wanted in &all {
-            self.pools[pool].min_values = vec![wanted.clone()];
-            let Some((key, _, have)) = self.missed_min_values(pool, &claim.rows) else {
-                continue;
-            };
-            let mut requirement = requirements.get(&key);
-            requirement.min_values = Some(have.max(1));
-            requirements.replace(requirement);
+    fn relax_min_values(&self, claim: &OpenClaim, requirements: &mut Requirements) {
+        let table = &self.pools[claim.pool];
+        for (key, needed) in &table.min_values {
+            let have = table.distinct_values(key, &claim.rows, &self.vocabulary);
+            if have < *needed {
+                let mut requirement = requirements.get(key);
+                requirement.min_values = Some(have.max(1));
+                requirements.replace(requirement);
+            }
         }
-        self.pools[pool].min_values = all;
     }
 
     fn least_overhead(&self, pool: PoolId, kept: &[usize]) -> Amounts {

@@ -37,6 +37,14 @@ pub(crate) struct PoolCheckpoint {
     slots: BTreeMap<String, u32>,
 }
 
+/// A label with fewer values than the pool's `minValues` asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MissedMinValues {
+    pub(crate) key: String,
+    pub(crate) needed: u32,
+    pub(crate) have: u32,
+}
+
 /// A pool ready for packing.
 #[derive(Debug)]
 pub(crate) struct PoolTable {
@@ -164,26 +172,33 @@ impl PoolTable {
             .compatible(vocabulary.get(set), AllowUndefined::WellKnown)
     }
 
-    /// The first label with too few distinct values for `minValues`: label, needed, have.
+    /// The first label with too few distinct values for `minValues`.
     pub(crate) fn missed_min_values(
         &self,
         rows: &BitSet,
         vocabulary: &Vocabulary,
-    ) -> Option<(String, u32, u32)> {
+    ) -> Option<MissedMinValues> {
         self.min_values.iter().find_map(|(key, needed)| {
-            let have = if key == labels::INSTANCE_TYPE {
-                let types: BTreeSet<usize> =
-                    rows.iter().map(|row| self.rows[row].type_index).collect();
-                types.len()
-            } else {
-                let domains = self.domains(key, vocabulary);
-                domains
-                    .iter()
-                    .filter(|(_, of_value)| rows.intersects(of_value))
-                    .count()
-            };
-            let have = saturated(have);
-            (have < *needed).then(|| (key.clone(), *needed, have))
+            let have = self.distinct_values(key, rows, vocabulary);
+            (have < *needed).then(|| MissedMinValues {
+                key: key.clone(),
+                needed: *needed,
+                have,
+            })
+        })
+    }
+
+    /// How many values of a label the rows offer.
+    pub(crate) fn distinct_values(&self, key: &str, rows: &BitSet, vocabulary: &Vocabulary) -> u32 {
+        saturated(if key == labels::INSTANCE_TYPE {
+            let types: BTreeSet<usize> = rows.iter().map(|row| self.rows[row].type_index).collect();
+            types.len()
+        } else {
+            let domains = self.domains(key, vocabulary);
+            domains
+                .iter()
+                .filter(|(_, of_value)| rows.intersects(of_value))
+                .count()
         })
     }
 

@@ -311,14 +311,13 @@ impl Solver<'_> {
 
     /// Whether a claim with pods on it may be left with these rows: `minValues` is lowered to open a claim, never to
     /// put one more pod on it.
-    fn may_narrow(&mut self, index: usize, rows: &BitSet) -> bool {
+    fn may_narrow(&self, index: usize, rows: &BitSet) -> bool {
         let claim = &self.claims[index];
-        let (pool, before) = (claim.pool, claim.rows.clone());
         if claim.members.is_empty() {
-            return self.keeps_min_values(pool, rows);
+            return self.keeps_min_values(claim.pool, rows);
         }
-        let missed = self.missed_min_values(pool, rows);
-        missed.is_none() || missed == self.missed_min_values(pool, &before)
+        let missed = self.missed_min_values(claim.pool, rows);
+        missed.is_none() || missed == self.missed_min_values(claim.pool, &claim.rows)
     }
 
     /// The cost of the cheapest row that a claim may still become.

@@ -6,7 +6,7 @@ use crate::pod::HostPort;
 use crate::problem::MinValuesPolicy;
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::pod_groups::PodGroupId;
-use crate::solve::input::pool_table::PoolId;
+use crate::solve::input::pool_table::{MissedMinValues, PoolId};
 use crate::solve::input::vocabulary::SetId;
 use crate::solve::input::volumes::{AttachedVolumes, attaches};
 use crate::solve::solver::{Solver, ViewId};
@@ -98,17 +98,13 @@ impl Solver<'_> {
     }
 
     /// Whether the rows keep as many distinct values as the pool's `minValues` ask. `BestEffort` always does.
-    pub(crate) fn keeps_min_values(&mut self, pool: PoolId, rows: &BitSet) -> bool {
+    pub(crate) fn keeps_min_values(&self, pool: PoolId, rows: &BitSet) -> bool {
         self.problem.options.min_values_policy == MinValuesPolicy::BestEffort
             || self.missed_min_values(pool, rows).is_none()
     }
 
-    /// The first label with too few distinct values: label, needed, have.
-    pub(crate) fn missed_min_values(
-        &mut self,
-        pool: PoolId,
-        rows: &BitSet,
-    ) -> Option<(String, u32, u32)> {
+    /// The first label with too few distinct values.
+    pub(crate) fn missed_min_values(&self, pool: PoolId, rows: &BitSet) -> Option<MissedMinValues> {
         self.pools[pool].missed_min_values(rows, &self.vocabulary)
     }
 }
