@@ -6,18 +6,19 @@
 
 use std::sync::Arc;
 
+use apis::names::DEFAULT_SCHEDULER;
 use scheduling::play::scores::FitStrategy;
 use scheduling::play::{SchedulerProfile, ScoreWeights};
 use scheduling::pod::TopologySpread;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::default_spread::{self, InvalidConfig};
+mod constraints;
+
+pub use constraints::{InvalidConfig, default_constraints};
 
 /// The kind of kube-scheduler's own file.
 const KIND: &str = "KubeSchedulerConfiguration";
-/// Whose pods are those that ask for no scheduler.
-const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// The part of a scheduler's configuration that matters here.
 #[derive(Debug, Clone, Default)]
@@ -111,7 +112,7 @@ impl SchedulerConfig {
         if config["kind"] == KIND {
             return of_scheduler(config);
         }
-        let default_spread = default_spread::parse(config)?;
+        let default_spread = default_constraints(config)?;
         Ok(Self {
             profile: Arc::new(SchedulerProfile {
                 spreads_by_default: default_spread.is_empty(),
@@ -163,7 +164,7 @@ fn of_scheduler(mut config: Value) -> Result<SchedulerConfig, InvalidConfig> {
                 if let Some(constraints) = constraints {
                     let constraints =
                         json!({"podTopologySpread": {"defaultConstraints": constraints}});
-                    default_spread = default_spread::parse(constraints)?;
+                    default_spread = default_constraints(constraints)?;
                 }
             }
             _ => {}

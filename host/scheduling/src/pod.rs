@@ -177,6 +177,42 @@ pub struct TopologySpread {
     pub honors_node_taints: bool,
 }
 
+/// What becomes of a pod that would break a spread constraint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhenUnsatisfiable {
+    DoNotSchedule,
+    ScheduleAnyway,
+}
+
+/// Whether a spread constraint counts nodes only where the pod may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeInclusionPolicy {
+    Honor,
+    Ignore,
+}
+
+impl WhenUnsatisfiable {
+    /// As the API names it.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "DoNotSchedule" => Some(Self::DoNotSchedule),
+            "ScheduleAnyway" => Some(Self::ScheduleAnyway),
+            _ => None,
+        }
+    }
+}
+
+impl NodeInclusionPolicy {
+    /// As the API names it.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "Honor" => Some(Self::Honor),
+            "Ignore" => Some(Self::Ignore),
+            _ => None,
+        }
+    }
+}
+
 /// A toleration of a pod for taints.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Toleration {

@@ -337,7 +337,7 @@ pub struct SchedulerConfigRow {
 impl SchedulerConfigRow {
     /// Reads the configuration.
     pub fn check(&self) -> Result<()> {
-        let said = planning::default_spread::parse(self.config.clone())
+        let said = planning::scheduler_config::default_constraints(self.config.clone())
             .err()
             .map(|it| it.to_string());
         let is_right = match (&self.fault, &said) {

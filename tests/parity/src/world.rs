@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use planning::provisioning::{self, PoolTypes};
-use planning::{capacity_buffer, default_spread};
+use planning::{capacity_buffer, scheduler_config};
 use scheduling::instance_type::InstanceType;
 use scheduling::node_overlay::{self, Overlaid, OverlayVerdict};
 use scheduling::pod::{Pod, PodKey};
@@ -196,7 +196,8 @@ fn options(when: &When, packing: Packing, now: Timestamp) -> Result<Options> {
         packing,
         now,
         ignores_devices: !when.devices,
-        default_spread: default_spread::parse(when.scheduler_config.clone())?.into(),
+        default_spread: scheduler_config::default_constraints(when.scheduler_config.clone())?
+            .into(),
         tuning: SolverTuning {
             instance_types_max: types_max,
             ..tuning

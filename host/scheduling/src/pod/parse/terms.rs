@@ -7,7 +7,8 @@ use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 
 use crate::pod::{
-    AffinityTerm, InvalidPod, LabelSelector, PodKey, SelectorOperator, TopologySpread, Weighted,
+    AffinityTerm, InvalidPod, LabelSelector, NodeInclusionPolicy, PodKey, SelectorOperator,
+    TopologySpread, Weighted, WhenUnsatisfiable,
 };
 use crate::requirements::{Operator, Requirement};
 
@@ -110,17 +111,21 @@ pub(super) fn topology_spread(
     constraint: &core::TopologySpreadConstraint,
     pod_labels: &BTreeMap<String, String>,
 ) -> TopologySpread {
+    let when = WhenUnsatisfiable::parse(&constraint.when_unsatisfiable);
+    let policy = |text: Option<&String>| NodeInclusionPolicy::parse(text?);
+    let affinity = policy(constraint.node_affinity_policy.as_ref());
+    let taints = policy(constraint.node_taints_policy.as_ref());
     TopologySpread {
         max_skew: constraint.max_skew,
         topology_key: labels::normalize(&constraint.topology_key).to_owned(),
-        is_required: constraint.when_unsatisfiable != "ScheduleAnyway",
+        is_required: when != Some(WhenUnsatisfiable::ScheduleAnyway),
         selector: selector(
             constraint.label_selector.as_ref(),
             constraint.match_label_keys.as_ref(),
             pod_labels,
         ),
         min_domains: constraint.min_domains,
-        honors_node_affinity: constraint.node_affinity_policy.as_deref() != Some("Ignore"),
-        honors_node_taints: constraint.node_taints_policy.as_deref() == Some("Honor"),
+        honors_node_affinity: affinity != Some(NodeInclusionPolicy::Ignore),
+        honors_node_taints: taints == Some(NodeInclusionPolicy::Honor),
     }
 }
