@@ -20,7 +20,7 @@ use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, ResourceExt};
 use locks::lock;
 use planning::pod_nomination::{
-    NodeOpening, OpeningTerms, next_look, nominations, nominations_again, trades,
+    NodeOpening, OpeningTerms, Renomination, next_look, nominations, nominations_again, trades,
 };
 use scheduling::pod::PodKey;
 use scheduling::solution::NewClaim;
@@ -188,7 +188,7 @@ impl PodNominations {
             return false;
         }
         let (snapshot, now) = (self.shell.model.snapshot(), self.shell.now());
-        let Some(again) = nominations_again(&snapshot, now) else {
+        let Renomination::Awaited(again) = nominations_again(&snapshot, now) else {
             return false;
         };
         let writes = again

@@ -17,10 +17,28 @@ const SCHEDULER_LATE: SignedDuration = SignedDuration::from_secs(60);
 
 /// The same when it is behind, as it is with a thousand pods for a minute and a half where all of a cluster shares two
 /// cores.
-pub(crate) const SCHEDULER_LATE_IF_BEHIND: SignedDuration = SignedDuration::from_mins(3);
+const SCHEDULER_LATE_IF_BEHIND: SignedDuration = SignedDuration::from_mins(3);
 
 /// With so many pods left whose node is open, it is behind: it places 25 to 100 a second.
 const BACKLOG: usize = 100;
+
+/// Whether kube-scheduler gets to all pods that have a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SchedulerPace {
+    Keeps,
+    /// It has yet to get to many whose node is open, and binds others meanwhile.
+    Behind,
+}
+
+impl SchedulerPace {
+    /// How long after a node opened the scheduler may get to the pods that were placed on it.
+    pub(crate) const fn late(self) -> SignedDuration {
+        match self {
+            Self::Keeps => SCHEDULER_LATE,
+            Self::Behind => SCHEDULER_LATE_IF_BEHIND,
+        }
+    }
+}
 
 /// Pods by the node that they were placed on, in order of their keys.
 #[derive(Debug, Default)]
@@ -73,7 +91,7 @@ pub(crate) fn place_in_the_making<'a>(
 pub(crate) fn place_just_opened<'a>(
     snapshot: &'a Snapshot,
     pod: &PodKey,
-    is_scheduler_behind: bool,
+    pace: SchedulerPace,
     now: Timestamp,
 ) -> Option<&'a Arc<StateNode>> {
     let node = snapshot.place(pod)?;
@@ -81,25 +99,23 @@ pub(crate) fn place_just_opened<'a>(
     let conditions = &claim.conditions;
     // The label that opens a node is written first, and a pass may come before the condition that says since when.
     let opened_at = conditions.initialized_at.or(conditions.registered_at)?;
-    let last_pod_at = match (conditions.initialized_at, claim.last_pod_event_at) {
-        (None, _) => now,
-        _ if is_scheduler_behind => now,
-        (Some(opened_at), last) => last.unwrap_or(opened_at).max(opened_at),
+    let last_pod_at = match (conditions.initialized_at, pace) {
+        (None, _) | (_, SchedulerPace::Behind) => now,
+        (Some(at), SchedulerPace::Keeps) => claim.last_pod_event_at.unwrap_or(at).max(at),
     };
-    let late = if is_scheduler_behind {
-        SCHEDULER_LATE_IF_BEHIND
-    } else {
-        SCHEDULER_LATE
-    };
-    let is_fresh =
-        now.duration_since(opened_at) < late && now.duration_since(last_pod_at) < SCHEDULER_BACKOFF;
+    let is_fresh = now.duration_since(opened_at) < pace.late()
+        && now.duration_since(last_pod_at) < SCHEDULER_BACKOFF;
     let is_open = node.is_initialized() || claim_is_initialized(node);
     (is_open && is_fresh && !node.is_marked_for_deletion()).then_some(node)
 }
 
-/// Whether the scheduler has yet to get to many of these pods, whose node is open and has room for them: it binds
-/// others meanwhile. Those whose room others took are none that it is late to.
-pub(crate) fn is_scheduler_behind(snapshot: &Snapshot, pods: &[Arc<Pod>], now: Timestamp) -> bool {
+/// Whether the scheduler gets to these pods. Those whose node is open and has room for them count: it is late to none
+/// whose room others took.
+pub(crate) fn scheduler_pace(
+    snapshot: &Snapshot,
+    pods: &[Arc<Pod>],
+    now: Timestamp,
+) -> SchedulerPace {
     let binds = snapshot
         .last_placed_bound_at()
         .is_some_and(|at| now.duration_since(at) < SCHEDULER_BACKOFF);
@@ -120,7 +136,11 @@ pub(crate) fn is_scheduler_behind(snapshot: &Snapshot, pods: &[Arc<Pod>], now: T
         }
         fits
     };
-    binds && pods.iter().filter(|it| has_room(it)).take(BACKLOG).count() == BACKLOG
+    if binds && pods.iter().filter(|it| has_room(it)).take(BACKLOG).count() == BACKLOG {
+        SchedulerPace::Behind
+    } else {
+        SchedulerPace::Keeps
+    }
 }
 
 /// Which pods that wait keep the place that they were given.
@@ -133,7 +153,7 @@ pub(crate) struct KeptPlaces<'a> {
     snapshot: &'a Snapshot,
     /// Shapes of pods that look at others and whose node is in the making.
     unfinished: BTreeSet<&'a PodShape>,
-    pub(crate) is_scheduler_behind: bool,
+    pace: SchedulerPace,
     now: Timestamp,
 }
 
@@ -145,16 +165,20 @@ impl<'a> KeptPlaces<'a> {
         Self {
             snapshot,
             unfinished: unfinished.map(|it| &*it.shape).collect(),
-            is_scheduler_behind: is_scheduler_behind(snapshot, pods, now),
+            pace: scheduler_pace(snapshot, pods, now),
             now,
         }
     }
 
+    pub(crate) fn pace(&self) -> SchedulerPace {
+        self.pace
+    }
+
     /// The node that the pod keeps its place on, if it does.
     pub(crate) fn of_pod(&self, pod: &Pod) -> Option<&'a Arc<StateNode>> {
-        let (snapshot, is_behind) = (self.snapshot, self.is_scheduler_behind);
+        let snapshot = self.snapshot;
         place_in_the_making(snapshot, &pod.key)
-            .or_else(|| place_just_opened(snapshot, &pod.key, is_behind, self.now))
+            .or_else(|| place_just_opened(snapshot, &pod.key, self.pace, self.now))
             .or_else(|| {
                 let place = snapshot.place(&pod.key)?;
                 let awaits_others =

@@ -14,7 +14,7 @@ use scheduling::pod::{LabelSelector, Pod};
 use scheduling::taints::untolerated;
 use state::{Snapshot, StateNode};
 
-use crate::places::{PlacedPods, SCHEDULER_LATE_IF_BEHIND, placed_on};
+use crate::places::{PlacedPods, SchedulerPace, placed_on};
 
 mod opening;
 mod trade;
@@ -33,7 +33,7 @@ const ONE_PLAN: SignedDuration = SignedDuration::from_secs(10);
 const CROWD: usize = 200;
 /// How long after a node opened its pods are told of it again: the scheduler takes the nomination off a pod that it
 /// tried in vain.
-const RENOMINATED_FOR: SignedDuration = SCHEDULER_LATE_IF_BEHIND;
+const RENOMINATED_FOR: SignedDuration = SchedulerPace::Behind.late();
 
 /// Pods to nominate to one node.
 #[derive(Debug)]
@@ -44,28 +44,40 @@ pub struct NodeNominations<'a> {
     pub pods: Vec<&'a Arc<Pod>>,
 }
 
-/// Pods to nominate again, node by node, as [`nominations`] has them: of nodes that opened so lately that
-/// pods which were placed on them may still follow. `None` when there is no such node.
-pub fn nominations_again(snapshot: &Snapshot, now: Timestamp) -> Option<Vec<NodeNominations<'_>>> {
+/// What is told again of nodes that opened so lately that pods which were placed on them may still follow.
+#[derive(Debug)]
+pub enum Renomination<'a> {
+    /// There is no such node, so nobody need look again.
+    NothingAwaited,
+    /// Node by node, as [`nominations`] has them: none where it does not matter where pods go.
+    Awaited(Vec<NodeNominations<'a>>),
+}
+
+/// Pods to nominate again.
+pub fn nominations_again(snapshot: &Snapshot, now: Timestamp) -> Renomination<'_> {
     let mut fresh = snapshot
         .nodes()
         .filter(|it| opened_lately(it, now))
         .peekable();
-    fresh.peek()?;
+    if fresh.peek().is_none() {
+        return Renomination::NothingAwaited;
+    }
     let mut placed = PlacedPods::of(snapshot);
     let mut awaited = fresh
         .filter_map(|node| Some((node, placed.take(node)?)))
         .peekable();
-    awaited.peek()?;
+    if awaited.peek().is_none() {
+        return Renomination::NothingAwaited;
+    }
     if are_alike(snapshot) {
-        return Some(Vec::new());
+        return Renomination::Awaited(Vec::new());
     }
     let told = awaited.filter_map(|(node, placed)| {
         let name = node.node_name()?;
         let pods = fitting(snapshot, node, name, placed);
         Some(NodeNominations { node: name, pods })
     });
-    Some(told.collect())
+    Renomination::Awaited(told.collect())
 }
 
 fn opened_lately(node: &StateNode, now: Timestamp) -> bool {

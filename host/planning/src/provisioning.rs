@@ -4,8 +4,8 @@
 //! `pkg/controllers/provisioning/provisioner.go`.
 
 mod expected_volumes;
+mod kept;
 mod pending;
-mod places;
 mod pools;
 
 use std::collections::BTreeSet;
@@ -19,8 +19,8 @@ use crate::capacity_buffer;
 use crate::coming::coming_pods;
 use crate::default_spread;
 use expected_volumes::{expected_volumes, expecting_volumes};
+use kept::{keep_places, place_coming};
 use pending::{moving_pods, validate};
-use places::{keep_places, place_coming};
 
 pub use pending::{IgnoredReason, awaits_command, currently_reschedulable, pending_pods};
 pub use pools::{PoolTypes, provisionable_pools, usage};

@@ -10,8 +10,8 @@ use scheduling::problem::Options;
 use serde_json::{Value, json};
 use state::{Cluster, Event, Snapshot};
 
-use super::{awaits_others, is_crowded, nominations, nominations_again};
-use crate::places::{is_scheduler_behind, place_in_the_making, place_just_opened};
+use super::{Renomination, awaits_others, is_crowded, nominations, nominations_again};
+use crate::places::{SchedulerPace, place_in_the_making, place_just_opened, scheduler_pace};
 use crate::provisioning::problem_for_provisioning;
 
 mod openings;
@@ -163,20 +163,22 @@ fn who_has_no_room_there_any_more_is_not_told() {
 fn pods_are_awaited_for_three_minutes_after_their_node_opened() {
     let waiting = snapshot(&[pod("a", "1", false), pod("b", "2", false)]);
     for (seconds, expected) in [(0, true), (179, true), (180, false)] {
-        let again = nominations_again(&waiting, at(OPENED + seconds));
-        let told = again.map(|it| {
-            it.iter()
-                .map(|it| (it.node, it.pods.len()))
-                .collect::<Vec<_>>()
-        });
+        let told = match nominations_again(&waiting, at(OPENED + seconds)) {
+            Renomination::NothingAwaited => None,
+            Renomination::Awaited(it) => {
+                let told = it.iter().map(|it| (it.node, it.pods.len()));
+                Some(told.collect::<Vec<_>>())
+            }
+        };
         assert_eq!(told, expected.then(|| vec![("n1", 2)]), "{seconds}");
     }
     let arrived = snapshot(&[bound(pod("a", "1", false))]);
-    assert!(nominations_again(&arrived, at(OPENED)).is_none());
+    let again = nominations_again(&arrived, at(OPENED));
+    assert!(matches!(again, Renomination::NothingAwaited));
     let alike = snapshot(&[pod("a", "1", false), pod("b", "1", false)]);
     let again = nominations_again(&alike, at(OPENED));
     assert!(
-        again.is_some_and(|it| it.is_empty()),
+        matches!(again, Renomination::Awaited(it) if it.is_empty()),
         "any may take any place"
     );
 }
@@ -229,7 +231,7 @@ fn a_place_is_kept_while_pods_still_come_to_its_node() {
             let place = place_just_opened(
                 &snapshot,
                 &PodKey::new("default", "a"),
-                false,
+                SchedulerPace::Keeps,
                 at(OPENED + seconds),
             );
             assert_eq!(place.is_some(), expected, "{seconds} s, {last_pod:?}");
@@ -304,8 +306,8 @@ fn a_place_is_kept_while_the_scheduler_is_behind_and_binds_others() {
             let now = at(OPENED + seconds);
             let pods = snapshot.pods().filter(|it| it.is_provisionable()).cloned();
             let pods: Vec<Arc<Pod>> = pods.collect();
-            let is_behind = is_scheduler_behind(&snapshot, &pods, now);
-            let place = place_just_opened(&snapshot, &pods[0].key, is_behind, now);
+            let pace = scheduler_pace(&snapshot, &pods, now);
+            let place = place_just_opened(&snapshot, &pods[0].key, pace, now);
             assert_eq!(
                 place.is_some(),
                 expected,
@@ -340,7 +342,7 @@ fn a_place_is_kept_between_the_label_that_opens_a_node_and_the_condition_that_sa
     let (snapshot, a) = (cluster.snapshot(), PodKey::new("default", "a"));
     assert!(place_in_the_making(&snapshot, &a).is_none());
     for (seconds, expected) in [(40, true), (60, false)] {
-        let place = place_just_opened(&snapshot, &a, false, at(OPENED + seconds));
+        let place = place_just_opened(&snapshot, &a, SchedulerPace::Keeps, at(OPENED + seconds));
         assert_eq!(place.is_some(), expected, "{seconds} s");
     }
 }

@@ -38,12 +38,12 @@ pub fn trades(snapshot: &Snapshot) -> BTreeMap<NodeRef, Vec<PodKey>> {
     let mut nodes: Vec<Opening<'_>> = nodes.map(|node| Opening::of(snapshot, node)).collect();
     nodes.sort_by_key(|it| it.node.claim_name());
     let mut moved: BTreeMap<&PodKey, usize> = BTreeMap::new();
-    for (from, pod) in told_late(&nodes) {
-        if !nodes[from].tells_late(pod) {
+    for (from, pod) in waiting_for_turn(&nodes) {
+        if !nodes[from].waits_its_turn(pod) {
             continue;
         }
         let trade = (0..nodes.len())
-            .filter(|to| *to != from && sells_alike(nodes[from].node, nodes[*to].node))
+            .filter(|to| *to != from && have_same_domains(nodes[from].node, nodes[*to].node))
             .find_map(|to| Some((to, returned(&nodes[from], &nodes[to], pod)?)));
         let Some((to, back)) = trade else { continue };
         moved.insert(&pod.key, to);
@@ -61,22 +61,22 @@ pub fn trades(snapshot: &Snapshot) -> BTreeMap<NodeRef, Vec<PodKey>> {
 /// Pods that have to wait until one of their group runs on their node, and the node's number. Those of small groups
 /// come first, as the many of a large group may take each other's room without harm, then the large ones, which find
 /// room the least.
-fn told_late<'a>(nodes: &[Opening<'a>]) -> Vec<(usize, &'a Arc<Pod>)> {
+fn waiting_for_turn<'a>(nodes: &[Opening<'a>]) -> Vec<(usize, &'a Arc<Pod>)> {
     let of_node = |(number, node): (usize, &Opening<'a>)| {
-        let pods = node.pods_told_late().into_iter();
+        let pods = node.pods_that_wait().into_iter();
         pods.map(move |pod| (number, pod)).collect::<Vec<_>>()
     };
-    let mut late: Vec<_> = nodes.iter().enumerate().flat_map(of_node).collect();
+    let mut waiting: Vec<_> = nodes.iter().enumerate().flat_map(of_node).collect();
     let mut counts: BTreeMap<Option<SpreadGroup<'_>>, usize> = BTreeMap::new();
-    for (_, pod) in &late {
+    for (_, pod) in &waiting {
         *counts.entry(spread_group(pod)).or_default() += 1;
     }
-    late.sort_by_cached_key(|(number, pod)| {
+    waiting.sort_by_cached_key(|(number, pod)| {
         let many = counts.get(&spread_group(pod)).copied();
-        (many, -size(pod), pod.queue_key().1, *number)
+        (many, -weight_millis(pod), pod.queue_key().1, *number)
     });
-    late.truncate(LOOKS_MAX);
-    late
+    waiting.truncate(LOOKS_MAX);
+    waiting
 }
 
 fn by_claim(
@@ -114,7 +114,7 @@ fn returned<'a>(from: &Opening<'a>, to: &Opening<'a>, pod: &Pod) -> Option<Vec<&
     let mut others: Vec<&Arc<Pod>> = to.pods.clone();
     let is_new_there = |it: &Pod| spread_group(it).is_none() || !from.holds_rival(it);
     others.retain(|it| is_new_there(it) && may_go(it, to, from));
-    others.sort_by_key(|it| (-size(it), it.queue_key()));
+    others.sort_by_key(|it| (-weight_millis(it), it.queue_key()));
     let sizes = others.iter().map(|it| CpuAndMemory::of(&it.shape.requests));
     let sizes: Vec<CpuAndMemory> = sizes.collect();
     let wanted = CpuAndMemory::of(&pod.shape.requests);
@@ -204,14 +204,15 @@ impl Window {
     }
 }
 
-fn size(pod: &Pod) -> i64 {
+/// How large a pod is, as one number: its CPU, and its memory as if it were CPU.
+fn weight_millis(pod: &Pod) -> i64 {
     let requests = &pod.shape.requests;
     let memory = requests.memory_bytes() / (BYTES_PER_CPU / 1000);
     requests.cpu_millis().saturating_add(memory)
 }
 
-/// Whether nodes differ in nothing over which pods spread, as a rule.
-fn sells_alike(a: &StateNode, b: &StateNode) -> bool {
+/// Whether nodes are in one zone and of one capacity type: pods spread over little else.
+fn have_same_domains(a: &StateNode, b: &StateNode) -> bool {
     [TOPOLOGY_ZONE, CAPACITY_TYPE]
         .into_iter()
         .all(|key| a.label(key) == b.label(key))
@@ -268,14 +269,15 @@ impl<'a> Opening<'a> {
         group.is_some() && self.pods.iter().any(|it| spread_group(it) == group)
     }
 
-    /// Whether the pod is still planned for it, with others of its group.
-    fn tells_late(&self, pod: &Pod) -> bool {
+    /// Whether the pod is still planned for it, with others of its group, so that they are told one at a time.
+    fn waits_its_turn(&self, pod: &Pod) -> bool {
         let group = spread_group(pod);
         let of_group = self.pods.iter().filter(|it| spread_group(it) == group);
         of_group.count() > 1 && self.pods.iter().any(|it| it.key == pod.key)
     }
 
-    fn pods_told_late(&self) -> Vec<&'a Arc<Pod>> {
+    /// All pods of each group but the first, which is told at once.
+    fn pods_that_wait(&self) -> Vec<&'a Arc<Pod>> {
         let mut pods = self.pods.clone();
         pods.sort_by_key(|it| it.queue_key());
         let mut seen = BTreeSet::new();

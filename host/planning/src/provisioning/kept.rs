@@ -11,7 +11,7 @@ use state::{Snapshot, StateNode};
 
 use super::pending::validate;
 use crate::coming::ComingPod;
-use crate::places::KeptPlaces;
+use crate::places::{KeptPlaces, SchedulerPace};
 
 /// Keeps pods where they were placed, as [`KeptPlaces`] has it, and returns the others. Where others took the room on
 /// an open node there is no place left to keep, unless the scheduler is behind and may yet bind those that wait
@@ -35,7 +35,7 @@ pub(super) fn keep_places(
             None => others.push(Arc::clone(pod)),
         }
     }
-    if !places.is_scheduler_behind {
+    if places.pace() == SchedulerPace::Keeps {
         for (node, pods) in waiting.values_mut().filter(|(it, _)| it.is_initialized()) {
             others.extend(take_those_without_room(snapshot, node, pods));
         }
