@@ -3,6 +3,8 @@
 //!
 //! Ranks only; the shell writes. Answers to Karpenter's `pkg/controllers/pod/deletioncost`.
 
+use std::collections::BTreeMap;
+
 use apis::labels;
 use scheduling::pod::{Pod, PodKey};
 use state::{Snapshot, StateNode};
@@ -11,10 +13,18 @@ use crate::budgets::Budgets;
 use crate::candidate::{Candidate, Candidates};
 use crate::hooks::BudgetReason;
 
-/// Pods of nodes that go anyway are the first to lose.
-const GOING: i32 = i32::MIN;
 /// Pods in this namespace pin no node.
 const SYSTEM_NAMESPACE: &str = "kube-system";
+
+/// Which pods a scale-down takes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DeletionCost {
+    /// The node goes anyway, so that its pods are the first to lose and cannot wait for the next pass.
+    Going,
+    /// Negative: the lower, the sooner.
+    Rank(i32),
+    Unset,
+}
 
 /// Deletion cost that the pods of a node are to carry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,16 +33,19 @@ pub struct NodeCost {
     pub node: String,
     /// Its NodePool; empty without one.
     pub pool: String,
-    /// The annotation's value; `None` for no annotation.
-    pub value: Option<i32>,
+    pub cost: DeletionCost,
     /// The pods that a ReplicaSet controls.
     pub pods: Vec<PodKey>,
 }
 
-impl NodeCost {
-    /// Whether the node is on its way out, so that its pods cannot wait for the next pass.
-    pub fn is_going(&self) -> bool {
-        self.value == Some(GOING)
+impl DeletionCost {
+    /// The annotation's value; `None` for no annotation.
+    pub fn annotation(self) -> Option<String> {
+        match self {
+            Self::Going => Some(i32::MIN.to_string()),
+            Self::Rank(rank) => Some(rank.to_string()),
+            Self::Unset => None,
+        }
     }
 }
 
@@ -69,14 +82,13 @@ pub fn rank(snapshot: &Snapshot, found: &Candidates, budgets: &Budgets) -> Vec<N
         .collect();
     let ranked: Vec<&Candidate> = drifted.into_iter().chain(normal).collect();
     let count = i32::try_from(ranked.len()).unwrap_or(i32::MAX);
-    let value_of = |node: &StateNode| -> Option<i32> {
+    let ranks: BTreeMap<&str, i32> = ranked.iter().map(|it| it.name()).zip(-count..).collect();
+    let cost_of = |node: &StateNode| {
         if is_going(node) {
-            return Some(GOING);
+            return DeletionCost::Going;
         }
-        let at = ranked
-            .iter()
-            .position(|it| Some(it.name()) == node.node_name())?;
-        Some(i32::try_from(at).unwrap_or(0) - count)
+        let rank = node.node_name().and_then(|it| ranks.get(it));
+        rank.map_or(DeletionCost::Unset, |it| DeletionCost::Rank(*it))
     };
     let mut costs: Vec<NodeCost> = snapshot
         .nodes()
@@ -85,12 +97,12 @@ pub fn rank(snapshot: &Snapshot, found: &Candidates, budgets: &Budgets) -> Vec<N
             Some(NodeCost {
                 node: node.node_name()?.to_owned(),
                 pool: node.node_pool().unwrap_or_default().to_owned(),
-                value: value_of(node),
+                cost: cost_of(node),
                 pods: written_pods(snapshot, node),
             })
         })
         .collect();
-    costs.sort_by_key(|it| (it.value.is_none(), it.value, it.node.clone()));
+    costs.sort_by(|a, b| (a.cost, &a.node).cmp(&(b.cost, &b.node)));
     costs
 }
 

@@ -12,7 +12,7 @@ use apis::labels;
 use disruption::budgets::{Budgets, Targets};
 use disruption::candidate::Candidates;
 use disruption::context;
-use disruption::deletion_cost::{NodeCost, rank};
+use disruption::deletion_cost::{DeletionCost, NodeCost, rank};
 use disruption::hooks::DeclaredBudgets;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -96,7 +96,7 @@ impl VoluntaryDisruption {
         let mut is_done = decided.is_all;
         for (cost, pods) in decided.pending {
             for key in pods {
-                is_done &= self.write_cost(key, cost.value).await;
+                is_done &= self.write_cost(key, cost.cost).await;
             }
         }
         is_done
@@ -115,15 +115,15 @@ impl VoluntaryDisruption {
     }
 
     /// Writes one pod's cost; whether that is as it should be.
-    async fn write_cost(&self, key: &PodKey, value: Option<i32>) -> bool {
-        let outcome = self.try_to_write(key, value).await;
+    async fn write_cost(&self, key: &PodKey, cost: DeletionCost) -> bool {
+        let outcome = self.try_to_write(key, cost).await;
         let labels = vec![("result", outcome.result().to_owned())];
         let counter = &self.shell.metrics.deletion_cost_writes;
         counter.get_or_create(&labels).inc();
         outcome.is_done()
     }
 
-    async fn try_to_write(&self, key: &PodKey, value: Option<i32>) -> CostWrite {
+    async fn try_to_write(&self, key: &PodKey, cost: DeletionCost) -> CostWrite {
         let pods: Api<Pod> = Api::namespaced(self.shell.client.clone(), &key.namespace);
         let pod = match pods.get_opt(&key.name).await {
             Ok(Some(pod)) => pod,
@@ -134,7 +134,7 @@ impl VoluntaryDisruption {
             }
         };
         let known = pod.annotations().get(labels::POD_DELETION_COST_ANNOTATION);
-        let wanted = value.map(|it| it.to_string());
+        let wanted = cost.annotation();
         if known == wanted.as_ref() {
             return CostWrite::Unchanged;
         }
@@ -172,7 +172,7 @@ fn decide<'a>(costs: &'a [NodeCost], written: &BTreeMap<PodKey, String>) -> Pend
     let mut pending = Vec::new();
     let mut nodes = 0;
     for cost in costs {
-        let wanted = cost.value.map(|it| it.to_string());
+        let wanted = cost.cost.annotation();
         let others = cost.pods.iter();
         let others: Vec<&PodKey> = others
             .filter(|key| written.get(key) != wanted.as_ref())
@@ -180,7 +180,7 @@ fn decide<'a>(costs: &'a [NodeCost], written: &BTreeMap<PodKey, String>) -> Pend
         if others.is_empty() {
             continue;
         }
-        if !cost.is_going() {
+        if cost.cost != DeletionCost::Going {
             nodes += 1;
         }
         if nodes > NODES_MAX {
@@ -231,11 +231,11 @@ impl CostWrite {
 mod tests {
     use super::*;
 
-    fn cost(node: &str, value: Option<i32>, pods: &[&str]) -> NodeCost {
+    fn cost(node: &str, cost: DeletionCost, pods: &[&str]) -> NodeCost {
         NodeCost {
             node: node.to_owned(),
             pool: "default".to_owned(),
-            value,
+            cost,
             pods: pods.iter().map(|it| PodKey::new("shop", it)).collect(),
         }
     }
@@ -249,9 +249,9 @@ mod tests {
     #[test]
     fn only_pods_that_bear_another_cost_are_written() {
         let costs = [
-            cost("a", Some(-2), &["a-1", "a-2"]),
-            cost("b", Some(-1), &["b-1"]),
-            cost("c", None, &["c-1", "c-2"]),
+            cost("a", DeletionCost::Rank(-2), &["a-1", "a-2"]),
+            cost("b", DeletionCost::Rank(-1), &["b-1"]),
+            cost("c", DeletionCost::Unset, &["c-1", "c-2"]),
         ];
         let written = written(&[("a-1", "-2"), ("a-2", "-3"), ("b-1", "-1"), ("c-2", "7")]);
         let PendingCosts { pending, is_all } = decide(&costs, &written);
@@ -270,12 +270,15 @@ mod tests {
     #[test]
     fn a_pass_is_bounded_but_for_nodes_on_their_way_out() {
         let names: Vec<String> = (0..=NODES_MAX).map(|it| format!("p-{it}")).collect();
-        let staying: Vec<_> = names.iter().map(|it| cost("n", Some(-1), &[it])).collect();
+        let staying: Vec<_> = names
+            .iter()
+            .map(|it| cost("n", DeletionCost::Rank(-1), &[it]))
+            .collect();
         let decided = decide(&staying, &BTreeMap::new());
         assert_eq!((decided.pending.len(), decided.is_all), (NODES_MAX, false));
         let going: Vec<_> = names
             .iter()
-            .map(|it| cost("n", Some(i32::MIN), &[it]))
+            .map(|it| cost("n", DeletionCost::Going, &[it]))
             .collect();
         let decided = decide(&going, &BTreeMap::new());
         assert_eq!(

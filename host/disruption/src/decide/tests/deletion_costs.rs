@@ -2,7 +2,7 @@
 
 use crate::budgets::Budgets;
 use crate::candidate::Candidates;
-use crate::deletion_cost::rank;
+use crate::deletion_cost::{DeletionCost, rank};
 use crate::hooks::DeclaredBudgets;
 use crate::input::context;
 
@@ -16,14 +16,14 @@ fn told(text: &str) -> String {
         let world = input.budget_world(&input.memory.targets);
         let budgets = Budgets::ask(&world, context(&input.options), &DeclaredBudgets);
         let costs = rank(&input.snapshot, &found, &budgets);
-        let word = |value: Option<i32>| match value {
-            Some(i32::MIN) => "going".to_owned(),
-            Some(value) => value.to_string(),
-            None => "none".to_owned(),
+        let word = |cost: DeletionCost| match cost {
+            DeletionCost::Going => "going".to_owned(),
+            DeletionCost::Rank(rank) => rank.to_string(),
+            DeletionCost::Unset => "none".to_owned(),
         };
         let words: Vec<String> = costs
             .iter()
-            .map(|it| format!("{} {}", it.node, word(it.value)))
+            .map(|it| format!("{} {}", it.node, word(it.cost)))
             .collect();
         words.join(", ")
     })
