@@ -18,7 +18,7 @@ pub use hooks::ranking::{
     ListPrices, NEVER_SECONDS, NO_SYMBOL, Needs, OfferingTable, PodsSummary, PremiumMax, PriceRank,
     RankAnswer, RankHook, RankRound, RankStage, Ranking, Symbols, UsageTable, WorkloadTable,
 };
-pub use launch::{LaunchRanking, RankedLaunch, RankedOffering, rank_for_launch};
+pub use launch::{AbovePremium, LaunchRanking, RankedLaunch, RankedOffering, rank_for_launch};
 pub(crate) use premium::premium_of_pool;
 pub use table::{TableRow, accelerators};
 pub(crate) use table::{claim_requirements, offering_table};

@@ -14,7 +14,7 @@ mod new_claim;
 mod node_claim_template;
 mod of_template;
 
-pub use new_claim::{BestOffering, NewClaim, TypeNames};
+pub use new_claim::{BestOffering, NewClaim, RunnerUp, TypeNames};
 pub use of_template::admitted_by_template;
 
 /// Answer of a solve.

@@ -78,8 +78,7 @@ pub fn solve_without(
             notes: prepared.notes.clone(),
             ..Solution::default()
         };
-        let mut solver = Solver::new(problem, prepared, &removed);
-        solver.deferred = deferred.clone();
+        let mut solver = Solver::new(problem, prepared, &removed, deferred.clone());
         let waiting = solver.place_all(interrupt);
         solution.is_interrupted = interrupt.is_tripped();
         deferred.extend(solver.defer_for_reservations(&mut solution));

@@ -175,7 +175,7 @@ impl Launcher {
         };
         // What was launched before is there whatever can be bought now.
         if ranked.offerings.is_empty() && LaunchAttempt::of(claim).is_none() {
-            let message = nothing_left(&ranked.exclusions());
+            let message = nothing_left(&ranked.exclusions);
             let error = CloudProviderError::InsufficientCapacity(message);
             return Ok((Err(error), ranked));
         }

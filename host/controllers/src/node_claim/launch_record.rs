@@ -61,7 +61,7 @@ pub(super) fn with_policy(reason: &str, ranked: &RankedLaunch) -> String {
     let exclusions = if ranked.offerings.is_empty() {
         Exclusions::default()
     } else {
-        ranked.exclusions()
+        ranked.exclusions.clone()
     };
     let excluded = match exclusions.total() {
         0 => String::new(),

@@ -442,12 +442,10 @@ fn creation_line(Creation { new, result }: &Creation<'_>) -> String {
 
 fn opened_line(new: &NewClaim, claim: &str) -> String {
     let best = &new.best;
-    let runner_up = best
-        .runner_up
-        .as_ref()
-        .map_or_else(String::new, |(name, cost)| {
-            format!(", next best {name} at an effective {cost:.4}")
-        });
+    let runner_up = best.runner_up.as_ref().map_or_else(String::new, |it| {
+        let (name, cost) = (&it.instance_type, it.effective_cost_per_hour);
+        format!(", next best {name} at an effective {cost:.4}")
+    });
     let coming = coming(new);
     let pods = new.pods.len() - coming;
     let plural = if pods == 1 { "" } else { "s" };

@@ -1,5 +1,6 @@
 //! The ranking of one claim's offerings just before its launch.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -69,12 +70,12 @@ pub struct RankedLaunch {
     pub offerings: Arc<[RankedOffering]>,
     /// Whether the order differs from that of prices.
     pub order_differs_from_price: bool,
-    /// Offerings the policy ruled out, with its reason.
-    pub excluded: Vec<(RankedOffering, String)>,
-    /// Offerings dropped as they cost more than the bound above the cheapest one, and that bound.
-    pub above_premium: Option<(usize, PremiumMax)>,
+    /// Report of the offerings that the policy ruled out.
+    pub exclusions: Exclusions,
+    /// What was dropped because it costs too much, if anything was.
+    pub above_premium: Option<AbovePremium>,
     /// Whether the best offering is another than list prices would choose.
-    pub is_changed: bool,
+    pub best_differs_from_list_price: bool,
     /// USD an hour that the best offering costs more than the one of the lowest price.
     pub premium_per_hour: f64,
     /// Line that the policy noted for events and records.
@@ -83,11 +84,11 @@ pub struct RankedLaunch {
     pub uses: Vec<PolicyUse>,
 }
 
-impl RankedLaunch {
-    /// Report of the offerings that the policy ruled out.
-    pub fn exclusions(&self) -> Exclusions {
-        Exclusions::of(self.excluded.iter().map(|(_, reason)| reason.as_str()))
-    }
+/// Offerings that cost more than the bound above the cheapest one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AbovePremium {
+    pub offerings: usize,
+    pub bound: PremiumMax,
 }
 
 /// Ranks the launchable offerings that satisfy the claim. Ties go to the newer generation, then to the name.
@@ -172,7 +173,10 @@ impl RankedLaunch {
             let kept = self.offerings.iter().filter(|it| it.price_per_hour <= most);
             self.offerings = kept.cloned().collect();
             let dropped = before - self.offerings.len();
-            self.above_premium = (dropped > 0).then_some((dropped, bound));
+            self.above_premium = (dropped > 0).then_some(AbovePremium {
+                offerings: dropped,
+                bound,
+            });
         }
         let best = self.offerings.first().map_or(0.0, |it| it.price_per_hour);
         self.premium_per_hour = best - cheapest;
@@ -246,6 +250,7 @@ fn order(
     };
     let names: Vec<Arc<str>> = types.iter().map(|it| it.name.as_str().into()).collect();
     let mut zones: BTreeMap<&str, Arc<str>> = BTreeMap::new();
+    let mut reasons: Vec<&str> = Vec::new();
     let mut keyed = Vec::with_capacity(candidates.len());
     for (position, row) in candidates.iter().enumerate() {
         let row = rows[*row];
@@ -268,29 +273,35 @@ fn order(
                 .unwrap_or(offering.price_per_hour),
         };
         match excluded.get(&position) {
-            Some(reason) => launch.excluded.push((ranked, reason.clone())),
+            Some(reason) => reasons.push(reason),
             None => keyed.push((instance_type.generation(), ranked)),
         }
     }
-    keyed.sort_by(|(gen_a, a), (gen_b, b)| {
-        a.effective_cost_per_hour
-            .total_cmp(&b.effective_cost_per_hour)
-            .then_with(|| gen_b.cmp(gen_a))
-            .then_with(|| tie(a).cmp(&tie(b)))
-    });
-    let by_price = keyed.iter().min_by(|(gen_a, a), (gen_b, b)| {
-        a.price_per_hour
-            .total_cmp(&b.price_per_hour)
-            .then_with(|| gen_b.cmp(gen_a))
-            .then_with(|| tie(a).cmp(&tie(b)))
-    });
-    launch.is_changed = by_price.map(|it| tie(&it.1)) != keyed.first().map(|it| tie(&it.1));
+    launch.exclusions = Exclusions::of(reasons);
+    keyed.sort_by(by(|it| it.effective_cost_per_hour));
+    let by_price = keyed.iter().min_by(|a, b| by(|it| it.price_per_hour)(a, b));
+    launch.best_differs_from_list_price =
+        by_price.map(|it| tie(&it.1)) != keyed.first().map(|it| tie(&it.1));
     launch.offerings = keyed.into_iter().map(|(_, ranked)| ranked).collect();
     launch.order_differs_from_price = launch
         .offerings
         .windows(2)
         .any(|pair| pair[0].price_per_hour > pair[1].price_per_hour);
     launch
+}
+
+/// The order in which offerings with their generations are taken: the cheapest first, ties as [`rank_for_launch`] has
+/// them.
+fn by<C>(cost: C) -> impl Fn(&(u32, RankedOffering), &(u32, RankedOffering)) -> Ordering
+where
+    C: Fn(&RankedOffering) -> f64,
+{
+    move |(gen_a, a), (gen_b, b)| {
+        cost(a)
+            .total_cmp(&cost(b))
+            .then_with(|| gen_b.cmp(gen_a))
+            .then_with(|| tie(a).cmp(&tie(b)))
+    }
 }
 
 /// Key that decides between offerings that cost the same and are of one generation.

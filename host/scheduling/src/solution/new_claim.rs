@@ -44,7 +44,16 @@ pub struct BestOffering {
     /// Cost as the ranking policy reckons, effective USD an hour.
     pub effective_cost_per_hour: f64,
     /// The next best of another type, when there is one: how close the choice was.
-    pub runner_up: Option<(String, f64)>,
+    pub runner_up: Option<RunnerUp>,
+}
+
+/// Offering of another type that was nearly chosen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunnerUp {
+    /// Name of the instance type.
+    pub instance_type: String,
+    /// Cost as the ranking policy reckons, effective USD an hour.
+    pub effective_cost_per_hour: f64,
 }
 
 /// Names of instance types in an order, as positions in a list that all claims of a pool share.

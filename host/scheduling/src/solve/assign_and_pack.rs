@@ -36,11 +36,10 @@ impl Solver<'_> {
         let mut sitting_out = Vec::new();
         let barred = self.deferred.keys().chain(&self.closed_domains);
         let mut caps: DomainCaps = barred.map(|domain| (*domain, 0)).collect();
-        for tries in 0.. {
+        let mut tries = 0;
+        loop {
             let checkpoint = self.has_domain_terms(&queue).then(|| self.checkpoint());
-            self.domain_caps.clone_from(&caps);
-            self.forget_feasible();
-            let (batches, mut left) = self.assign_domains(queue.clone());
+            let (batches, mut left) = self.assign_domains(queue.clone(), &caps);
             let assigned: Vec<PodBatch> = batches
                 .iter()
                 .filter(|b| !b.pins.is_empty())
@@ -71,6 +70,7 @@ impl Solver<'_> {
                     };
                     sitting_out.extend(queue.extract_if(.., |p| fails(p)));
                 }
+                tries += 1;
                 continue;
             }
             let failed_domains = failed.iter().filter_map(|batch| {
@@ -88,15 +88,6 @@ impl Solver<'_> {
             }
             left.extend(sitting_out);
             return left;
-        }
-        sitting_out
-    }
-
-    /// What limits and reservations leave changes with every node.
-    fn forget_feasible(&mut self) {
-        let is_scarce = |pool: &PoolTable| pool.do_limits_bind || !pool.slots.is_empty();
-        if self.pools.iter().any(is_scarce) {
-            self.feasible_domains.clear();
         }
     }
 

@@ -4,7 +4,7 @@ use apis::{NodeClaim, ProviderId, labels};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Resource, ResourceExt};
-use scheduling::ranking::RankedLaunch;
+use scheduling::ranking::{AbovePremium, RankedLaunch};
 use state::ledger::{OutcomeId, Record};
 use tracing::{error, info};
 
@@ -237,8 +237,10 @@ impl JournalEntry for ClaimSurplus<'_> {
 
 /// What the policy's order would have cost too much for, or nothing.
 fn dropped_above_premium(ranked: &RankedLaunch) -> String {
-    let dropped = ranked.above_premium.map(|(offerings, bound)| {
-        format!("{offerings} offerings dropped that cost more than {bound} above the cheapest")
-    });
+    let dropped = ranked
+        .above_premium
+        .map(|AbovePremium { offerings, bound }| {
+            format!("{offerings} offerings dropped that cost more than {bound} above the cheapest")
+        });
     dropped.unwrap_or_default()
 }

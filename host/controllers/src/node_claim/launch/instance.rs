@@ -75,7 +75,7 @@ impl InstanceWriter {
 
 /// Leaves word on the claim of the policies that changed what was bought, and of what that costs.
 pub(super) fn ranked_by(mut launched: Launched, ranked: &RankedLaunch) -> Launched {
-    if ranked.is_changed {
+    if ranked.best_differs_from_list_price {
         let policies = ranked.uses.iter().filter(|it| it.outcome.is_ok());
         let policies: Vec<String> = policies
             .map(|it| format!("{}@{}", it.name, it.digest))

@@ -9,7 +9,7 @@ use apis::{CapacityType, labels};
 use crate::error::{PodError, PoolCause, PoolFailure};
 use crate::problem::MinValuesPolicy;
 use crate::requirements::{Operator, Requirement, Requirements};
-use crate::solution::{BestOffering, NewClaim, PodsOnNode, Solution, TypeNames};
+use crate::solution::{BestOffering, NewClaim, PodsOnNode, RunnerUp, Solution, TypeNames};
 use crate::solve::input::bitset::BitSet;
 use crate::solve::input::pool_table::{MissedMinValues, PoolId};
 use crate::solve::input::vocabulary::{Amounts, add_times};
@@ -196,11 +196,9 @@ impl Solver<'_> {
             capacity_type: offering.capacity_type(),
             price_per_hour: row.price_per_hour,
             effective_cost_per_hour: row.effective_cost_per_hour,
-            runner_up: other.map(|row| {
-                (
-                    table.type_of(row).instance_type.name.clone(),
-                    table.rows[row].effective_cost_per_hour,
-                )
+            runner_up: other.map(|row| RunnerUp {
+                instance_type: table.type_of(row).instance_type.name.clone(),
+                effective_cost_per_hour: table.rows[row].effective_cost_per_hour,
             }),
         }
     }

@@ -26,6 +26,7 @@ impl<'a> Solver<'a> {
         problem: &'a Problem,
         prepared: &'a Prepared,
         removed: &'a BTreeSet<usize>,
+        deferred: DeferredDomains,
     ) -> Self {
         let mut refused = BTreeMap::new();
         let mut pods = Vec::with_capacity(problem.pods.len());
@@ -89,7 +90,7 @@ impl<'a> Solver<'a> {
             domain_caps: BTreeMap::new(),
             feasible_domains: BTreeMap::new(),
             refused,
-            deferred: DeferredDomains::new(),
+            deferred,
             closed_domains: BTreeSet::new(),
             failed_domains: BTreeSet::new(),
         }

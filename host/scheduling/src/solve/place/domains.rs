@@ -8,20 +8,24 @@ mod key_terms;
 use std::collections::BTreeMap;
 
 use crate::solve::input::pod_groups::{PodGroupId, shares_one_host};
-use crate::solve::input::pool_table::PoolId;
+use crate::solve::input::pool_table::{PoolId, PoolTable};
 use crate::solve::input::topology::{HOSTNAME_KEY, Membership, Pin, TopologyGroupId, TopologyRule};
 use crate::solve::input::views::exactly;
 use crate::solve::input::vocabulary::SetId;
-use crate::solve::solver::{Pending, PodBatch, Solver};
+use crate::solve::solver::{DomainCaps, Pending, PodBatch, Solver};
 
 use key_terms::KeyTerms;
 
 impl Solver<'_> {
-    /// Splits pending pods into batches of assigned domains; returns those for which no domain is left.
+    /// Splits pending pods into batches of assigned domains, none of which is given more than its cap; returns those
+    /// for which no domain is left.
     pub(crate) fn assign_domains(
         &mut self,
         pending: Vec<Pending>,
+        caps: &DomainCaps,
     ) -> (Vec<PodBatch>, Vec<Pending>) {
+        self.domain_caps.clone_from(caps);
+        self.forget_feasible();
         let mut batches = Vec::new();
         let mut left = Vec::new();
         let mut constrained = Vec::new();
@@ -63,6 +67,14 @@ impl Solver<'_> {
             }
         }
         (batches, left)
+    }
+
+    /// What limits and reservations leave changes with every node.
+    fn forget_feasible(&mut self) {
+        let is_scarce = |pool: &PoolTable| pool.do_limits_bind || !pool.slots.is_empty();
+        if self.pools.iter().any(is_scarce) {
+            self.feasible_domains.clear();
+        }
     }
 
     /// The view's requirements with each volume alternative that agrees with them, those first-hand that some pool can
