@@ -11,7 +11,7 @@ use apis::conditions::{Status, reason};
 use apis::resources::Resources;
 use apis::{CapacityBuffer, NodeRef, ObjectKey, labels};
 use scheduling::Solution;
-use scheduling::pod::{Pod, PodKey, PodShape};
+use scheduling::pod::{InvalidPod, Pod, PodKey, PodShape};
 use state::Snapshot;
 use state::workloads::{KeptWorkload, WorkloadKind};
 
@@ -33,8 +33,8 @@ pub enum Unresolved {
     #[error("podtemplate \"{0}\" not found")]
     PodTemplateNotFound(String),
     /// The workload does not exist.
-    #[error("{0} \"{1}\" not found")]
-    ScalableRefNotFound(String, String),
+    #[error("{kind} \"{name}\" not found")]
+    ScalableRefNotFound { kind: String, name: String },
     /// The workload is of a kind without replicas.
     #[error("scalableRef of kind \"{kind}\" in group \"{group}\" is not supported")]
     Kind { kind: String, group: String },
@@ -42,8 +42,8 @@ pub enum Unresolved {
     #[error("neither podTemplateRef nor scalableRef is set")]
     Nothing,
     /// The template's pods cannot be read.
-    #[error("{0}")]
-    Template(String),
+    #[error(transparent)]
+    Template(#[from] InvalidPod),
 }
 
 impl Unresolved {
@@ -51,7 +51,7 @@ impl Unresolved {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::PodTemplateNotFound(_) => reason::POD_TEMPLATE_NOT_FOUND,
-            Self::ScalableRefNotFound(..) => reason::SCALABLE_REF_NOT_FOUND,
+            Self::ScalableRefNotFound { .. } => reason::SCALABLE_REF_NOT_FOUND,
             Self::Kind { .. } | Self::Nothing | Self::Template(_) => reason::RESOLUTION_FAILED,
         }
     }
@@ -114,7 +114,7 @@ pub fn resolve(snapshot: &Snapshot, buffer: &CapacityBuffer) -> Result<ResolvedB
         }
         (None, None) => return Err(Unresolved::Nothing),
     };
-    let shape = kept.shape.clone().map_err(Unresolved::Template)?;
+    let shape = kept.shape.clone()?;
     let wanted = (*replicas).max(share);
     let limits = limits.as_ref().map(Resources::from_list);
     let most = limits.and_then(|limits| times_within(&limits, &shape.requests));
@@ -155,7 +155,10 @@ fn scalable<'a>(
     let found = snapshot
         .workloads()
         .find(known, &ObjectKey::new(namespace, name));
-    found.ok_or_else(|| Unresolved::ScalableRefNotFound(kind.to_lowercase(), name.clone()))
+    found.ok_or_else(|| Unresolved::ScalableRefNotFound {
+        kind: kind.to_lowercase(),
+        name: name.clone(),
+    })
 }
 
 /// A share of replicas, rounded up; a positive share of something is never nothing.

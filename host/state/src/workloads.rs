@@ -11,7 +11,7 @@ use std::sync::Arc;
 use apis::ObjectKey;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
-use scheduling::pod::{LabelSelector, PodShape, ShapeTable};
+use scheduling::pod::{InvalidPod, LabelSelector, PodShape, ShapeTable};
 
 /// Kinds that own pods or say how they look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,7 +66,7 @@ pub struct KeptWorkload {
     /// Whom it selects.
     pub selector: LabelSelector,
     /// The shape of its pods, or why there is none.
-    pub shape: Result<Arc<PodShape>, String>,
+    pub shape: Result<Arc<PodShape>, InvalidPod>,
 }
 
 /// Selectors of services, and workloads by kind and name.
@@ -132,9 +132,7 @@ impl Workloads {
             creates_pods: *creates_pods,
             changed_at: before.map_or(now, |it| it.changed_at),
             selector: selector.clone(),
-            shape: shape
-                .map(|shape| shapes.intern(shape))
-                .map_err(|error| error.to_string()),
+            shape: shape.map(|shape| shapes.intern(shape)),
         };
         self.all.insert((*kind, key.clone()), Arc::new(kept));
     }

@@ -34,10 +34,7 @@ impl From<apps::ReplicaSet> for Workload {
         let workload = Self::new(WorkloadKind::ReplicaSet, &object.metadata);
         let conditions = object.status.and_then(|it| it.conditions);
         let conditions = conditions.iter().flatten();
-        let fails = is_any_true(
-            conditions.map(|it| (&*it.type_, &*it.status)),
-            &[REPLICA_FAILURE],
-        );
+        let fails = has_replica_failure(conditions.map(|it| (&*it.type_, &*it.status)));
         let spec = object.spec.unwrap_or_default();
         let owners = object.metadata.owner_references.iter().flatten();
         let is_controlled = owners.filter_map(|it| it.controller).any(|it| it);
@@ -74,10 +71,7 @@ impl From<v1::ReplicationController> for Workload {
         let workload = Self::new(WorkloadKind::ReplicationController, &object.metadata);
         let conditions = object.status.and_then(|it| it.conditions);
         let conditions = conditions.iter().flatten();
-        let fails = is_any_true(
-            conditions.map(|it| (&*it.type_, &*it.status)),
-            &[REPLICA_FAILURE],
-        );
+        let fails = has_replica_failure(conditions.map(|it| (&*it.type_, &*it.status)));
         let spec = object.spec.unwrap_or_default();
         let mut selector = LabelSelector::default();
         for (label, value) in spec.selector.unwrap_or_default() {
@@ -160,6 +154,11 @@ fn is_any_true<'a>(
     names: &[&str],
 ) -> bool {
     conditions.any(|(kind, status)| status == "True" && names.contains(&kind))
+}
+
+/// Whether pods of a set are refused, of conditions as type and status.
+fn has_replica_failure<'a>(conditions: impl Iterator<Item = (&'a str, &'a str)>) -> bool {
+    is_any_true(conditions, &[REPLICA_FAILURE])
 }
 
 /// Whether the pods can be foreseen from their template: the scheduler takes them as they come, and they ask for no
