@@ -127,7 +127,7 @@ impl NodeCounts {
             }
             if node.is_deleted() {
                 deleting += 1;
-            } else if node.is_marked {
+            } else if node.is_marked() {
                 pending += 1;
             } else {
                 active += 1;

@@ -107,7 +107,7 @@ pub struct PodShape {
     pub requests: Resources,
     /// Labels, by which others select it.
     pub labels: BTreeMap<String, String>,
-    /// Annotations that matter: `karpenter.sh/*` and the deletion cost.
+    /// Annotations that matter: `karpenter.sh/*`, `mortise.dev/*` and the deletion cost.
     pub annotations: BTreeMap<String, String>,
     pub node_selector: BTreeMap<String, String>,
     /// Required node affinity: alternatives, each a conjunction.

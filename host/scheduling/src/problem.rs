@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apis::NodePool;
 use apis::resources::Resources;
+use apis::{NodePool, ObjectKey};
 use hooks::ranking::PremiumMax;
 use jiff::Timestamp;
 
@@ -64,7 +64,7 @@ pub struct Pool {
 #[derive(Debug, Clone)]
 pub struct DaemonPod {
     /// Namespace and name of the DaemonSet.
-    pub key: PodKey,
+    pub key: ObjectKey,
     /// The pod it would start.
     pub shape: Arc<PodShape>,
 }

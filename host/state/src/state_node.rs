@@ -18,9 +18,9 @@ use crate::facts::{ClaimFacts, NodeFacts};
 pub struct StateNode {
     objects: NodeObjects,
     /// Pods are expected on it until then.
-    pub nominated_until: Option<Timestamp>,
+    pub(crate) nominated_until: Option<Timestamp>,
     /// A disruption command is about to delete it.
-    pub is_marked: bool,
+    pub(crate) is_marked: bool,
 }
 
 /// Objects that there are of a node.
@@ -278,6 +278,11 @@ impl StateNode {
             NodeObjects::Node(node) | NodeObjects::Both(node, _) => of_node(node).clone(),
             NodeObjects::Claim(claim) => of_claim(claim).clone(),
         }
+    }
+
+    /// Whether a disruption command is about to delete it.
+    pub fn is_marked(&self) -> bool {
+        self.is_marked
     }
 
     /// Whether it is being deleted, or a command is about to delete it.

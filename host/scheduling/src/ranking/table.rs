@@ -114,8 +114,12 @@ pub(crate) fn claim_requirements(
             Operator::In => ClaimOperator::InSet,
             Operator::NotIn => ClaimOperator::NotIn,
             Operator::DoesNotExist => ClaimOperator::DoesNotExist,
-            _ if requirement.gte().is_some() || requirement.lte().is_some() => continue,
-            _ => ClaimOperator::Exists,
+            Operator::Exists | Operator::Gt | Operator::Gte | Operator::Lt | Operator::Lte => {
+                if requirement.gte().is_some() || requirement.lte().is_some() {
+                    continue;
+                }
+                ClaimOperator::Exists
+            }
         };
         let values = requirement.values().map(|v| symbols.intern(v)).collect();
         push(operator, values);

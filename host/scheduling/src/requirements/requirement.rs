@@ -98,12 +98,12 @@ impl Requirement {
     }
 
     fn bound(&mut self, operator: Operator, bound: Option<i64>) {
-        match (operator, bound) {
-            (Operator::Gt, Some(n)) => self.gte = n.checked_add(1),
-            (Operator::Gte, Some(n)) => self.gte = Some(n),
-            (Operator::Lt, Some(n)) => self.lte = n.checked_sub(1),
-            (Operator::Lte, Some(n)) => self.lte = Some(n),
-            _ => {}
+        match operator {
+            Operator::Gt => self.gte = bound.and_then(|n| n.checked_add(1)),
+            Operator::Gte => self.gte = bound,
+            Operator::Lt => self.lte = bound.and_then(|n| n.checked_sub(1)),
+            Operator::Lte => self.lte = bound,
+            Operator::In | Operator::NotIn | Operator::Exists | Operator::DoesNotExist => {}
         }
         if self.gte.is_none() && self.lte.is_none() {
             self.complement = false;
@@ -221,7 +221,12 @@ impl Requirement {
         match self.operator() {
             Operator::In => self.values.iter().next().map(str::to_owned),
             Operator::DoesNotExist => None,
-            _ => {
+            Operator::NotIn
+            | Operator::Exists
+            | Operator::Gt
+            | Operator::Gte
+            | Operator::Lt
+            | Operator::Lte => {
                 let low = self.gte.unwrap_or(0);
                 let high = self.lte.unwrap_or(i64::MAX).max(low);
                 let width = u64::try_from(high.saturating_sub(low))

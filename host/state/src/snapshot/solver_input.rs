@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use apis::{ConsolidationPolicy, labels};
+use apis::labels;
 use jiff::Timestamp;
 use scheduling::pod::Pod;
 use scheduling::problem::{DaemonPod, ExistingNode, OfferingKey};
@@ -95,14 +95,9 @@ impl Snapshot {
         let Some(pool) = node.node_pool().and_then(|name| self.node_pool(name)) else {
             return false;
         };
-        let disruption = &pool.spec.disruption;
-        let counts = match disruption.consolidation_policy {
-            ConsolidationPolicy::WhenEmpty
-            | ConsolidationPolicy::WhenEmptyOrUnderutilized
-            | ConsolidationPolicy::Balanced => disruption.consolidate_after.duration(),
-        };
+        let after = pool.spec.disruption.consolidate_after.duration();
         let since = claim.last_pod_event_at.or(claim.conditions.initialized_at);
-        match (counts, since) {
+        match (after, since) {
             (Some(after), Some(since)) => now.duration_since(since) < after.to_signed_duration(),
             (Some(_) | None, _) => false,
         }
