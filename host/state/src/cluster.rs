@@ -45,7 +45,9 @@ use pools::NodeClass;
 use recent_claims::RecentClaims;
 use seen_node::SeenNode;
 
-pub use change::{Change, Changes, NodeSummary, Refused, StateError, Versions};
+pub use change::{
+    Change, ChangedObject, Changes, NodeSummary, PodEnd, Refused, StateError, Versions,
+};
 pub use consolidation_state::ConsolidationState;
 pub use event::{Event, ObjectEvent};
 pub use watched::Watched;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use state::Snapshot;
-use state::cluster::{Change, Versions};
+use state::cluster::Change;
 
 use crate::shell::references;
 
@@ -125,28 +125,29 @@ impl StatusNow {
                     after.as_deref(),
                 ))
             }
-            Change::NodePool(Versions { key, after, .. }) => {
-                let key = key.clone();
-                Some(Self::of_object(StatusKind::NodePool, key, after.as_deref()))
+            Change::NodePool(versions) => {
+                let key = versions.key.clone();
+                Some(Self::of_object(StatusKind::NodePool, key, versions.after()))
             }
-            Change::NodeClass(Versions { key, after, .. }) => {
-                let key = key.clone();
+            Change::NodeClass(versions) => {
+                let key = versions.key.clone();
                 Some(Self::of_object(
                     StatusKind::NodeClass,
                     key,
-                    after.as_deref(),
+                    versions.after(),
                 ))
             }
-            Change::CapacityBuffer(Versions { key, after, .. }) => {
+            Change::CapacityBuffer(versions) => {
                 let kind = StatusKind::CapacityBuffer;
-                let seen = after.as_deref().map(|buffer| {
+                let seen = versions.after().map(|buffer| {
                     let conditions = buffer.status.iter().flat_map(|it| &it.conditions);
                     StatusSeen::of_meta(kind, buffer, conditions)
                 });
-                let key = key.clone();
+                let key = versions.key.clone();
                 Some(Self { kind, key, seen })
             }
             Change::Pod { .. }
+            | Change::PodGone { .. }
             | Change::PodDisplaced(_)
             | Change::NodeOverlay(_)
             | Change::Workload(_) => None,

@@ -62,10 +62,7 @@ impl Router {
             return;
         }
         let leads = self.turn.stage() >= TurnStage::Leads;
-        if let Change::Pod {
-            after: Some(pod), ..
-        } = change
-        {
+        if let Change::Pod { after: pod, .. } = change {
             for (start, entry) in self.pod_starts.observe(pod, now) {
                 if leads {
                     shell.journal.write(&start, &entry);

@@ -8,7 +8,7 @@ use apis::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodePool, NodeRef, ObjectKey
 use kube::ResourceExt;
 use scheduling::pod::{Pod, PodKey};
 use state::Snapshot;
-use state::cluster::{Change, NodeSummary, Versions};
+use state::cluster::{Change, ChangedObject, NodeSummary, PodEnd, Versions};
 
 use super::queues::QueueName;
 
@@ -45,15 +45,6 @@ pub(super) enum Reaction {
     PoolGone(String),
 }
 
-/// How a pod left the model, which keeps no finished pods.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PodDeparture {
-    /// It ran to its end, and its object is there still.
-    Finished,
-    /// Its object is gone.
-    Deleted,
-}
-
 /// Consequences of a change; the snapshot has it already.
 pub(super) fn reactions(change: &Change, snapshot: &Snapshot) -> Vec<Reaction> {
     match change {
@@ -61,19 +52,8 @@ pub(super) fn reactions(change: &Change, snapshot: &Snapshot) -> Vec<Reaction> {
             before,
             after,
             planned,
-            is_deleted,
-        } => match (before.as_deref(), after.as_deref()) {
-            (before, Some(after)) => pod_applied(before, after, planned.as_ref(), snapshot),
-            (Some(before), None) => {
-                let end = if *is_deleted {
-                    PodDeparture::Deleted
-                } else {
-                    PodDeparture::Finished
-                };
-                pod_ended(before, end, snapshot)
-            }
-            (None, None) => Vec::new(),
-        },
+        } => pod_applied(before.as_deref(), after, planned.as_ref(), snapshot),
+        Change::PodGone { before, end } => pod_gone(before, *end, snapshot),
         Change::PodDisplaced(pod) => vec![Reaction::Enqueue(QueueName::PodTrigger, pod.clone())],
         Change::Node {
             name,
@@ -138,9 +118,9 @@ fn pod_applied(
 }
 
 /// The end of a long grace period counts as much as its beginning.
-fn pod_ended(before: &Pod, end: PodDeparture, snapshot: &Snapshot) -> Vec<Reaction> {
+fn pod_gone(before: &Pod, end: PodEnd, snapshot: &Snapshot) -> Vec<Reaction> {
     let mut reactions = Vec::new();
-    if end == PodDeparture::Finished || !before.is_terminating() {
+    if end == PodEnd::Over || !before.is_terminating() {
         reactions.extend(pod_event(before, snapshot));
     }
     reactions.push(Reaction::PodEnded(before.key.clone()));
@@ -234,10 +214,9 @@ fn static_pool(pool: Option<&str>, snapshot: &Snapshot) -> Vec<Reaction> {
 
 fn node_pool(versions: &Versions<NodePool>, snapshot: &Snapshot) -> Vec<Reaction> {
     let key = &versions.key;
-    if versions.after.is_none() {
-        let uid = versions.before.as_deref().and_then(ResourceExt::uid);
+    if let ChangedObject::Gone(before) = &versions.change {
         return vec![
-            Reaction::PoolGone(uid.unwrap_or_default()),
+            Reaction::PoolGone(before.uid().unwrap_or_default()),
             Reaction::Forget(QueueName::PoolCounter, key.clone()),
             Reaction::Policies,
         ];
@@ -275,7 +254,7 @@ fn node_class(versions: &Versions<Ec2NodeClass>, snapshot: &Snapshot) -> Vec<Rea
         let ready = it.condition(READY);
         (it.metadata.generation, ready.map(|it| it.status.clone()))
     });
-    if versions.after.is_some() && is_other {
+    if versions.after().is_some() && is_other {
         reactions.push(Reaction::Overlays);
     }
     reactions.push(Reaction::Enqueue(QueueName::NodeClass, key.clone()));

@@ -7,7 +7,6 @@ use jiff::Timestamp;
 
 use super::Cluster;
 use super::change::{Change, Changes, Refused, Versions};
-use super::pools::deleted;
 use super::watched::Watched;
 use crate::snapshot::Snapshot;
 
@@ -21,11 +20,8 @@ impl Watched for CapacityBuffer {
     ) -> Result<Changes, Refused> {
         let key = ObjectKey::of(&object.metadata);
         let buffers = Arc::make_mut(&mut cluster.data.capacity_buffers);
-        let versions = Versions {
-            before: buffers.insert(key.clone(), Arc::clone(&object)),
-            after: Some(object),
-            key,
-        };
+        let before = buffers.insert(key.clone(), Arc::clone(&object));
+        let versions = Versions::applied(key, before, object);
         if versions.differ(|it| it.spec.clone()) {
             cluster.bump(now);
         }
@@ -37,8 +33,8 @@ impl Watched for CapacityBuffer {
         if before.is_some() {
             cluster.bump(now);
         }
-        let deleted = deleted(key, before);
-        deleted.map(Change::CapacityBuffer).into_iter().collect()
+        let gone = Versions::gone(key, before);
+        gone.map(Change::CapacityBuffer).into_iter().collect()
     }
 
     fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {

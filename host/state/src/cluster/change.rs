@@ -9,21 +9,20 @@ use scheduling::pod::{InvalidPod, Pod, PodKey};
 /// Changes that an event made. Of an event that changed nothing that anybody looks at there is none.
 pub type Changes = Vec<Change>;
 
-/// Something to look at again. `before` and `after` are the object as the model had it and has it; none of a kind that
-/// is looked at only together with others (volumes, DaemonSets, ...).
+/// Something to look at again. `before` and `after` are the object as the model had it and has it. There is none of a
+/// kind that is looked at only together with others (volumes, DaemonSets, ...).
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// A Pod. One that ended is kept no longer.
+    /// A Pod is new or changed.
     Pod {
         /// The pod before; none when it is new.
         before: Option<Arc<Pod>>,
-        /// The pod now; none when it has ended or is gone.
-        after: Option<Arc<Pod>>,
+        after: Arc<Pod>,
         /// The node that it was planned for until it was bound now.
         planned: Option<NodeRef>,
-        /// Whether the API has it no longer.
-        is_deleted: bool,
     },
+    /// A Pod is kept no longer.
+    PodGone { before: Arc<Pod>, end: PodEnd },
     /// A pod lost the place planned for it to another of its kind.
     PodDisplaced(PodKey),
     /// A Node; heartbeats are no change.
@@ -56,20 +55,62 @@ pub enum Change {
     Workload(ObjectKey),
 }
 
+/// Why a pod is not kept any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PodEnd {
+    /// The API has it no more.
+    Deleted,
+    /// It has run to its end, or cannot be read.
+    Over,
+}
+
 /// An object before and after.
 #[derive(Debug, Clone)]
 pub struct Versions<K> {
     pub key: ObjectKey,
-    /// The object before; none when it is new.
-    pub before: Option<Arc<K>>,
-    /// The object now; none when it is gone.
-    pub after: Option<Arc<K>>,
+    pub change: ChangedObject<K>,
+}
+
+/// What became of an object.
+#[derive(Debug, Clone)]
+pub enum ChangedObject<K> {
+    New(Arc<K>),
+    Changed { before: Arc<K>, after: Arc<K> },
+    Gone(Arc<K>),
 }
 
 impl<K> Versions<K> {
+    /// Of an object that is there.
+    pub(crate) fn applied(key: ObjectKey, before: Option<Arc<K>>, after: Arc<K>) -> Self {
+        let change = match before {
+            None => ChangedObject::New(after),
+            Some(before) => ChangedObject::Changed { before, after },
+        };
+        Self { key, change }
+    }
+
+    /// Of an object that is there no more; nothing where there was nothing.
+    pub(crate) fn gone(key: &ObjectKey, before: Option<Arc<K>>) -> Option<Self> {
+        before.map(|before| Self {
+            key: key.clone(),
+            change: ChangedObject::Gone(before),
+        })
+    }
+
+    /// The object now; none when it is gone.
+    pub fn after(&self) -> Option<&K> {
+        match &self.change {
+            ChangedObject::New(after) | ChangedObject::Changed { after, .. } => Some(after),
+            ChangedObject::Gone(_) => None,
+        }
+    }
+
     /// Whether a property is another than before; of an object that is new or gone each is.
     pub fn differ<T: PartialEq>(&self, property: impl Fn(&K) -> T) -> bool {
-        self.before.as_deref().map(&property) != self.after.as_deref().map(&property)
+        match &self.change {
+            ChangedObject::New(_) | ChangedObject::Gone(_) => true,
+            ChangedObject::Changed { before, after } => property(before) != property(after),
+        }
     }
 }
 

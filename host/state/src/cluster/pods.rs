@@ -8,17 +8,8 @@ use k8s_openapi::api::core::v1;
 use scheduling::pod::{Pod, PodKey};
 
 use super::Cluster;
-use super::change::{Change, Changes, Refused};
+use super::change::{Change, Changes, PodEnd, Refused};
 use super::watched::Watched;
-
-/// Why a pod is not kept any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PodEnd {
-    /// The API has it no more.
-    Deleted,
-    /// It has run to its end, or cannot be read.
-    Over,
-}
 
 impl Watched for v1::Pod {
     type Kind = ();
@@ -89,9 +80,8 @@ impl Cluster {
         Arc::make_mut(&mut self.data.pods).insert(pod.key.clone(), Arc::clone(&pod));
         let seen = Change::Pod {
             before,
-            after: Some(pod),
+            after: pod,
             planned,
-            is_deleted: false,
         };
         let displaced = displaced.map(Change::PodDisplaced);
         [seen].into_iter().chain(displaced).collect()
@@ -106,12 +96,7 @@ impl Cluster {
         self.unplace(key);
         Arc::make_mut(&mut self.data.pods).remove(key);
         self.bump(now);
-        vec![Change::Pod {
-            before: Some(before),
-            after: None,
-            planned: None,
-            is_deleted: end == PodEnd::Deleted,
-        }]
+        vec![Change::PodGone { before, end }]
     }
 
     pub(super) fn pod_moved(&mut self, now: Timestamp, key: &PodKey, node: Option<String>) {

@@ -29,11 +29,8 @@ impl Watched for NodePool {
     ) -> Result<Changes, Refused> {
         let name = object.metadata.name.clone().unwrap_or_default();
         let pools = Arc::make_mut(&mut cluster.data.node_pools);
-        let versions = Versions {
-            before: pools.insert(name.clone(), Arc::clone(&object)),
-            after: Some(object),
-            key: ObjectKey::cluster(name),
-        };
+        let before = pools.insert(name.clone(), Arc::clone(&object));
+        let versions = Versions::applied(ObjectKey::cluster(name), before, object);
         if versions.differ(|it| it.metadata.generation) {
             cluster.bump(now);
         }
@@ -61,10 +58,8 @@ impl Watched for NodePool {
         if before.is_some() {
             cluster.bump(now);
         }
-        deleted(key, before)
-            .map(Change::NodePool)
-            .into_iter()
-            .collect()
+        let gone = Versions::gone(key, before);
+        gone.map(Change::NodePool).into_iter().collect()
     }
 
     fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
@@ -87,18 +82,15 @@ impl Watched for Ec2NodeClass {
             object: Arc::clone(&object),
         };
         let classes = Arc::make_mut(&mut cluster.data.node_classes);
-        let before = classes.insert(name.clone(), class);
-        Ok(vec![Change::NodeClass(Versions {
-            key: ObjectKey::cluster(name),
-            before: before.map(|it| it.object),
-            after: Some(object),
-        })])
+        let before = classes.insert(name.clone(), class).map(|it| it.object);
+        let versions = Versions::applied(ObjectKey::cluster(name), before, object);
+        Ok(vec![Change::NodeClass(versions)])
     }
 
     fn deleted(cluster: &mut Cluster, _now: Timestamp, (): (), key: &ObjectKey) -> Changes {
         let before = Arc::make_mut(&mut cluster.data.node_classes).remove(&key.name);
-        let deleted = deleted(key, before.map(|it| it.object));
-        deleted.map(Change::NodeClass).into_iter().collect()
+        let gone = Versions::gone(key, before.map(|it| it.object));
+        gone.map(Change::NodeClass).into_iter().collect()
     }
 
     fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
@@ -117,32 +109,21 @@ impl Watched for NodeOverlay {
     ) -> Result<Changes, Refused> {
         let name = object.metadata.name.clone().unwrap_or_default();
         let overlays = Arc::make_mut(&mut cluster.data.node_overlays);
-        Ok(vec![Change::NodeOverlay(Versions {
-            before: overlays.insert(name.clone(), Arc::clone(&object)),
-            after: Some(object),
-            key: ObjectKey::cluster(name),
-        })])
+        let before = overlays.insert(name.clone(), Arc::clone(&object));
+        let versions = Versions::applied(ObjectKey::cluster(name), before, object);
+        Ok(vec![Change::NodeOverlay(versions)])
     }
 
     fn deleted(cluster: &mut Cluster, _now: Timestamp, (): (), key: &ObjectKey) -> Changes {
         let before = Arc::make_mut(&mut cluster.data.node_overlays).remove(&key.name);
-        let deleted = deleted(key, before);
-        deleted.map(Change::NodeOverlay).into_iter().collect()
+        let gone = Versions::gone(key, before);
+        gone.map(Change::NodeOverlay).into_iter().collect()
     }
 
     fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {
         let names = cluster.data.node_overlays.keys();
         names.map(ObjectKey::cluster).collect()
     }
-}
-
-/// Nothing where there was nothing.
-pub(crate) fn deleted<K>(key: &ObjectKey, before: Option<Arc<K>>) -> Option<Versions<K>> {
-    before.map(|before| Versions {
-        key: key.clone(),
-        before: Some(before),
-        after: None,
-    })
 }
 
 impl Snapshot {
