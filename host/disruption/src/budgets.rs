@@ -20,7 +20,8 @@ use crate::hooks::{
     Allowance, BudgetPool, BudgetReason, BudgetReasons, BudgetRound, BudgetsHook, Context,
     DeclaredBudget,
 };
-pub use pools::{BudgetWorld, Targets, pools, targets};
+use pools::pools;
+pub use pools::{BudgetWorld, RolloutTarget, Targets, targets};
 pub use window::InvalidBudget;
 use window::window;
 
@@ -57,7 +58,7 @@ impl Budgets {
     /// Asks the policy, then takes the host's minimum.
     pub fn ask(world: &BudgetWorld<'_>, context: Context, hook: &dyn BudgetsHook) -> Self {
         let (snapshot, now) = (world.snapshot, world.now);
-        let pools = pools(world);
+        let (pools, faults): (Vec<_>, Vec<_>) = pools(world).into_iter().unzip();
         let details = without_nodes(snapshot, &pools, now);
         if pools.is_empty() {
             return Self {
@@ -73,9 +74,8 @@ impl Budgets {
             details,
             ..Self::default()
         };
-        let invalid = invalid(snapshot, now);
         let rebooting = rebooting(snapshot);
-        for (index, pool) in (0_u32..).zip(&round.pools) {
+        for ((index, pool), fault) in (0_u32..).zip(&round.pools).zip(&faults) {
             let rebooting = rebooting.get(pool.name.as_str()).copied();
             for reason in BudgetReason::ALL {
                 let asked = answer
@@ -83,7 +83,7 @@ impl Budgets {
                     .iter()
                     .find(|it| it.pool == index && it.reason == reason);
                 let (allowed, mut why) = combine(pool.declared_allowed(reason), asked);
-                if let Some(error) = invalid.get(&pool.name).filter(|_| allowed == 0) {
+                if let Some(error) = fault.as_ref().filter(|_| allowed == 0) {
                     why = format!("a budget cannot be understood: {error}");
                 }
                 let consuming = match reason {
@@ -167,7 +167,7 @@ fn without_nodes(snapshot: &Snapshot, others: &[BudgetPool], now: Timestamp) -> 
     let of_pool = |pool: &NodePool| {
         let name = pool.metadata.name.clone().unwrap_or_default();
         let pool = BudgetPool {
-            declared: declared(pool, 0, now),
+            declared: declared(pool, 0, now).budgets,
             ..BudgetPool::default()
         };
         let detail = move |reason| BudgetDetail {
@@ -204,24 +204,40 @@ fn rebooting(snapshot: &Snapshot) -> BTreeMap<&str, u32> {
 }
 
 /// The budgets of a pool, resolved against its number of nodes.
-pub fn declared(pool: &NodePool, total: u32, now: Timestamp) -> Vec<DeclaredBudget> {
-    pool.spec
-        .disruption
-        .budgets
-        .iter()
-        .map(|budget| resolve_or_close(budget, total, now))
-        .collect()
+pub(crate) struct ResolvedBudgets {
+    pub(crate) budgets: Vec<DeclaredBudget>,
+    /// The first thing wrong with them.
+    pub(crate) fault: Option<InvalidBudget>,
 }
 
-/// A budget that cannot be understood allows nothing: nobody knows what the author meant.
-fn resolve_or_close(budget: &Budget, total: u32, now: Timestamp) -> DeclaredBudget {
-    resolve(budget, total, now).unwrap_or_else(|_| DeclaredBudget {
+/// The budgets of a pool of so many nodes. One that cannot be understood allows nothing: nobody knows what the author
+/// meant.
+pub(crate) fn declared(pool: &NodePool, total: u32, now: Timestamp) -> ResolvedBudgets {
+    resolved(&pool.spec.disruption.budgets, total, now)
+}
+
+fn resolved(budgets: &[Budget], total: u32, now: Timestamp) -> ResolvedBudgets {
+    let mut fault = None;
+    let budgets = budgets.iter().map(|budget| {
+        resolve(budget, total, now).unwrap_or_else(|error| {
+            fault.get_or_insert(error);
+            closed(budget)
+        })
+    });
+    ResolvedBudgets {
+        budgets: budgets.collect(),
+        fault,
+    }
+}
+
+fn closed(budget: &Budget) -> DeclaredBudget {
+    DeclaredBudget {
         nodes: budget.nodes.clone(),
         resolved: 0,
         active: true,
         next_change_seconds: 0,
         reasons: BudgetReasons::ALL,
-    })
+    }
 }
 
 fn resolve(budget: &Budget, total: u32, now: Timestamp) -> Result<DeclaredBudget, InvalidBudget> {
@@ -240,19 +256,6 @@ fn resolve(budget: &Budget, total: u32, now: Timestamp) -> Result<DeclaredBudget
             unhealthy: budget.covers(DisruptionReason::Unhealthy),
         },
     })
-}
-
-/// The first thing wrong with the budgets of each pool.
-fn invalid(snapshot: &Snapshot, now: Timestamp) -> BTreeMap<String, InvalidBudget> {
-    let first = |pool: &NodePool| {
-        let mut budgets = pool.spec.disruption.budgets.iter();
-        budgets.find_map(|budget| resolve(budget, 0, now).err())
-    };
-    let name = |pool: &NodePool| pool.metadata.name.clone().unwrap_or_default();
-    let pools = snapshot.node_pools();
-    pools
-        .filter_map(|pool| Some((name(pool), first(pool)?)))
-        .collect()
 }
 
 #[cfg(test)]

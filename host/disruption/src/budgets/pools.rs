@@ -10,10 +10,10 @@ use hooks::columns::saturated;
 use jiff::Timestamp;
 use state::Snapshot;
 
-use super::declared;
+use super::{InvalidBudget, declared};
 use crate::candidate::{TypesByPool, list_price};
 use crate::history::History;
-use crate::hooks::{BudgetPool, BudgetReason, NEVER_SECONDS, PoolActivity};
+use crate::hooks::{BudgetPool, BudgetReason, DeclaredBudget, NEVER_SECONDS, PoolActivity};
 
 /// Everything that budgets are worked out of.
 #[derive(Clone, Copy)]
@@ -30,13 +30,21 @@ pub struct BudgetWorld<'a> {
     pub now: Timestamp,
 }
 
-/// Definition that a node made now would have, by pool, as a text of hashes and images; and since when, `None` where
-/// the change was not seen.
-pub type Targets = BTreeMap<String, (String, Option<Timestamp>)>;
+/// Definition that a node made now would have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RolloutTarget {
+    /// Hashes and images, as a text.
+    pub definition: String,
+    /// Moment since when it is so; `None` where the change was not seen.
+    pub since: Option<Timestamp>,
+}
+
+/// The targets by pool.
+pub type Targets = BTreeMap<String, RolloutTarget>;
 
 /// The targets of this moment; `before` are those of the last loop.
 pub fn targets(snapshot: &Snapshot, before: &Targets, now: Timestamp) -> Targets {
-    let target = |pool: &NodePool| {
+    let definition = |pool: &NodePool| {
         let annotations = pool.metadata.annotations.as_ref();
         let hash = annotations.and_then(|it| it.get(labels::NODEPOOL_HASH_ANNOTATION));
         let class = snapshot.node_class(&pool.spec.template.spec.node_class_ref.name);
@@ -45,13 +53,13 @@ pub fn targets(snapshot: &Snapshot, before: &Targets, now: Timestamp) -> Targets
     };
     let pools = snapshot.node_pools().map(|pool| {
         let name = pool.metadata.name.clone().unwrap_or_default();
-        let target = target(pool);
+        let definition = definition(pool);
         let since = match before.get(&name) {
-            Some((known, since)) if *known == target => *since,
+            Some(known) if known.definition == definition => known.since,
             Some(_) => Some(now),
             None => None,
         };
-        (name, (target, since))
+        (name, RolloutTarget { definition, since })
     });
     pools.collect()
 }
@@ -65,8 +73,16 @@ struct PoolCount {
     drifted: u32,
 }
 
-/// The pools that have nodes, as budget policies see them.
-pub fn pools(world: &BudgetWorld<'_>) -> Vec<BudgetPool> {
+/// What is worked out of a pool before its row is made.
+struct CountedPool {
+    count: PoolCount,
+    price: f64,
+    pending: u32,
+    declared: Vec<DeclaredBudget>,
+}
+
+/// The pools that have nodes, as budget policies see them, each with the first thing wrong with its budgets.
+pub(super) fn pools(world: &BudgetWorld<'_>) -> Vec<(BudgetPool, Option<InvalidBudget>)> {
     let pending = world.snapshot.pods();
     let pending = saturated(pending.filter(|pod| pod.is_provisionable()).count());
     let prices = prices(world);
@@ -75,11 +91,14 @@ pub fn pools(world: &BudgetWorld<'_>) -> Vec<BudgetPool> {
         .filter_map(|(name, count)| {
             let pool = world.snapshot.node_pool(name)?;
             let price = prices.get(name).copied().unwrap_or_default();
-            Some(BudgetPool {
-                pending_pods: pending,
+            let declared = declared(pool, count.total, world.now);
+            let facts = CountedPool {
+                count,
                 price,
-                ..of_pool(world, name, pool, count)
-            })
+                pending,
+                declared: declared.budgets,
+            };
+            Some((of_pool(world, pool, name, facts), declared.fault))
         })
         .collect()
 }
@@ -96,10 +115,11 @@ fn prices<'a>(world: &BudgetWorld<'a>) -> BTreeMap<&'a str, f64> {
     prices
 }
 
-fn of_pool(world: &BudgetWorld<'_>, name: &str, pool: &NodePool, count: PoolCount) -> BudgetPool {
+fn of_pool(world: &BudgetWorld<'_>, pool: &NodePool, name: &str, facts: CountedPool) -> BudgetPool {
+    let count = facts.count;
     let (history, now) = (world.history, world.now);
     let target = world.targets.get(name);
-    let since = target.and_then(|it| it.1);
+    let since = target.and_then(|it| it.since);
     let renewed = since.map(|it| history.finished_since(name, BudgetReason::Drifted, it));
     let age = since.map(|it| now.duration_since(it).as_secs());
     let labels = pool.metadata.labels.clone().unwrap_or_default();
@@ -110,12 +130,14 @@ fn of_pool(world: &BudgetWorld<'_>, name: &str, pool: &NodePool, count: PoolCoun
         not_ready: count.not_ready,
         deleting: count.deleting,
         drifted: count.drifted,
-        drift_target: target.map(|it| short_hash(&it.0)).unwrap_or_default(),
+        drift_target: target
+            .map(|it| short_hash(&it.definition))
+            .unwrap_or_default(),
         renewed: renewed.unwrap_or_default(),
         target_age_seconds: age.map_or(NEVER_SECONDS, |it| {
             u32::try_from(it.max(0)).unwrap_or(NEVER_SECONDS)
         }),
-        price: 0.0,
+        price: facts.price,
         activity: BudgetReason::ALL.map(|reason| {
             let recent = history.of_pool_for(name, reason, now);
             PoolActivity {
@@ -125,8 +147,8 @@ fn of_pool(world: &BudgetWorld<'_>, name: &str, pool: &NodePool, count: PoolCoun
                 failed_day: history.missed(name, reason, now),
             }
         }),
-        pending_pods: 0,
-        declared: declared(pool, count.total, now),
+        pending_pods: facts.pending,
+        declared: facts.declared,
     }
 }
 

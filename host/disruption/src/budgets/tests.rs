@@ -20,10 +20,7 @@ fn budget(
 fn allowed(budgets: &[Budget], total: u32, now: &str, reason: BudgetReason) -> u32 {
     let now = now.parse().unwrap();
     BudgetPool {
-        declared: budgets
-            .iter()
-            .map(|it| resolve_or_close(it, total, now))
-            .collect(),
+        declared: resolved(budgets, total, now).budgets,
         ..BudgetPool::default()
     }
     .declared_allowed(reason)
@@ -132,7 +129,7 @@ fn a_policy_narrows_and_only_authority_widens() {
 #[test]
 fn macros_and_windows_tell_their_next_change() {
     let daily = budget("0", Some(("@daily", 3600)), None);
-    let at = |now: &str| resolve_or_close(&daily, 10, now.parse().unwrap());
+    let at = |now: &str| resolve(&daily, 10, now.parse().unwrap()).unwrap();
     let open = at("2026-11-20T00:30:00Z");
     assert!(open.active);
     assert_eq!(open.next_change_seconds, 1800);
