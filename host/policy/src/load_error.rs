@@ -43,7 +43,7 @@ pub enum LoadError {
         /// Greatest depth of components within components.
         depth_max: u32,
     },
-    /// Shares no memory with itself.
+    /// Has more memories than a component may have.
     #[error("has {found} memories and may have {most}; link its modules into one")]
     TooManyMemories {
         /// Memories of the component.
