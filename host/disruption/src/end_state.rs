@@ -8,7 +8,7 @@ mod report;
 
 pub use report::{DisruptionReport, ReportedCommand, ReportedNode, ReportedOutcome};
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use apis::{NodeClaim, ObjectKey, conditions};
@@ -18,19 +18,20 @@ use planning::provisioning::PoolTypes;
 use scheduling::play::SchedulerProfile;
 use scheduling::pod::PodKey;
 use scheduling::problem::Options;
+use scheduling::solution::NewClaim;
 use scheduling::{Interrupt, TableCache};
 use state::{Cluster, Event, Snapshot};
 
-use crate::candidate::{Candidate, Candidates, TypesByPool, list_price};
-use crate::command::Command;
+use crate::candidate::{Candidate, TypesByPool, list_price};
+use crate::command::{Command, Execution};
 use crate::decide::decide;
 use crate::decision::Decision;
 use crate::history::History;
 use crate::input::{DisruptionInput, Gates, PolicyHooks};
 use crate::memory::Memory;
-use crate::method::Method;
 use crate::repair::policies::RepairPolicies;
-use crate::simulation::{Purpose, SimulationInput, Simulator};
+use crate::simulation::{Purpose, Simulated, SimulationInput, Simulator};
+use crate::static_drift::types_of;
 use new_node::node;
 
 /// How far the clock moves on between two loops.
@@ -122,7 +123,13 @@ pub fn until_stable(
         for command in &decision.commands {
             let claims = carry_out(cluster, &stage, command, &mut serial);
             for node in &command.candidates {
-                history.note_end(&node.claim, &node.pool, options.now);
+                match command.execution {
+                    Execution::ReplaceFirst(_) | Execution::TerminateFirst(_) => {
+                        history.note_end(&node.claim, &node.pool, options.now);
+                    }
+                    // Nobody is there to say that it helped: a node that is still sick is replaced in the end.
+                    Execution::Reboot => history.note_reboot(&node.claim, options.now),
+                }
             }
             history.note_replacements(command, &claims, options.now);
         }
@@ -144,7 +151,7 @@ pub fn price_per_hour(snapshot: &Snapshot, types: &TypesByPool) -> f64 {
     prices.fold(0.0, |sum, price| sum + price)
 }
 
-/// Applies a command to the model; the names of the claims that come.
+/// Applies a command to the model: the nodes go, others come, and pods move. The names of the claims that come.
 fn carry_out(
     cluster: &mut Cluster,
     stage: &EndStateInput<'_>,
@@ -152,25 +159,24 @@ fn carry_out(
     serial: &mut u32,
 ) -> Vec<String> {
     let (snapshot, now) = (cluster.snapshot(), stage.options.now);
-    let found = Candidates::find(&snapshot, stage.types, &BTreeSet::new(), now).candidates;
-    let goes: BTreeSet<&str> = command
-        .candidates
-        .iter()
-        .map(|it| it.claim.as_str())
-        .collect();
-    let removed: Vec<&Candidate> = found
-        .iter()
-        .filter(|it| goes.contains(it.claim()))
-        .collect();
-    let mut moves = placements(&snapshot, stage, command, &removed);
+    let removed = candidates(&snapshot, stage, command);
+    let removed: Vec<&Candidate> = removed.iter().collect();
+    let Some(simulated) = what_follows(&snapshot, stage, command, &removed) else {
+        return Vec::new();
+    };
+    let taken_over = simulated.placements.into_iter().flat_map(|it| {
+        let node = it.node.name().to_owned();
+        it.pods.into_iter().map(move |pod| (pod, node.clone()))
+    });
+    let mut moves: Vec<(PodKey, String)> = taken_over.collect();
     let mut events = Vec::new();
     let mut claims = Vec::new();
-    for replacement in command.replacements() {
+    for replacement in simulated.claims {
         *serial += 1;
         let name = format!("{}-settled-{serial:05}", replacement.pool);
-        if let Some(made) = node(stage, replacement, &name, now) {
+        if let Some(made) = node(&snapshot, stage, &replacement, &name) {
             events.extend(made);
-            let pods = replacement.pods.iter().cloned();
+            let pods = replacement.pods.into_iter();
             moves.extend(pods.map(|pod| (pod, name.clone())));
             claims.push(name);
         }
@@ -206,13 +212,24 @@ fn carry_out(
     claims
 }
 
-/// Where pods go that an existing node takes over.
-fn placements(
+/// The nodes that go, in order of name: those too that only repair may touch.
+fn candidates(snapshot: &Snapshot, stage: &EndStateInput<'_>, command: &Command) -> Vec<Candidate> {
+    let nodes = command.candidates.iter();
+    let nodes = nodes.filter_map(|it| snapshot.find(&it.node_ref()));
+    let found = nodes.filter_map(|it| Candidate::of(snapshot, stage.types, it, stage.options.now));
+    let mut found: Vec<Candidate> = found.collect();
+    found.sort_by(|a, b| a.name().cmp(b.name()));
+    found
+}
+
+/// What comes, and where pods go that an existing node takes over; `None` where the nodes stay. Pods wait where one of
+/// them has no certain place.
+fn what_follows(
     snapshot: &Snapshot,
     stage: &EndStateInput<'_>,
     command: &Command,
     removed: &[&Candidate],
-) -> Vec<(PodKey, String)> {
+) -> Option<Simulated> {
     let (tables, never) = (TableCache::default(), Interrupt::never());
     let world = SimulationInput {
         snapshot,
@@ -222,22 +239,39 @@ fn placements(
         scheduler: stage.scheduler,
         interrupt: &never,
     };
-    let simulator = Simulator::new(&world, &tables);
-    let purpose = match command.method {
-        Method::Repair | Method::StaticDrift | Method::Drift | Method::Expiry => Purpose::Renewal,
-        Method::Emptiness | Method::MultiNodeConsolidation | Method::SingleNodeConsolidation => {
-            match command.replacements().len() {
-                0 | 1 => Purpose::Consolidation,
-                _ => Purpose::Repacking,
-            }
-        }
-    };
-    let simulated = simulator.without(removed, purpose);
-    let taken = simulated.placements.into_iter();
-    taken
-        .flat_map(|it| {
-            let node = it.node.name().to_owned();
-            it.pods.into_iter().map(move |pod| (pod, node.clone()))
+    let simulate = |simulator: Simulator<'_>| {
+        let simulated = simulator.without(removed, Purpose::of(command));
+        simulated.unwrap_or_else(|_| Simulated {
+            claims: Vec::new(),
+            placements: Vec::new(),
         })
-        .collect()
+    };
+    match &command.execution {
+        Execution::ReplaceFirst(claims) => Some(Simulated {
+            claims: claims.clone(),
+            ..simulate(Simulator::new(&world, &tables))
+        }),
+        Execution::TerminateFirst(_) => {
+            let slot = removed.first()?.node.reservation_id();
+            let mut simulated = simulate(Simulator::with_slot(&world, slot));
+            // A pool with replicas makes up for the node whatever its pods need; provisioning does for others.
+            if removed.iter().any(|it| it.node_pool.is_static()) {
+                let refills = removed.iter().map(|it| refill(stage, it));
+                simulated.claims = refills.collect();
+            }
+            Some(simulated)
+        }
+        Execution::Reboot => None,
+    }
+}
+
+/// The node that a pool with replicas makes once one of its nodes, and what slot that held, is gone.
+fn refill(stage: &EndStateInput<'_>, gone: &Candidate) -> NewClaim {
+    let pool = PoolTypes {
+        node_pool: Arc::clone(&gone.node_pool),
+        instance_types: types_of(stage.types, gone.pool()).into(),
+        free_addresses: BTreeMap::new(),
+    };
+    let pool = pool.with_slot(gone.node.reservation_id());
+    NewClaim::of_template(&pool.node_pool, &pool.instance_types)
 }

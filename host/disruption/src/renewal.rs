@@ -118,7 +118,7 @@ pub(crate) fn renew(
     may_go_first: bool,
 ) -> Result<Renewal, Obstacle> {
     let removed = [candidate];
-    let unsound = match scene.simulator().without(&removed, purpose).sound() {
+    let unsound = match scene.simulator().without(&removed, purpose) {
         Ok(simulated) => {
             return Ok(Renewal {
                 destinations: simulated.destinations(),
@@ -133,7 +133,7 @@ pub(crate) fn renew(
         return Err(unsound.into());
     };
     let simulator = scene.simulator_with_slot(slot);
-    match simulator.without(&removed, purpose).sound() {
+    match simulator.without(&removed, purpose) {
         Ok(simulated) => Ok(Renewal {
             // Provisioning makes up for the node once it is gone.
             execution: Execution::TerminateFirst(TerminateFirst::NoReservedCapacity),

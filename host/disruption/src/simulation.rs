@@ -19,6 +19,8 @@ use state::Snapshot;
 use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
+use crate::command::Command;
+use crate::method::Method;
 use crate::obstacle::Obstacle;
 
 /// Runs simulations against one snapshot.
@@ -69,15 +71,29 @@ pub(crate) enum Purpose {
     Repacking,
 }
 
-/// Outcome of one simulation.
-#[derive(Debug, Clone, Default)]
+impl Purpose {
+    /// What the simulation is for that finds out whether the command still holds.
+    pub(crate) fn of(command: &Command) -> Self {
+        match command.method {
+            Method::Repair => Self::Repair,
+            Method::StaticDrift | Method::Drift | Method::Expiry => Self::Renewal,
+            Method::Emptiness
+            | Method::MultiNodeConsolidation
+            | Method::SingleNodeConsolidation => match command.replacements().len() {
+                0 | 1 => Self::Consolidation,
+                _ => Self::Repacking,
+            },
+        }
+    }
+}
+
+/// Outcome of a simulation in which every pod that has a place today has one afterwards, on a node that takes pods.
+#[derive(Debug, Clone)]
 pub(crate) struct Simulated {
     /// Claims that would be opened.
     pub(crate) claims: Vec<NewClaim>,
     /// Existing nodes that would take pods over, with the pods.
     pub(crate) placements: Vec<PodsOnNode>,
-    /// The first pod that would not be sound; `None` when all would.
-    pub(crate) unsound: Option<Unsound>,
 }
 
 /// Harm that the removal would do to a pod that has its place today.
@@ -111,11 +127,6 @@ impl From<Unsound> for Obstacle {
 }
 
 impl Simulated {
-    /// Every pod that has a place today must have one afterwards, on a node that takes pods.
-    pub(crate) fn sound(mut self) -> Result<Self, Unsound> {
-        self.unsound.take().map_or(Ok(self), Err)
-    }
-
     /// Existing nodes that would take pods over.
     pub(crate) fn destinations(&self) -> Vec<NodeRef> {
         self.placements.iter().map(|it| it.node.clone()).collect()
@@ -197,15 +208,21 @@ impl<'a> Simulator<'a> {
         self.prepared.uses()
     }
 
-    /// The cluster without the removed nodes.
-    pub(crate) fn without(&self, removed: &[&Candidate], purpose: Purpose) -> Simulated {
+    /// The cluster without the removed nodes; the first harm to a pod, where there is any.
+    pub(crate) fn without(
+        &self,
+        removed: &[&Candidate],
+        purpose: Purpose,
+    ) -> Result<Simulated, Unsound> {
         let problem = self.problem(removed, purpose);
         let removed: Vec<NodeRef> = removed.iter().map(|it| it.node.node_ref()).collect();
         let solution = solve_without(&problem, &self.prepared, &removed, self.interrupt);
-        Simulated {
-            unsound: self.unsound(&solution),
-            claims: solution.claims,
-            placements: solution.existing,
+        match self.unsound(&solution) {
+            Some(unsound) => Err(unsound),
+            None => Ok(Simulated {
+                claims: solution.claims,
+                placements: solution.existing,
+            }),
         }
     }
 
@@ -252,8 +269,12 @@ impl<'a> Simulator<'a> {
 
     /// The cluster without each of the nodes in turn, on as many threads as the options allow. The answers are in the
     /// order of the nodes, whatever thread was first.
-    pub(crate) fn without_each(&self, removed: &[&Candidate], purpose: Purpose) -> Vec<Simulated> {
-        let all = |part: &[&Candidate]| -> Vec<Simulated> {
+    pub(crate) fn without_each(
+        &self,
+        removed: &[&Candidate],
+        purpose: Purpose,
+    ) -> Vec<Result<Simulated, Unsound>> {
+        let all = |part: &[&Candidate]| -> Vec<Result<Simulated, Unsound>> {
             let each = part.iter();
             each.map(|it| self.without(&[*it], purpose)).collect()
         };

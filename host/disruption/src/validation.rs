@@ -146,17 +146,16 @@ fn holds(
     command: &Command,
 ) -> Result<Vec<NodeRef>, Rejection> {
     let under = |purpose| -> Result<Vec<NodeRef>, Rejection> {
-        let simulated = simulator.without(removed, purpose).sound();
+        let simulated = simulator.without(removed, purpose);
         let rejection = |it| Rejection::Scheduling(Obstacle::from(it).without_rule());
         let simulated = simulated.map_err(rejection)?;
         same_replacement(command.replacements(), &simulated.claims)?;
         Ok(simulated.destinations())
     };
+    let as_decided = under(Purpose::of(command));
     match command.replacements().len() {
-        0 => under(Purpose::Consolidation),
-        1 => under(Purpose::Consolidation)
-            .or_else(|first| under(Purpose::Repacking).map_err(|_| first)),
-        _ => under(Purpose::Repacking),
+        1 => as_decided.or_else(|first| under(Purpose::Repacking).map_err(|_| first)),
+        _ => as_decided,
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn compute<'s>(
     replacements: Replacements,
 ) -> Result<Proposal<'s>, Obstacle> {
     let what_if = scene.what_if();
-    let simulated = what_if.simulator.without(removed, Purpose::Consolidation);
+    let simulated = what_if.simulator.without(removed, Purpose::Consolidation)?;
     Removal {
         scene,
         removed,
@@ -62,7 +62,7 @@ pub(crate) fn compute_each<'s>(
                 removed,
                 method,
             };
-            removal.cheapest(simulated, Replacements::SeveralIfNeeded)
+            removal.cheapest(simulated?, Replacements::SeveralIfNeeded)
         })
         .collect()
 }
@@ -73,7 +73,6 @@ impl<'s> Removal<'_, 's, '_> {
         simulated: Simulated,
         replacements: Replacements,
     ) -> Result<Proposal<'s>, Obstacle> {
-        let simulated = simulated.sound()?;
         let mut needed = Resources::new();
         for claim in &simulated.claims {
             needed.add_assign(&claim.requests);

@@ -26,8 +26,7 @@ const NODES_MAX: usize = 50;
 pub(super) fn compute<'s>(removal: Removal<'_, 's, '_>) -> Result<Proposal<'s>, Obstacle> {
     let what_if = removal.scene.what_if();
     let simulator = what_if.simulator;
-    let simulated = simulator.without(removal.removed, Purpose::Repacking);
-    let simulated = simulated.sound()?;
+    let simulated = simulator.without(removal.removed, Purpose::Repacking)?;
     let destinations = simulated.destinations();
     let mut plan = Solution {
         claims: simulated.claims,

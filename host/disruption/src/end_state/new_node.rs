@@ -7,24 +7,23 @@ use k8s_openapi::api::core::v1::{Node, NodeCondition, NodeSpec, NodeStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use scheduling::instance_type::InstanceType;
 use scheduling::solution::NewClaim;
-use state::Event;
+use state::{Event, Snapshot};
 use std::sync::Arc;
+
+use crate::static_drift::types_of;
 
 /// The node that a replacement becomes, ready to use.
 pub(super) fn node(
+    snapshot: &Snapshot,
     stage: &EndStateInput<'_>,
     replacement: &NewClaim,
     name: &str,
-    now: Timestamp,
 ) -> Option<[Event; 2]> {
-    let pool = stage.pools.iter().find(|it| {
-        let name = it.node_pool.metadata.name.as_deref();
-        name == Some(replacement.pool.as_str())
-    })?;
+    let (pool, now) = (snapshot.node_pool(&replacement.pool)?, stage.options.now);
     let best = &replacement.best;
-    let mut types = pool.instance_types.iter();
+    let mut types = types_of(stage.types, &replacement.pool).iter();
     let instance_type = types.find(|it| it.name == best.instance_type)?;
-    let mut claim = replacement.to_node_claim(&pool.node_pool, stage.options.seed);
+    let mut claim = replacement.to_node_claim(pool, stage.options.seed);
     let mut labels = claim.metadata.labels.take().unwrap_or_default();
     for requirement in instance_type.requirements.iter() {
         let mut values = requirement.values();

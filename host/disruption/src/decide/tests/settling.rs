@@ -96,6 +96,98 @@ fn a_settled_cluster_costs_no_more_than_five_percent_above_a_fresh_one() {
     }
 }
 
+/// A cluster, what its loops do until they find nothing, and where its pods run then.
+const CARRIED_OUT: [(&str, &str, &str); 5] = [
+    // What holds a pod does not keep it on a sick node.
+    (
+        "pool web policy=WhenEmpty
+        node n1 small on-demand a sick=DiskFailed:True:x:11
+        pod p n1 900 do-not-disrupt=true
+        node n2 small on-demand a
+        pod q n2 900",
+        "repair: n1",
+        "p q on n2",
+    ),
+    // Other methods may not touch such a node.
+    (
+        "pool web policy=WhenEmpty
+        node n1 small on-demand a do-not-disrupt sick=Ready:False:x:11
+        pod p n1 1900",
+        "repair: n1 -> small",
+        "p on web-settled-00001",
+    ),
+    (
+        "pool web policy=WhenEmpty
+        node n1 small on-demand a sick=DevicesReady:False:Hung:11
+        pod p n1 1900",
+        "repair: n1 reboots, repair: n1 reboots, repair: n1 -> small",
+        "p on web-settled-00001",
+    ),
+    (
+        "reservation cr-1 small a 0
+        pool web capacity=reserved
+        node n1 small reserved a drifted reservation=cr-1
+        pod p n1 1500",
+        "drift: n1 first",
+        "p on web-settled-00001",
+    ),
+    (
+        "reservation cr-1 small a 0
+        pool web replicas=1 capacity=reserved
+        node n1 small reserved a drifted reservation=cr-1
+        node n2 large on-demand a pool=other
+        pool other policy=WhenEmpty
+        pod p n2 1500",
+        "static drift: n1 first",
+        "p on n2, none on web-settled-00001",
+    ),
+];
+
+#[test]
+fn commands_are_carried_out_as_they_were_meant() {
+    for (text, expected, runs) in CARRIED_OUT {
+        let mut world = World::new(text);
+        let options = Options {
+            now: now(),
+            ..Options::default()
+        };
+        let repair = Arc::new(world::repair_policies());
+        let (types, pools) = (world.types.clone(), world.pools.clone());
+        let stage = EndStateInput {
+            types: &types,
+            pools: &pools,
+            options: &options,
+            scheduler: &Arc::default(),
+            gates: Gates {
+                terminate_first_drift: true,
+                ..Gates::default()
+            },
+            repair: Some(&repair),
+            hooks: natively(),
+        };
+        let settled = until_stable(&mut world.cluster, &stage, 9, &Interrupt::never());
+        let commands = settled.loops.iter().map(told).filter(|it| !it.is_empty());
+        let commands: Vec<String> = commands.collect();
+        assert_eq!(commands.join(", "), expected, "{text}");
+        let snapshot = world.cluster.snapshot();
+        let mut found: Vec<String> = Vec::new();
+        for node in snapshot.nodes() {
+            let pods: Vec<&str> = snapshot
+                .bound(node)
+                .pods()
+                .map(|it| it.key.name.as_str())
+                .collect();
+            let pods = if pods.is_empty() {
+                "none".to_owned()
+            } else {
+                pods.join(" ")
+            };
+            found.push(format!("{pods} on {}", node.name()));
+        }
+        assert_eq!(found.join(", "), runs, "{text}");
+    }
+}
+
 #[test]
 fn one_dear_node_does_not_come_where_several_cheap_ones_do() {
     // Every pod needs most of a large node; a huge one takes them all, for less than today and more than six large
