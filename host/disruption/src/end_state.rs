@@ -128,7 +128,13 @@ pub fn until_stable(
                         history.note_end(&node.claim, &node.pool, options.now);
                     }
                     // Nobody is there to say that it helped: a node that is still sick is replaced in the end.
-                    Execution::Reboot => history.note_reboot(&node.claim, options.now),
+                    Execution::Reboot => {
+                        let snapshot = cluster.snapshot();
+                        let sick = snapshot.node_of_claim(&node.claim);
+                        if let Some(claim) = sick.and_then(|it| it.claim()) {
+                            history.note_reboot(&claim.uid, options.now);
+                        }
+                    }
                 }
             }
             history.note_replacements(command, &claims, options.now);

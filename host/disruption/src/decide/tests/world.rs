@@ -155,7 +155,7 @@ impl World {
             ["reservation", ..] => {}
             ["rebooted", node, at] => self
                 .history
-                .note_reboot(&format!("{node}-claim"), at.parse().unwrap()),
+                .note_reboot(&format!("{node}-uid"), at.parse().unwrap()),
             ["failed", node, at] => {
                 self.fail(Method::SingleNodeConsolidation, node, at.parse().unwrap());
             }
@@ -299,7 +299,7 @@ impl World {
         }
         let mut object = json!({
             "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
-            "metadata": {"name": claim, "uid": claim, "labels": labels, "creationTimestamp": "2026-11-20T10:00:00Z"},
+            "metadata": {"name": claim, "uid": format!("{name}-uid"), "labels": labels, "creationTimestamp": "2026-11-20T10:00:00Z"},
             "spec": {"requirements": [], "expireAfter": "Never",
                 "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}},
             "status": {"providerID": provider_id, "nodeName": name, "capacity": list, "allocatable": list, "conditions": conditions}});
