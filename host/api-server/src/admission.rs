@@ -86,8 +86,8 @@ pub(super) fn after_write(
 }
 
 /// The server's side effects of a removal.
-pub(super) fn after_removal(store: &mut Store, gone: &Value) {
-    if gone["kind"].as_str() == Some("CustomResourceDefinition") {
+pub(super) fn after_removal(store: &mut Store, resource: &Resource, gone: &Value) {
+    if *resource == Resource::CUSTOM_RESOURCE_DEFINITIONS {
         definition::unregister(store, gone);
     }
 }

@@ -38,7 +38,7 @@ impl Store {
             || *resource == Resource::NAMESPACES;
         if !is_waiting {
             let last = self.remove(resource, key);
-            after_removal(self, &old);
+            after_removal(self, resource, &old);
             return Ok(last.unwrap_or(old));
         }
         let mut marked = (*old).clone();

@@ -130,12 +130,12 @@ pub(super) fn after_update(
         return;
     }
     if store.remove(&kind.resource, key).is_some() {
-        after_removal(store, stored);
+        after_removal(store, &kind.resource, stored);
     }
 }
 
 /// After an object is gone: its dependents, its waiting owners and its namespace.
-pub(super) fn after_removal(store: &mut Store, gone: &Value) {
+pub(super) fn after_removal(store: &mut Store, resource: &Resource, gone: &Value) {
     let uid = gone["metadata"]["uid"].as_str().unwrap_or_default();
     for (resource, key) in store.dependents_of(uid) {
         let Some(dependent) = store.get(&resource, &key) else {
@@ -154,7 +154,7 @@ pub(super) fn after_removal(store: &mut Store, gone: &Value) {
     for owner in owner_uids(gone) {
         finish_foreground(store, &owner);
     }
-    super::admission::after_removal(store, gone);
+    super::admission::after_removal(store, resource, gone);
     if let Some(namespace) = gone["metadata"]["namespace"].as_str() {
         finish_namespace(store, namespace);
     }

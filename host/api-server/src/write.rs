@@ -71,7 +71,7 @@ impl Store {
         } else {
             fields.remove("generation");
         }
-        if kind.kind == "Job" {
+        if resource == Resource::JOBS {
             super::builtin::workload::defaults::set_job_selector(&mut object);
         }
         managed_fields::after_create(kind, &mut object, options, now);

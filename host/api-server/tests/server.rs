@@ -206,6 +206,33 @@ fn custom_resources_are_pruned_defaulted_and_validated() {
     assert_eq!(scaled["spec"]["replicas"], 4);
 }
 
+/// Not the kind's name alone says what a server does for an object of its own: others have a Job, too.
+#[test]
+fn a_custom_kind_may_have_the_name_of_a_builtin_one() {
+    let (server, _) = server();
+    let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    for (plural, kind) in [
+        ("jobs", "Job"),
+        ("customresourcedefinitions", "CustomResourceDefinition"),
+    ] {
+        let mut definition = widgets();
+        definition["metadata"]["name"] = format!("{plural}.example.com").into();
+        definition["spec"]["names"] = json!({"plural": plural, "kind": kind});
+        definition["spec"]["versions"] = json!([{"name": "v1", "served": true, "storage": true,
+            "schema": {"openAPIV3Schema": free}}]);
+        let kinds = Resource::CUSTOM_RESOURCE_DEFINITIONS;
+        must(server.create(&kinds, "", definition));
+        let resource = Resource::new("example.com", plural);
+        let spec = json!({"group": "example.com", "names": {"plural": "jobs", "kind": "Job"}});
+        let object = json!({"metadata": {"name": "one"}, "spec": spec});
+        let made = must(server.create(&resource, "", object));
+        assert_eq!(made["spec"], spec, "{kind}");
+        must(server.delete(&resource, "", "one", &DeleteOptions::default()));
+    }
+    let jobs = Resource::new("example.com", "jobs");
+    must(server.create(&jobs, "", json!({"metadata": {"name": "two"}})));
+}
+
 #[test]
 fn status_and_spec_are_kept_apart() {
     let (server, _) = server();

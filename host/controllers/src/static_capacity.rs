@@ -30,7 +30,7 @@ const PERIOD: Action = Action::RequeueAfter(Duration::from_mins(1));
 const AT_LIMIT: Action = Action::RequeueAfter(Duration::from_secs(30));
 
 /// How many claims a pool has.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReplicaCount {
     /// Names of those that stay.
     active: Vec<String>,
@@ -63,19 +63,18 @@ impl ReplicaCount {
 /// Counts the claims of a pool.
 pub(crate) async fn count(
     shell: &Shell,
-    pool: &str,
+    pool: &NodePool,
     pending: &BTreeSet<String>,
 ) -> Result<ReplicaCount, ReconcileError> {
-    let Some(node_pool) = shell.model.fresh_node_pool(pool).await? else {
-        return Ok(ReplicaCount::default());
-    };
     let as_count = |it: u64| usize::try_from(it).unwrap_or(usize::MAX);
     let mut count = ReplicaCount {
-        replicas: as_count(static_drift::replicas(&node_pool)),
-        limit: as_count(static_drift::node_limit(&node_pool)),
-        ..ReplicaCount::default()
+        active: Vec::new(),
+        pending: 0,
+        deleting: 0,
+        replicas: as_count(static_drift::replicas(pool)),
+        limit: as_count(static_drift::node_limit(pool)),
     };
-    let of_pool = format!("{}={pool}", labels::NODEPOOL);
+    let of_pool = format!("{}={}", labels::NODEPOOL, pool.name_any());
     shell
         .model
         .for_each_claim(&of_pool, |claim| {
@@ -149,7 +148,7 @@ impl StaticPools {
         pending: &BTreeSet<String>,
     ) -> Result<Observed, ReconcileError> {
         Ok(Observed {
-            count: count(&self.shell, &pool.name_any(), pending).await?,
+            count: count(&self.shell, &pool, pending).await?,
             snapshot: self.shell.model.snapshot(),
             pool,
         })

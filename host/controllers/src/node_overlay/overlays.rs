@@ -26,13 +26,13 @@ pub(crate) struct JudgedOverlays {
 struct Latest {
     judged: Arc<JudgedOverlays>,
     catalogue: Arc<[Arc<InstanceType>]>,
-    overlaid: Arc<Overlaid>,
+    overlaid: Overlaid,
 }
 
 impl Overlays {
     pub(crate) fn set(&self, judged: JudgedOverlays) {
-        let mut before = write(&self.judged);
-        *before = Some(Arc::new(judged));
+        lock(&self.latest).retain(|pool, _| judged.pools.contains(pool));
+        *write(&self.judged) = Some(Arc::new(judged));
     }
 
     /// The pool's types under the overlays in force; nothing as long as the pool was not part of a judgement. A claim
@@ -42,9 +42,8 @@ impl Overlays {
         pool: &NodePool,
         catalogue: &Arc<[Arc<InstanceType>]>,
     ) -> Option<Arc<[Arc<InstanceType>]>> {
-        let judged = read(&self.judged);
+        let judged = read(&self.judged).clone()?;
         let name = pool.name_any();
-        let judged = judged.clone()?;
         if name.is_empty() {
             let types = (Arc::new(pool.clone()), Arc::clone(catalogue));
             let overlaid = node_overlay::apply(&judged.accepted, &[types]);
@@ -53,25 +52,22 @@ impl Overlays {
         if !judged.pools.contains(&name) {
             return None;
         }
-        let mut all = lock(&self.latest);
-        let known = all
+        if let Some(known) = lock(&self.latest)
             .get(&name)
-            .filter(|it| Arc::ptr_eq(&it.catalogue, catalogue) && Arc::ptr_eq(&it.judged, &judged));
-        let overlaid = known.map_or_else(
-            || {
-                let types = (Arc::new(pool.clone()), Arc::clone(catalogue));
-                Arc::new(node_overlay::apply(&judged.accepted, &[types]))
-            },
-            |known| Arc::clone(&known.overlaid),
-        );
+            .filter(|it| Arc::ptr_eq(&it.catalogue, catalogue) && Arc::ptr_eq(&it.judged, &judged))
+        {
+            return known.overlaid.instance_types.get(&name).cloned();
+        }
+        // Other pools need not wait for this one: whoever comes at the same time finds the same.
+        let types = (Arc::new(pool.clone()), Arc::clone(catalogue));
+        let overlaid = node_overlay::apply(&judged.accepted, &[types]);
         let types = overlaid.instance_types.get(&name).cloned();
-        let catalogue = Arc::clone(catalogue);
         let latest = Latest {
             judged,
-            catalogue,
+            catalogue: Arc::clone(catalogue),
             overlaid,
         };
-        all.insert(name, latest);
+        lock(&self.latest).insert(name, latest);
         types
     }
 

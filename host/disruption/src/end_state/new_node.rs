@@ -5,7 +5,7 @@ use apis::{CapacityType, NodeClaim, NodeClaimStatus, labels};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, NodeSpec, NodeStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
-use scheduling::instance_type::InstanceType;
+use scheduling::instance_type::{InstanceType, Offering};
 use scheduling::solution::NewClaim;
 use state::{Event, Snapshot};
 use std::sync::Arc;
@@ -25,7 +25,9 @@ pub(super) fn node(
     let instance_type = types.find(|it| it.name == best.instance_type)?;
     let mut claim = replacement.to_node_claim(pool, stage.options.seed);
     let mut labels = claim.metadata.labels.take().unwrap_or_default();
-    for requirement in instance_type.requirements.iter() {
+    let offering = offering(instance_type, replacement);
+    let of_offering = offering.into_iter().flat_map(|it| it.requirements.iter());
+    for requirement in instance_type.requirements.iter().chain(of_offering) {
         let mut values = requirement.values();
         if let (Some(value), None) = (values.next(), values.next()) {
             labels.insert(requirement.key().to_owned(), value.to_owned());
@@ -59,6 +61,20 @@ pub(super) fn node(
         Event::applied(Arc::new(claim)),
         Event::applied(Arc::new(object)),
     ])
+}
+
+/// What the replacement is bought by: which reservation, above all, where it is one.
+fn offering<'a>(instance_type: &'a InstanceType, replacement: &NewClaim) -> Option<&'a Offering> {
+    let best = &replacement.best;
+    let mut offerings = instance_type.offerings.iter();
+    offerings.find(|it| {
+        it.zone() == best.zone
+            && it.capacity_type() == best.capacity_type
+            && replacement
+                .requirements
+                .intersects(&it.requirements)
+                .is_ok()
+    })
 }
 
 fn status(

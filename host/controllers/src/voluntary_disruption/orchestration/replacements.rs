@@ -3,6 +3,8 @@
 //!
 //! Answers to `createReplacementNodeClaims` in `pkg/controllers/disruption/queue.go`.
 
+use std::collections::BTreeMap;
+
 use apis::NodeClaim;
 use disruption::Command;
 use disruption::queue::is_unused;
@@ -14,6 +16,10 @@ use super::Orchestration;
 use crate::node_claim::creation::CreationCause;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::static_capacity;
+
+fn pool_is_gone(name: &str) -> ReconcileError {
+    ReconcileError::Terminal(format!("nodepool \"{name}\" is gone"))
+}
 
 impl Orchestration {
     /// All that is to come first, or none of it.
@@ -31,10 +37,16 @@ impl Orchestration {
     /// A pool that keeps replicas must not take what comes for one node too many, nor get more than its limit.
     async fn create_static(&self, command: &Command) -> Result<Vec<NodeClaim>, ReconcileError> {
         let mut pending = self.static_pending.lock().await;
+        let mut wanted: BTreeMap<&str, usize> = BTreeMap::new();
         for replacement in command.replacements() {
-            let count = static_capacity::count(&self.shell, &replacement.pool, &pending).await?;
-            if count.headroom() == 0 {
-                let reason = format!("nodepool \"{}\" is at its limit of nodes", replacement.pool);
+            *wanted.entry(&replacement.pool).or_default() += 1;
+        }
+        for (name, nodes) in wanted {
+            let pool = self.shell.model.fresh_node_pool(name).await?;
+            let pool = pool.ok_or_else(|| pool_is_gone(name))?;
+            let count = static_capacity::count(&self.shell, &pool, &pending).await?;
+            if count.headroom() < nodes {
+                let reason = format!("nodepool \"{name}\" is at its limit of nodes");
                 return Err(ReconcileError::Terminal(reason));
             }
         }
@@ -66,13 +78,8 @@ impl Orchestration {
         command: &Command,
         replacement: &NewClaim,
     ) -> Result<NodeClaim, ReconcileError> {
-        let pool = self
-            .shell
-            .model
-            .node_pool(&replacement.pool)
-            .ok_or_else(|| {
-                ReconcileError::Terminal(format!("nodepool \"{}\" is gone", replacement.pool))
-            })?;
+        let pool = self.shell.model.node_pool(&replacement.pool);
+        let pool = pool.ok_or_else(|| pool_is_gone(&replacement.pool))?;
         let cause = CreationCause {
             decision_id: &command.id,
             reason: &command.reason().to_string().to_lowercase(),

@@ -8,7 +8,7 @@ use scheduling::pod::Pod;
 use scheduling::solve;
 
 use super::*;
-use crate::candidate::Candidates;
+use crate::candidate::{Candidates, list_price};
 use crate::command::{Cost, Proposal};
 use crate::end_state::{EndStateInput, price_per_hour, until_stable};
 
@@ -183,6 +183,8 @@ fn commands_are_carried_out_as_they_were_meant() {
                 pods.join(" ")
             };
             found.push(format!("{pods} on {}", node.name()));
+            let price = list_price(&types, node);
+            assert!(price.is_some(), "{} has no price: {text}", node.name());
         }
         assert_eq!(found.join(", "), runs, "{text}");
     }
