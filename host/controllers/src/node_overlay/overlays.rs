@@ -31,8 +31,9 @@ struct Latest {
 
 impl Overlays {
     pub(crate) fn set(&self, judged: JudgedOverlays) {
+        let mut in_force = write(&self.judged);
         lock(&self.latest).retain(|pool, _| judged.pools.contains(pool));
-        *write(&self.judged) = Some(Arc::new(judged));
+        *in_force = Some(Arc::new(judged));
     }
 
     /// The pool's types under the overlays in force; nothing as long as the pool was not part of a judgement. A claim
@@ -42,28 +43,31 @@ impl Overlays {
         pool: &NodePool,
         catalogue: &Arc<[Arc<InstanceType>]>,
     ) -> Option<Arc<[Arc<InstanceType>]>> {
-        let judged = read(&self.judged).clone()?;
+        // Held to the end, so that nothing is kept of a judgement that was replaced meanwhile.
+        let in_force = read(&self.judged);
+        let judged = in_force.as_ref()?;
         let name = pool.name_any();
-        if name.is_empty() {
+        let apply = || {
             let types = (Arc::new(pool.clone()), Arc::clone(catalogue));
-            let overlaid = node_overlay::apply(&judged.accepted, &[types]);
-            return overlaid.instance_types.get(&name).cloned();
+            node_overlay::apply(&judged.accepted, &[types])
+        };
+        if name.is_empty() {
+            return apply().instance_types.get(&name).cloned();
         }
         if !judged.pools.contains(&name) {
             return None;
         }
         if let Some(known) = lock(&self.latest)
             .get(&name)
-            .filter(|it| Arc::ptr_eq(&it.catalogue, catalogue) && Arc::ptr_eq(&it.judged, &judged))
+            .filter(|it| Arc::ptr_eq(&it.catalogue, catalogue) && Arc::ptr_eq(&it.judged, judged))
         {
             return known.overlaid.instance_types.get(&name).cloned();
         }
         // Other pools need not wait for this one: whoever comes at the same time finds the same.
-        let types = (Arc::new(pool.clone()), Arc::clone(catalogue));
-        let overlaid = node_overlay::apply(&judged.accepted, &[types]);
+        let overlaid = apply();
         let types = overlaid.instance_types.get(&name).cloned();
         let latest = Latest {
-            judged,
+            judged: Arc::clone(judged),
             catalogue: Arc::clone(catalogue),
             overlaid,
         };
@@ -77,5 +81,34 @@ impl Overlays {
         if let Some(latest) = all.get(pool) {
             latest.overlaid.mark(claim, pool);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(pools: &[&str]) -> JudgedOverlays {
+        JudgedOverlays {
+            accepted: Vec::new(),
+            pools: pools.iter().map(|it| (*it).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_of_pools_that_were_judged_last() {
+        let overlays = Overlays::default();
+        let catalogue: Arc<[Arc<InstanceType>]> = Arc::default();
+        let mut pool = NodePool::default();
+        pool.metadata.name = Some("web".to_owned());
+        let is_known = || overlays.overlay(&pool, &catalogue).is_some();
+        let kept = || lock(&overlays.latest).len();
+        assert!(!is_known());
+        overlays.set(judged(&["web", "other"]));
+        assert_eq!((is_known(), kept()), (true, 1));
+        overlays.set(judged(&["web"]));
+        assert_eq!((is_known(), kept()), (true, 1));
+        overlays.set(judged(&["other"]));
+        assert_eq!((kept(), is_known()), (0, false));
     }
 }

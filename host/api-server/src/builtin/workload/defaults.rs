@@ -112,7 +112,7 @@ fn job_defaults(job: &mut Value) {
 
 /// A job's selector is made from its UID, which it has once it is stored.
 pub(crate) fn set_job_selector(job: &mut Value) {
-    if job["kind"].as_str() != Some("Job") || !job["spec"]["selector"].is_null() {
+    if !job["spec"]["selector"].is_null() {
         return;
     }
     let (uid, name) = (
