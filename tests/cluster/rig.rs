@@ -71,6 +71,7 @@ impl Cluster {
         helm(
             Path::new(".."),
             &[&kubeconfig[..], &install, &rest].concat(),
+            "",
         )
         .unwrap();
     }
@@ -318,7 +319,7 @@ impl Drop for Cluster {
         if self.has_roles {
             let uninstall = ["--kubeconfig", &self.kubeconfig, "uninstall", self.name];
             let rest = ["--namespace", self.name];
-            let _ = helm(Path::new(".."), &[&uninstall[..], &rest].concat());
+            let _ = helm(Path::new(".."), &[&uninstall[..], &rest].concat(), "");
         }
         let _ = fs::remove_dir_all(&self.folder);
     }

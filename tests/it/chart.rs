@@ -55,43 +55,27 @@ impl Case {
         serde_saphyr::from_str(&cases).unwrap()
     }
 
-    /// The file with its values; JSON is YAML.
-    fn values_file(&self) -> PathBuf {
-        if let Some(file) = &self.values_file {
-            return workspace_root().join(file);
+    /// Its values, as a document; JSON is YAML.
+    fn values(&self) -> String {
+        match (&self.values_file, &self.values) {
+            (Some(file), _) => fs::read_to_string(workspace_root().join(file)).unwrap(),
+            (None, Value::Null) => "{}".to_owned(),
+            (None, values) => values.to_string(),
         }
-        let file = format!(
-            "mortise-values-{}-{}.yaml",
-            std::process::id(),
-            self.release
-        );
-        let file = std::env::temp_dir().join(file);
-        let values = match &self.values {
-            Value::Null => "{}".to_owned(),
-            values => values.to_string(),
-        };
-        fs::write(&file, values).unwrap();
-        file
     }
 
     /// What Helm makes of it, or says.
     pub(crate) fn render(&self) -> Result<String, String> {
-        let values = self.values_file();
-        let mut arguments = vec!["template", &self.release, CHART, "--values"];
-        arguments.extend([values.to_str().unwrap(), "--namespace", &self.namespace]);
-        helm(&workspace_root(), &[&arguments[..], &CLUSTER].concat())
+        let mut arguments = vec!["template", &self.release, CHART, "--values", "-"];
+        arguments.extend(["--namespace", &self.namespace]);
+        arguments.extend(CLUSTER);
+        helm(&workspace_root(), &arguments, &self.values())
     }
 
     fn lint(&self) -> Result<String, String> {
-        let values = self.values_file();
-        let arguments = [
-            "lint",
-            "--strict",
-            CHART,
-            "--values",
-            values.to_str().unwrap(),
-        ];
-        helm(&workspace_root(), &[&arguments[..], &CLUSTER[..2]].concat())
+        let mut arguments = vec!["lint", "--strict", CHART, "--values", "-"];
+        arguments.extend(&CLUSTER[..2]);
+        helm(&workspace_root(), &arguments, &self.values())
     }
 
     /// What is wrong with what Helm makes of the values.
@@ -149,7 +133,7 @@ fn the_chart_of_the_definitions_renders() {
         return;
     }
     let arguments = ["template", "crds", "charts/mortise-crd"];
-    let told = helm(&workspace_root(), &arguments).unwrap();
+    let told = helm(&workspace_root(), &arguments, "").unwrap();
     assert_eq!(objects(&told).len(), 5, "{told}");
 }
 

@@ -49,7 +49,7 @@ impl Cluster {
 
     fn helm(&self, arguments: &[&str]) -> String {
         let kubeconfig = ["--kubeconfig", self.kubeconfig.as_str()];
-        helm(&workspace_root(), &[&kubeconfig, arguments].concat()).unwrap()
+        helm(&workspace_root(), &[&kubeconfig, arguments].concat(), "").unwrap()
     }
 
     /// Whether an account may do that.
@@ -99,7 +99,11 @@ impl Drop for Release<'_> {
     fn drop(&mut self) {
         let kubeconfig = ["--kubeconfig", self.cluster.kubeconfig.as_str()];
         let uninstall = ["uninstall", self.name, "--namespace", self.namespace];
-        let _ = helm(&workspace_root(), &[&kubeconfig[..], &uninstall].concat());
+        let _ = helm(
+            &workspace_root(),
+            &[&kubeconfig[..], &uninstall].concat(),
+            "",
+        );
         let delete = ["delete", "namespace", self.namespace, "--wait=false"];
         let _ = kubectl(&self.cluster.kubeconfig, &delete, "");
     }

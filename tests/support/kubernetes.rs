@@ -55,11 +55,11 @@ fn kubectl_command(kubeconfig: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// Helm with the arguments: what it printed, as `Err` where it failed.
-pub fn helm(folder: &Path, arguments: &[&str]) -> Result<String, String> {
+/// Helm with the arguments and the input (values, for `--values -`): what it printed, as `Err` where it failed.
+pub fn helm(folder: &Path, arguments: &[&str], input: &str) -> Result<String, String> {
     let mut command = Command::new("helm");
     command.current_dir(folder).args(arguments);
-    finished(command, "").map(|said| said.printed)
+    finished(command, input).map(|said| said.printed)
 }
 
 struct Said {
