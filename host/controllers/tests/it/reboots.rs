@@ -92,6 +92,26 @@ async fn a_sick_node_is_drained_and_reboots_in_place() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reboot_whose_end_could_not_be_said_at_once_ends_all_the_same() {
+    let mut world = with_a_node(None).await;
+    let (claim, node) = (only_claim(&world), world.names(&Resource::NODES)[0].clone());
+    world.be_sick(&node, "DevicesReady", "False");
+    world.settle(50).await;
+    assert!(is(&told(&world, &claim), "True", "RebootIssued"));
+    let status = format!("/nodeclaims/{claim}/status");
+    world.process.writes_fail(&status);
+    world.settle(90).await;
+    assert!(is(&told(&world, &claim), "True", "RebootIssued"));
+    assert!(!world.is_tainted(&node, TAINT), "it is back");
+    world.process.writes_succeed();
+    world.settle(60).await;
+    assert!(is(&told(&world, &claim), "False", "RebootSucceeded"));
+    let initialized = world.condition(&Resource::NODE_CLAIMS, &claim, "Initialized");
+    assert_eq!(initialized.as_deref(), Some("True"));
+    assert_eq!(world.cloud.with(|it| it.launches), 1, "nothing was bought");
+}
+
+#[tokio::test(start_paused = true)]
 async fn pods_that_may_not_leave_ride_through_a_bounded_reboot() {
     let mut world = with_a_node(Some(20)).await;
     let (claim, node) = (only_claim(&world), world.names(&Resource::NODES)[0].clone());

@@ -192,8 +192,9 @@ fn away(observed: &Observed, now: Timestamp) -> Step<'_> {
     let Some(node) = observed.node.as_deref() else {
         return if is_late { lost } else { Step::Wait };
     };
-    let boots = boot_before(claim).zip(boot_id(node));
-    let has_booted = boots.is_some_and(|(before, after)| before != after);
+    // Without a note of the boot before the end was begun: the notes go first, and what says that it is over may fail.
+    let has_booted =
+        boot_before(claim).is_none_or(|before| boot_id(node).is_some_and(|it| it != before));
     let is_initialized = node.labels().contains_key(labels::INITIALIZED);
     match (has_booted, is_node_ready(node)) {
         (true, _) if is_tainted(node) => Step::Untaint(node),
@@ -262,6 +263,8 @@ mod tests {
             (before.clone(), ISSUED, "one", "Wait"),
             (before.clone(), ISSUED, "", "Wait"),
             (before, ISSUED, "two", "Untaint"),
+            // The reboot was over, and its end could not be said.
+            (json!({}), ISSUED, "two", "Untaint"),
         ];
         let now = "2026-01-01T00:01:00Z".parse().unwrap();
         for (annotations, reason, boot, expected) in cases {
