@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::builtin;
 use super::delete_options::DeleteOptions;
-use super::eviction::{self, EvictionOptions};
+use super::eviction;
 use super::object_key::NamespacedName;
 use super::patch::{self, Patch};
 use super::resource::Resource;
@@ -296,7 +296,7 @@ impl ApiServer {
         &self,
         namespace: &str,
         pod: &str,
-        options: &EvictionOptions,
+        options: &DeleteOptions,
     ) -> Result<(), StatusError> {
         let key = NamespacedName::new(namespace, pod);
         self.with(|store| eviction::evict(store, &key, options))

@@ -13,14 +13,11 @@ use super::store::Store;
 use super::timestamp::time_text;
 use super::write_options::{ObjectPart, WriteOptions};
 
-/// Options of an eviction, the same as of a deletion.
-pub type EvictionOptions = DeleteOptions;
-
 /// Evicts the pod.
 pub(super) fn evict(
     store: &mut Store,
     key: &NamespacedName,
-    options: &EvictionOptions,
+    options: &DeleteOptions,
 ) -> Result<(), StatusError> {
     let pod = store
         .get_to_write(&Resource::PODS, key)

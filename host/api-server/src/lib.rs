@@ -48,7 +48,6 @@ mod write_options;
 pub use answer::ResponseBody;
 pub use delete_options::{DeleteOptions, Propagation};
 pub use direct::ApiServer;
-pub use eviction::EvictionOptions;
 pub use listener::{kubeconfig, serve};
 pub use names::SUFFIX_LETTERS;
 pub use object_key::NamespacedName;

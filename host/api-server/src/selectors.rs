@@ -1,4 +1,4 @@
-//! Label and field selectors, in the syntax of list and watch requests and in that of `ParsedLabelSelector` objects.
+//! Label and field selectors, in the syntax of list and watch requests and in that of `LabelSelector` objects.
 //!
 //! Answers to apimachinery's `labels` and `fields`. A selector is parsed once and matched often.
 
@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::status::StatusError;
 
-/// How a label is compared.
+/// What a requirement asks of its label: the operator with its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Test {
+enum LabelOperator {
     In(Vec<String>),
     NotIn(Vec<String>),
     Exists,
@@ -20,29 +20,29 @@ enum Test {
 /// A parsed label selector; the empty one matches everything.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ParsedLabelSelector {
-    terms: Vec<(String, Test)>,
+    requirements: Vec<(String, LabelOperator)>,
 }
 
 impl ParsedLabelSelector {
     /// Parses `app=web,tier in (a, b),!legacy`.
     pub fn parse(text: &str) -> Result<Self, StatusError> {
-        let mut terms = Vec::new();
+        let mut requirements = Vec::new();
         for term in split_terms(text) {
             let term = term.trim();
             if !term.is_empty() {
-                terms.push(parse_term(term)?);
+                requirements.push(parse_requirement(term)?);
             }
         }
-        Ok(Self { terms })
+        Ok(Self { requirements })
     }
 
-    /// Reads a `ParsedLabelSelector` object. A missing one matches nothing here: callers decide what absence means.
+    /// Reads a `LabelSelector` object. A missing one matches nothing here: callers decide what absence means.
     pub fn from_object(selector: &Value) -> Self {
-        let mut terms = Vec::new();
+        let mut requirements = Vec::new();
         if let Some(labels) = selector["matchLabels"].as_object() {
             for (key, value) in labels {
                 let value = value.as_str().unwrap_or_default().to_owned();
-                terms.push((key.clone(), Test::In(vec![value])));
+                requirements.push((key.clone(), LabelOperator::In(vec![value])));
             }
         }
         for expression in selector["matchExpressions"]
@@ -58,42 +58,44 @@ impl ParsedLabelSelector {
                     .filter_map(|v| v.as_str().map(str::to_owned))
                     .collect()
             };
-            let test = match expression["operator"].as_str().unwrap_or_default() {
-                "In" => Test::In(values()),
-                "NotIn" => Test::NotIn(values()),
-                "Exists" => Test::Exists,
-                _ => Test::DoesNotExist,
+            let operator = match expression["operator"].as_str().unwrap_or_default() {
+                "In" => LabelOperator::In(values()),
+                "NotIn" => LabelOperator::NotIn(values()),
+                "Exists" => LabelOperator::Exists,
+                _ => LabelOperator::DoesNotExist,
             };
-            terms.push((key, test));
+            requirements.push((key, operator));
         }
-        Self { terms }
+        Self { requirements }
     }
 
-    /// Whether the selector has no term.
+    /// Whether the selector has no requirement.
     pub fn is_empty(&self) -> bool {
-        self.terms.is_empty()
+        self.requirements.is_empty()
     }
 
-    /// Whether the object's labels satisfy every term.
+    /// Whether the object's labels satisfy every requirement.
     pub fn matches(&self, object: &Value) -> bool {
-        if self.terms.is_empty() {
+        if self.requirements.is_empty() {
             return true;
         }
         let labels = object.get("metadata").and_then(|m| m.get("labels"));
         self.matches_labels(labels)
     }
 
-    /// Whether these labels satisfy every term.
+    /// Whether these labels satisfy every requirement.
     pub fn matches_labels(&self, labels: Option<&Value>) -> bool {
-        self.terms.iter().all(|(key, test)| {
+        self.requirements.iter().all(|(key, operator)| {
             let value = labels.and_then(|l| l.get(key)).and_then(Value::as_str);
-            match test {
-                Test::In(values) => value.is_some_and(|v| values.iter().any(|x| x == v)),
-                Test::NotIn(values) => !value.is_some_and(|v| values.iter().any(|x| x == v)),
-                Test::Exists => value.is_some(),
-                Test::DoesNotExist => value.is_none(),
-                Test::GreaterThan(bound) => number(value).is_some_and(|v| v > *bound),
-                Test::LessThan(bound) => number(value).is_some_and(|v| v < *bound),
+            match operator {
+                LabelOperator::In(values) => value.is_some_and(|v| values.iter().any(|x| x == v)),
+                LabelOperator::NotIn(values) => {
+                    !value.is_some_and(|v| values.iter().any(|x| x == v))
+                }
+                LabelOperator::Exists => value.is_some(),
+                LabelOperator::DoesNotExist => value.is_none(),
+                LabelOperator::GreaterThan(bound) => number(value).is_some_and(|v| v > *bound),
+                LabelOperator::LessThan(bound) => number(value).is_some_and(|v| v < *bound),
             }
         })
     }
@@ -121,10 +123,10 @@ fn split_terms(text: &str) -> Vec<&str> {
     terms
 }
 
-fn parse_term(term: &str) -> Result<(String, Test), StatusError> {
+fn parse_requirement(term: &str) -> Result<(String, LabelOperator), StatusError> {
     let bad = || StatusError::bad_request(format!("unable to parse requirement: {term:?}"));
     if let Some(key) = term.strip_prefix('!') {
-        return Ok((key.trim().to_owned(), Test::DoesNotExist));
+        return Ok((key.trim().to_owned(), LabelOperator::DoesNotExist));
     }
     if let Some((head, list)) = term.split_once('(') {
         let list = list.trim_end().strip_suffix(')').ok_or_else(bad)?;
@@ -132,34 +134,34 @@ fn parse_term(term: &str) -> Result<(String, Test), StatusError> {
         let mut words = head.split_whitespace();
         let key = words.next().ok_or_else(bad)?.to_owned();
         return match words.next() {
-            Some("in") => Ok((key, Test::In(values))),
-            Some("notin") => Ok((key, Test::NotIn(values))),
+            Some("in") => Ok((key, LabelOperator::In(values))),
+            Some("notin") => Ok((key, LabelOperator::NotIn(values))),
             _ => Err(bad()),
         };
     }
     for (operator, negated) in [("!=", true), ("==", false), ("=", false)] {
         if let Some((key, value)) = term.split_once(operator) {
             let values = vec![value.trim().to_owned()];
-            let test = if negated {
-                Test::NotIn(values)
+            let operator = if negated {
+                LabelOperator::NotIn(values)
             } else {
-                Test::In(values)
+                LabelOperator::In(values)
             };
-            return Ok((key.trim().to_owned(), test));
+            return Ok((key.trim().to_owned(), operator));
         }
     }
     if let Some((key, bound)) = term.split_once('>') {
         let bound = bound.trim().parse().map_err(|_| bad())?;
-        return Ok((key.trim().to_owned(), Test::GreaterThan(bound)));
+        return Ok((key.trim().to_owned(), LabelOperator::GreaterThan(bound)));
     }
     if let Some((key, bound)) = term.split_once('<') {
         let bound = bound.trim().parse().map_err(|_| bad())?;
-        return Ok((key.trim().to_owned(), Test::LessThan(bound)));
+        return Ok((key.trim().to_owned(), LabelOperator::LessThan(bound)));
     }
     if term.contains(char::is_whitespace) {
         return Err(bad());
     }
-    Ok((term.to_owned(), Test::Exists))
+    Ok((term.to_owned(), LabelOperator::Exists))
 }
 
 /// A parsed field selector.
@@ -249,7 +251,7 @@ impl Selection {
 
     /// Whether only the namespace counts.
     pub(super) fn is_by_namespace(&self) -> bool {
-        self.labels.terms.is_empty() && self.fields.terms.is_empty()
+        self.labels.is_empty() && self.fields.terms.is_empty()
     }
 
     /// Whether the object is selected.

@@ -20,7 +20,7 @@ use aws_sdk_ec2::types::{
 use aws_sdk_ssm::operation::get_parameter::GetParameterInput;
 use base64::Engine as _;
 use serde_json::{Value, json};
-use sim::api_server::{DeleteOptions, EvictionOptions, Resource, Selection};
+use sim::api_server::{DeleteOptions, Resource, Selection};
 use sim::ec2::{Ec2Config, Ec2Faults, InstanceState};
 use sim::{SimulatedWorld, WorldConfig};
 use tokio::time::{Duration, sleep};
@@ -437,7 +437,7 @@ async fn a_budget_holds_evictions_back_until_the_replacement_runs() {
     let evict = |name: &str| {
         world
             .api()
-            .evict("default", name, &EvictionOptions::default())
+            .evict("default", name, &DeleteOptions::default())
     };
     evict(&names[0]).unwrap();
     assert!(evict(&names[1]).is_err());
