@@ -42,43 +42,43 @@ const LIVE_STATES: [&str; 5] = ["pending", "running", "stopping", "stopped", "sh
 
 /// An instance as EC2 describes it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Instance {
+pub(crate) struct Instance {
     /// Such as `i-0123`.
-    pub id: String,
+    pub(crate) id: String,
     /// Such as `m7i.large`.
-    pub instance_type: String,
+    pub(crate) instance_type: String,
     /// Name of the zone.
-    pub zone: String,
+    pub(crate) zone: String,
     /// Zone id, where EC2 tells it.
-    pub zone_id: Option<String>,
+    pub(crate) zone_id: Option<String>,
     /// Id of the image that it booted.
-    pub image_id: String,
-    pub capacity_type: CapacityType,
+    pub(crate) image_id: String,
+    pub(crate) capacity_type: CapacityType,
     /// Reservation it runs in.
-    pub capacity_reservation_id: Option<String>,
+    pub(crate) capacity_reservation_id: Option<String>,
     /// Whether that is a capacity block.
-    pub is_capacity_block: bool,
+    pub(crate) is_capacity_block: bool,
     /// Whether that may be taken back.
-    pub is_interruptible: bool,
+    pub(crate) is_interruptible: bool,
     /// How far its life has got.
-    pub life: InstanceLife,
+    pub(crate) life: InstanceLife,
     /// When it was launched.
-    pub launched_at: Option<Timestamp>,
+    pub(crate) launched_at: Option<Timestamp>,
     /// Subnet of its first interface.
-    pub subnet_id: Option<String>,
+    pub(crate) subnet_id: Option<String>,
     /// Groups of its interfaces.
-    pub security_group_ids: Vec<String>,
+    pub(crate) security_group_ids: Vec<String>,
     /// Id of the placement group that it runs in; none outside of one.
-    pub placement_group_id: Option<String>,
+    pub(crate) placement_group_id: Option<String>,
     /// Partition of it, once EC2 has chosen.
-    pub partition: Option<i32>,
+    pub(crate) partition: Option<i32>,
     /// Tags of the instance, by key.
-    pub tags: Tags,
+    pub(crate) tags: Tags,
 }
 
 impl Instance {
     /// Provider id by which Kubernetes knows it.
-    pub fn provider_id(&self) -> ProviderId {
+    pub(crate) fn provider_id(&self) -> ProviderId {
         ProviderId::of_instance(&self.zone, &self.id)
     }
 

@@ -27,10 +27,17 @@ use crate::tags::{Tags, profile_tags};
 const PROTECTED: SignedDuration = SignedDuration::from_hours(1);
 const PROFILE_TTL: SignedDuration = SignedDuration::from_mins(15);
 
+/// The role that IAM says a profile has.
+enum ProfileRole {
+    NoProfile,
+    NoRole,
+    Role(String),
+}
+
 /// Makes, finds and deletes instance profiles.
 pub(crate) struct InstanceProfileProvider {
     iam: Arc<dyn IamApi>,
-    /// Role of a profile (empty if none) by profile name.
+    /// Role of a profile by profile name.
     profiles: TtlCache<String, String>,
     missing_roles: TtlCache<String, String>,
     /// Profiles that classes had lately.
@@ -85,12 +92,12 @@ impl InstanceProfileProvider {
         }
         let status = node_class.status.as_ref();
         if let Some(current) = status.and_then(|it| it.instance_profile.as_deref())
-            && self.role_of(current, now).await?.as_deref() == Some(role)
+            && self.has_role(current, role, now).await?
         {
             return Ok(current.to_owned());
         }
         let name = profile_name(node_class, options, role);
-        if self.role_of(&name, now).await?.as_deref() == Some(role) {
+        if self.has_role(&name, role, now).await? {
             return Ok(name);
         }
         let path = profile_path(node_class, options);
@@ -158,44 +165,39 @@ impl InstanceProfileProvider {
         }
     }
 
-    async fn role_of(
+    /// Whether the profile is there and has this role.
+    async fn has_role(
         &self,
         name: &str,
+        role: &str,
         now: Timestamp,
-    ) -> Result<Option<String>, CloudProviderError> {
-        if let Some(role) = self.profiles.get(&name.to_owned(), now) {
-            return Ok(Some(role));
+    ) -> Result<bool, CloudProviderError> {
+        if let Some(known) = self.profiles.get(&name.to_owned(), now) {
+            return Ok(known == role);
         }
-        let role = self.fetch_role(name).await?;
-        if let Some(role) = &role
-            && !role.is_empty()
-        {
-            self.profiles.insert(name.to_owned(), role.clone(), now);
-        }
-        Ok(role)
+        let ProfileRole::Role(found) = self.fetch_role(name).await? else {
+            return Ok(false);
+        };
+        let is_the_one = found == role;
+        self.profiles.insert(name.to_owned(), found, now);
+        Ok(is_the_one)
     }
 
-    /// `None` if there is no such profile, an empty name if it has no role.
-    async fn fetch_role(&self, name: &str) -> Result<Option<String>, CloudProviderError> {
+    async fn fetch_role(&self, name: &str) -> Result<ProfileRole, CloudProviderError> {
         let input = GetInstanceProfileInput::builder()
             .instance_profile_name(name)
             .build()
             .map_err(invalid)?;
         match self.iam.get_instance_profile(input).await {
-            Err(error) if is_not_found(&error) => Ok(None),
+            Err(error) if is_not_found(&error) => Ok(ProfileRole::NoProfile),
             Err(error) => Err(other("getting the instance profile", &error)),
             Ok(answer) => {
                 let roles = answer
                     .instance_profile
                     .map(|profile| profile.roles)
                     .unwrap_or_default();
-                Ok(Some(
-                    roles
-                        .into_iter()
-                        .next()
-                        .map(|role| role.role_name)
-                        .unwrap_or_default(),
-                ))
+                let role = roles.into_iter().next();
+                Ok(role.map_or(ProfileRole::NoRole, |it| ProfileRole::Role(it.role_name)))
             }
         }
     }
@@ -225,10 +227,10 @@ impl InstanceProfileProvider {
         role: &str,
         now: Timestamp,
     ) -> Result<(), CloudProviderError> {
-        match self.fetch_role(name).await?.as_deref() {
-            Some(current) if current == role => return Ok(()),
-            Some("") | None => {}
-            Some(current) => self.detach(name, current).await?,
+        match self.fetch_role(name).await? {
+            ProfileRole::Role(current) if current == role => return Ok(()),
+            ProfileRole::Role(current) => self.detach(name, &current).await?,
+            ProfileRole::NoProfile | ProfileRole::NoRole => {}
         }
         let input = AddRoleToInstanceProfileInput::builder()
             .instance_profile_name(name)
@@ -267,10 +269,10 @@ impl InstanceProfileProvider {
 
     async fn delete(&self, name: &str) -> Result<(), CloudProviderError> {
         self.profiles.remove(&name.to_owned());
-        match self.fetch_role(name).await?.as_deref() {
-            None => return Ok(()),
-            Some("") => {}
-            Some(role) => self.detach(name, role).await?,
+        match self.fetch_role(name).await? {
+            ProfileRole::NoProfile => return Ok(()),
+            ProfileRole::NoRole => {}
+            ProfileRole::Role(role) => self.detach(name, &role).await?,
         }
         let input = DeleteInstanceProfileInput::builder()
             .instance_profile_name(name)

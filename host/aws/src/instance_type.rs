@@ -59,15 +59,15 @@ pub(crate) struct RegionTypes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CatalogueSize {
     types: usize,
-    /// Number of types that any zone offers.
-    zones: usize,
+    /// Of which EC2 tells that some zone offers them.
+    offered_types: usize,
 }
 
 impl CatalogueSize {
     /// Whether a tenth of either is missing.
     fn is_less_than(self, before: Self) -> bool {
         let is_less = |now: usize, before: usize| now * 10 < before * 9;
-        is_less(self.types, before.types) || is_less(self.zones, before.zones)
+        is_less(self.types, before.types) || is_less(self.offered_types, before.offered_types)
     }
 }
 
@@ -84,7 +84,7 @@ struct SeenClass {
 pub(crate) struct InstanceTypeProvider {
     ec2: Arc<dyn Ec2Api>,
     catalogue: Mutex<Option<Arc<RegionTypes>>>,
-    /// Counts of types and of zones' entries that were too few to be believed at once.
+    /// What was too little to be believed at once.
     doubted: Mutex<Option<CatalogueSize>>,
     loading: tokio::sync::Mutex<()>,
     entries: Mutex<BTreeMap<u64, CachedTypes>>,
@@ -120,7 +120,7 @@ impl InstanceTypeProvider {
         if let Some(old) = current.as_ref() {
             let size = CatalogueSize {
                 types: types.len(),
-                zones: zones.len(),
+                offered_types: zones.len(),
             };
             self.check_whole(old, size)?;
         }
@@ -145,7 +145,7 @@ impl InstanceTypeProvider {
     ) -> Result<(), CloudProviderError> {
         let before = CatalogueSize {
             types: old.types.len(),
-            zones: old.zones.len(),
+            offered_types: old.zones.len(),
         };
         let has_shrunk = size.is_less_than(before);
         let last = std::mem::replace(&mut *lock(&self.doubted), has_shrunk.then_some(size));
@@ -154,7 +154,7 @@ impl InstanceTypeProvider {
         }
         Err(CloudProviderError::Other(format!(
             "EC2 told {} of {} instance types and zones of {} of {}: part of it is missing",
-            size.types, before.types, size.zones, before.zones
+            size.types, before.types, size.offered_types, before.offered_types
         )))
     }
 

@@ -15,18 +15,22 @@ mod error;
 #[cfg(test)]
 mod fake;
 mod hash;
+mod instance;
 mod instance_profile;
 mod instance_status;
+mod instance_type;
 mod interruption;
 mod interruption_history;
 mod kubelet;
 mod launch;
+mod launch_template;
 mod metrics;
 mod node_class;
 mod offering;
 mod options;
 mod pages;
 mod permissions;
+mod placement_group;
 mod pricing;
 mod provider;
 mod repair;
@@ -39,10 +43,6 @@ mod tests;
 mod unavailable_offerings;
 
 pub mod account;
-pub mod instance;
-pub mod instance_type;
-pub mod launch_template;
-pub mod placement_group;
 pub mod sdk;
 pub mod seam;
 

@@ -14,19 +14,20 @@ use jiff::{SignedDuration, Timestamp};
 use scheduling::requirements::Requirements;
 
 use crate::cache::{DEFAULT_TTL, TtlCache};
+use crate::error::unbuilt;
 use crate::node_class::revision::revision_key;
 use crate::seam::{ApiError, Ec2Api};
 use crate::tags::filter;
 
 /// A placement group of EC2.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlacementGroup {
+pub(crate) struct PlacementGroup {
     /// Such as `pg-0123`.
-    pub id: String,
+    pub(crate) id: String,
     /// `cluster`, `partition` or `spread`.
-    pub strategy: String,
+    pub(crate) strategy: String,
     /// Partitions of a partition group; 0 of the others.
-    pub partitions: u32,
+    pub(crate) partitions: u32,
 }
 
 impl PlacementGroup {
@@ -112,7 +113,7 @@ impl PlacementGroupProvider {
             .set_group_names(selector.name.clone().map(|name| vec![name]))
             .filters(filter("state", ["available"]))
             .build()
-            .map_err(|error| ApiError::client("ValidationError", error.to_string()))?;
+            .map_err(unbuilt)?;
         let group = match self.ec2.describe_placement_groups(input).await {
             Err(error) if UNKNOWN.contains(&error.code.as_str()) => None,
             answer => answer?.placement_groups().first().and_then(of_ec2),

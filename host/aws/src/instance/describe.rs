@@ -14,8 +14,8 @@ use aws_sdk_ec2::types::{Filter, Instance, InstanceStateName};
 
 use super::live_states;
 use crate::batcher::BatchCall;
-use crate::error::is_not_found;
-use crate::seam::{ApiError, ApiResult, Ec2Api};
+use crate::error::{is_not_found, unbuilt};
+use crate::seam::{ApiResult, Ec2Api};
 use crate::tags::{filter, tag_value};
 
 /// EC2 takes this many values in a filter.
@@ -35,7 +35,7 @@ async fn described(
             .set_filters(Some(filters.clone()))
             .set_next_token(next_token)
             .build()
-            .map_err(|error| ApiError::client("ValidationError", error.to_string()))?;
+            .map_err(unbuilt)?;
         let page = ec2.describe_instances(input).await?;
         let reservations = page.reservations.unwrap_or_default().into_iter();
         found.extend(reservations.flat_map(|it| it.instances.unwrap_or_default()));
@@ -166,7 +166,7 @@ impl TerminateCall {
         let input = TerminateInstancesInput::builder()
             .set_instance_ids(Some(ids.to_vec()))
             .build()
-            .map_err(|error| ApiError::client("ValidationError", error.to_string()))?;
+            .map_err(unbuilt)?;
         let answer = self.ec2.terminate_instances(input).await?;
         let is_going = |state: &InstanceStateName| {
             matches!(
