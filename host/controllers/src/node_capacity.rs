@@ -1,6 +1,6 @@
 //! Tells the provider what nodes turned out to be, so that it need not guess for the next ones of their kind.
 //!
-//! A node is told of when it registers (`node_claim/lifecycle.rs`), and all are when the process begins and twice a
+//! A node is told of when it registers (`node_claim/joining.rs`), and all are when the process begins and twice a
 //! day. Answers to `pkg/controllers/providers/instancetype/capacity` of the AWS provider.
 
 use std::collections::BTreeMap;

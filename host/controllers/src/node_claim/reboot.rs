@@ -29,7 +29,7 @@ use crate::node::taints::{with_taint, without_taint};
 use crate::node_claim::reboot::decision::{
     Ending, FailedReboot, ISSUED, Observed, Step, decide, is_issued,
 };
-use crate::node_claim::reboot::entries::RebootEntry;
+use crate::node_claim::reboot::entries::{RebootEntry, RebootFailure};
 use crate::node_claim::{ConditionUpdate, NodeClaimExt, uid, with_deadline};
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
@@ -188,7 +188,7 @@ impl Reboot {
     async fn succeed(&self, claim: &NodeClaim) -> Result<Action, ReconcileError> {
         let (claim, now) = self.conclude(claim, SUCCEEDED, "").await?;
         let away = now.duration_since(claim.condition_since(conditions::INITIALIZED));
-        let took = self.is_over(&claim);
+        let took = self.take_elapsed(&claim);
         let entry = RebootEntry::Succeeded { took, away };
         self.shell.journal.write(&claim, &entry);
         Ok(Action::Await)
@@ -198,10 +198,9 @@ impl Reboot {
     async fn reject(&self, claim: &NodeClaim, why: &str) -> Result<Action, ReconcileError> {
         self.conclude(claim, FAILED, why).await?;
         let entry = RebootEntry::Failed {
-            result: "invalid_request",
+            failure: RebootFailure::Unclear,
             why,
-            took: self.is_over(claim),
-            is_deleted: false,
+            took: self.take_elapsed(claim),
         };
         self.shell.journal.write(claim, &entry);
         Ok(Action::Await)
@@ -248,13 +247,9 @@ impl Reboot {
         // Whoever changed it meanwhile may have called the reboot off.
         ignore_not_found(self.shell.writer.delete_unchanged(&bounded).await)?;
         let entry = RebootEntry::Failed {
-            result: match ending {
-                Ending::Refused => "provider_error",
-                Ending::Lost => "recovery_timeout",
-            },
+            failure: RebootFailure::Replaced(ending),
             why,
-            took: self.is_over(claim),
-            is_deleted: true,
+            took: self.take_elapsed(claim),
         };
         self.shell.journal.write(claim, &entry);
         Ok(Action::Await)
@@ -279,8 +274,8 @@ impl Reboot {
         self.shell.writer.write_claim(claim, &after).await
     }
 
-    /// What was noted of the reboot in memory goes; answers how long it took.
-    fn is_over(&self, claim: &NodeClaim) -> SignedDuration {
+    /// How long the reboot took; what was noted of it in memory goes.
+    fn take_elapsed(&self, claim: &NodeClaim) -> SignedDuration {
         self.asked(|it| it.remove(&uid(claim)));
         let since = claim.condition_since(conditions::REBOOTING);
         self.shell.now().duration_since(since)

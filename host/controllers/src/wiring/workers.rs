@@ -39,7 +39,7 @@ const BINDINGS: ControllerName = ControllerName {
 };
 
 impl Wiring {
-    fn spawn<R: Reconciler<Key = ObjectKey>>(&self, queue: QueueName, reconciler: R) -> Task {
+    fn worker<R: Reconciler<Key = ObjectKey>>(&self, queue: QueueName, reconciler: R) -> Task {
         let QueueRow {
             name,
             kind,
@@ -47,11 +47,11 @@ impl Wiring {
             ..
         } = queue.row();
         let controller = ControllerName { name, kind };
-        self.spawn_over(controller, at_work, self.queues.of(queue), reconciler)
+        self.worker_over(controller, at_work, self.queues.of(queue), reconciler)
     }
 
     /// Over a queue whose keys may be of another make. Keys at work are the fewest on one core and the most on sixty.
-    fn spawn_over<R: Reconciler>(
+    fn worker_over<R: Reconciler>(
         &self,
         controller: ControllerName,
         at_work: RangeInclusive<usize>,
@@ -98,7 +98,7 @@ impl Wiring {
             claims: self.notes.claims(&self.shell),
             pending: Arc::clone(&self.notes.static_pending),
         };
-        self.spawn(QueueName::StaticPools, reconciler)
+        self.worker(QueueName::StaticPools, reconciler)
     }
 
     /// From a claim's launch to the end of its instance.
@@ -119,9 +119,9 @@ impl Wiring {
         let termination = Termination::new(self.shell(), provider, evictions());
         let eviction = EvictionQueue::new(self.shell());
         [
-            self.spawn(QueueName::Lifecycle, lifecycle),
-            self.spawn(QueueName::NodeTermination, termination),
-            self.spawn_over(
+            self.worker(QueueName::Lifecycle, lifecycle),
+            self.worker(QueueName::NodeTermination, termination),
+            self.worker_over(
                 EvictionQueue::CONTROLLER,
                 EvictionQueue::AT_WORK,
                 &self.evictions,
@@ -144,14 +144,14 @@ impl Wiring {
         let reboots = reboot::Reboot::new(shell(), provider, Arc::clone(&self.evictions));
         let pods = pod_events::PodEvents { shell: shell() };
         [
-            self.spawn(QueueName::ClaimDisruption, conditions),
-            self.spawn(QueueName::Expiration, expiration),
-            self.spawn(QueueName::Consistency, consistency),
-            self.spawn(QueueName::ClaimHydration, claims),
-            self.spawn(QueueName::NodeHydration, nodes),
-            self.spawn(QueueName::Tagging, tagging),
-            self.spawn(QueueName::Reboots, reboots),
-            self.spawn(QueueName::PodEvents, pods),
+            self.worker(QueueName::ClaimDisruption, conditions),
+            self.worker(QueueName::Expiration, expiration),
+            self.worker(QueueName::Consistency, consistency),
+            self.worker(QueueName::ClaimHydration, claims),
+            self.worker(QueueName::NodeHydration, nodes),
+            self.worker(QueueName::Tagging, tagging),
+            self.worker(QueueName::Reboots, reboots),
+            self.worker(QueueName::PodEvents, pods),
         ]
     }
 
@@ -165,10 +165,10 @@ impl Wiring {
         let validation = validation::Validation { shell: shell() };
         let counter = counter::Counter { shell: shell() };
         [
-            self.spawn(QueueName::PoolHash, hash),
-            self.spawn(QueueName::PoolReadiness, readiness),
-            self.spawn(QueueName::PoolValidation, validation),
-            self.spawn(QueueName::PoolCounter, counter),
+            self.worker(QueueName::PoolHash, hash),
+            self.worker(QueueName::PoolReadiness, readiness),
+            self.worker(QueueName::PoolValidation, validation),
+            self.worker(QueueName::PoolCounter, counter),
         ]
     }
 
@@ -201,12 +201,12 @@ impl Wiring {
         let (policies, objects) = (Arc::clone(&self.policies), Arc::clone(&self.policy_objects));
         let bindings = PolicyBinding::new(shell(), policies, objects);
         [
-            self.spawn(QueueName::NodeClass, node_class),
-            self.spawn(QueueName::CapacityBuffers, buffers),
-            self.spawn(QueueName::NodeOverlays, overlays),
-            self.spawn(QueueName::PodTrigger, pods),
-            self.spawn(QueueName::NodeTrigger, nodes),
-            self.spawn_over(BINDINGS, 2..=2, &self.policy_objects.queue, bindings),
+            self.worker(QueueName::NodeClass, node_class),
+            self.worker(QueueName::CapacityBuffers, buffers),
+            self.worker(QueueName::NodeOverlays, overlays),
+            self.worker(QueueName::PodTrigger, pods),
+            self.worker(QueueName::NodeTrigger, nodes),
+            self.worker_over(BINDINGS, 2..=2, &self.policy_objects.queue, bindings),
         ]
     }
 }

@@ -11,11 +11,32 @@ use tracing::info;
 
 use crate::node_claim::counts::count_disrupted;
 use crate::node_claim::launch_record::launch_record;
+use crate::node_claim::reboot::decision::Ending;
 use crate::shell::journal::JournalEntry;
 use crate::shell::metrics::Metrics;
 use crate::shell::recorder::{EventType, KubernetesEvent};
 
 const REPEAT: Duration = Duration::from_mins(30);
+
+/// What a reboot that failed comes to.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum RebootFailure {
+    /// Nobody knows what was meant: the node stays.
+    Unclear,
+    /// The node is replaced.
+    Replaced(Ending),
+}
+
+impl RebootFailure {
+    /// Value of the metric's label `result`.
+    fn result(self) -> &'static str {
+        match self {
+            Self::Unclear => "invalid_request",
+            Self::Replaced(Ending::Refused) => "provider_error",
+            Self::Replaced(Ending::Lost) => "recovery_timeout",
+        }
+    }
+}
 
 /// A step of a reboot.
 #[derive(Debug)]
@@ -31,14 +52,11 @@ pub(super) enum RebootEntry<'a> {
         /// For so long it took no pods.
         away: SignedDuration,
     },
-    /// The node did not come back.
+    /// The node did not reboot, or did not come back.
     Failed {
-        /// Value of the metric's label `result`.
-        result: &'static str,
+        failure: RebootFailure,
         why: &'a str,
         took: SignedDuration,
-        /// Whether the claim went for it.
-        is_deleted: bool,
     },
 }
 
@@ -79,15 +97,14 @@ impl JournalEntry for RebootEntry<'_> {
                 ("succeeded", took)
             }
             Self::Failed {
-                result,
+                failure,
                 took,
-                is_deleted,
-                ..
+                why: _,
             } => {
-                if *is_deleted {
+                if let RebootFailure::Replaced(_) = failure {
                     count_disrupted(metrics, claim, "unhealthy", None);
                 }
-                (*result, took)
+                (failure.result(), took)
             }
         };
         let labels = vec![("result", result.to_owned())];
