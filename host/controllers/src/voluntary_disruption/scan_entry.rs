@@ -157,12 +157,10 @@ fn approved(decision: &Decision, snapshot: &Snapshot) -> Vec<KubernetesEvent> {
             };
             let mut claims = scored.claims.iter();
             let single = claims.next().filter(|_| scored.claims.len() == 1);
-            let node = single.and_then(|it| snapshot.node_of_claim(it)?.node_name());
-            let regarding = match (node, single) {
-                (Some(node), Some(claim)) => {
-                    references::node_and_claim(snapshot, node, claim).to_vec()
-                }
-                _ => vec![references::node_pool(snapshot, &pool.name)],
+            let node = single.and_then(|it| Some((snapshot.node_of_claim(it)?.node_name()?, it)));
+            let regarding = match node {
+                Some((node, claim)) => references::node_and_claim(snapshot, node, claim).to_vec(),
+                None => vec![references::node_pool(snapshot, &pool.name)],
             };
             notices.extend(events::approved(regarding, &balanced));
         }
