@@ -13,7 +13,6 @@ use sim::ec2::DEMO_NAME;
 
 use authoring::manifests::{Document, ManifestPlace};
 
-const UNKNOWN_KIND: &str = ": no kind `";
 /// How the API server begins the list of fields that a kind does not have.
 const UNKNOWN_FIELDS: &str = "strict decoding error";
 
@@ -78,31 +77,57 @@ impl AppliedDocuments {
         unknown: Unknown,
     ) {
         let strict = ValidationDirective::Strict;
-        let refusal = apply_one(client, discovery, &document, strict).await;
-        match refusal {
-            Some(warning) if unknown == Unknown::Warn && warning.contains(UNKNOWN_FIELDS) => {
+        let Err(refusal) = apply_one(client, discovery, &document, strict).await else {
+            return;
+        };
+        match (refusal, unknown) {
+            (Refusal::UnknownFields { fields, .. }, Unknown::Warn) => {
                 let lenient = ValidationDirective::Ignore;
-                self.faults
-                    .extend(apply_one(client, discovery, &document, lenient).await);
-                self.warnings.push(without_head(&document, &warning));
+                let refusal = apply_one(client, discovery, &document, lenient).await.err();
+                self.faults.extend(refusal.map(Refusal::into_line));
+                self.warnings.push(fields);
             }
             // Objects of other programs have no say in where pods go.
-            Some(warning) if unknown == Unknown::Warn && warning.contains(UNKNOWN_KIND) => {
-                self.warnings.push(warning);
-            }
-            refusal => self.faults.extend(refusal),
+            (Refusal::UnknownKind(line), Unknown::Warn) => self.warnings.push(line),
+            (refusal, Unknown::Refuse | Unknown::Warn) => self.faults.push(refusal.into_line()),
         }
     }
 }
 
-/// The list of unknown fields alone, with its place.
-fn without_head(document: &Document, warning: &str) -> String {
-    let object = &document.object;
-    let kind = object["kind"].as_str().unwrap_or_default();
-    let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    let (_, fields) = warning.split_once(UNKNOWN_FIELDS).unwrap_or_default();
-    let fields = fields.trim_start_matches(": ");
-    format!("{}: {kind} {name}: {fields}", document.place)
+/// Why a document was not applied: a line with its place.
+#[derive(Debug)]
+enum Refusal {
+    /// Nobody serves its kind.
+    UnknownKind(String),
+    /// Its kind does not have some of its fields.
+    UnknownFields {
+        line: String,
+        /// The list of fields alone, with its place.
+        fields: String,
+    },
+    Other(String),
+}
+
+impl Refusal {
+    /// The server's: it tells unknown fields from what else is wrong by its words alone.
+    fn of_message(document: &Document, message: &str) -> Self {
+        let Document { place, object } = document;
+        let line = format!("{place}: {message}");
+        let Some((_, fields)) = message.split_once(UNKNOWN_FIELDS) else {
+            return Self::Other(line);
+        };
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let fields = fields.trim_start_matches(": ");
+        let fields = format!("{place}: {kind} {name}: {fields}");
+        Self::UnknownFields { line, fields }
+    }
+
+    fn into_line(self) -> String {
+        match self {
+            Self::UnknownFields { line, .. } | Self::UnknownKind(line) | Self::Other(line) => line,
+        }
+    }
 }
 
 /// Namespaces that objects live in and that nothing defines: a demo makes them, as `kubectl create ns` would.
@@ -138,7 +163,7 @@ async fn apply_one(
     discovery: &Discovery,
     document: &Document,
     validation: ValidationDirective,
-) -> Option<String> {
+) -> Result<(), Refusal> {
     let Document { place, object } = document;
     let kind = object["kind"].as_str().unwrap_or_default().to_owned();
     let api_version = object["apiVersion"].as_str().unwrap_or_default().to_owned();
@@ -147,15 +172,15 @@ async fn apply_one(
         .filter(|name| !name.is_empty())
         .map(str::to_owned)
     else {
-        return Some(format!(
+        return Err(Refusal::Other(format!(
             "{place}: {kind} has no `metadata.name`; give it one"
-        ));
+        )));
     };
     let Some((resource, scope)) = resolve(discovery, &api_version, &kind) else {
-        return Some(format!(
+        return Err(Refusal::UnknownKind(format!(
             "{place}: {kind} {name}: no kind `{kind}` in version `{api_version}` is served; \
              install its CustomResourceDefinition or mend `apiVersion` and `kind`"
-        ));
+        )));
     };
     let api: Api<DynamicObject> = match scope {
         Scope::Cluster => Api::all_with(client.clone(), &resource),
@@ -171,9 +196,9 @@ async fn apply_one(
         ..PatchParams::apply(DEMO_NAME).force()
     };
     match api.patch(&name, &params, &Patch::Apply(object)).await {
-        Ok(_) => None,
-        Err(kube::Error::Api(status)) => Some(format!("{place}: {}", status.message)),
-        Err(error) => Some(format!("{place}: {kind} {name}: {error}")),
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) => Err(Refusal::of_message(document, &status.message)),
+        Err(error) => Err(Refusal::Other(format!("{place}: {kind} {name}: {error}"))),
     }
 }
 
