@@ -78,6 +78,34 @@ enum Step {
     },
 }
 
+/// What it means that the API server did not evict a pod.
+#[derive(Debug, PartialEq, Eq)]
+enum NotEvicted<'a> {
+    /// It is gone already, or another pod has its name.
+    Gone,
+    /// A budget refuses, in these words.
+    Refused { message: &'a str },
+    /// The server failed, or did not answer.
+    Failed,
+}
+
+impl<'a> NotEvicted<'a> {
+    fn of(error: &'a kube::Error) -> Self {
+        let kube::Error::Api(status) = error else {
+            return Self::Failed;
+        };
+        let message = &status.message;
+        // The API server answers 500 for a pod that several budgets select.
+        let is_of_many_budgets = message.contains("more than one PodDisruptionBudget");
+        match status.code {
+            404 | 409 => Self::Gone,
+            429 => Self::Refused { message },
+            500 if is_of_many_budgets => Self::Refused { message },
+            _ => Self::Failed,
+        }
+    }
+}
+
 impl EvictionQueue {
     /// Karpenter's name of it, as metrics and logs show it.
     pub(crate) const CONTROLLER: ControllerName = ControllerName {
@@ -147,26 +175,23 @@ impl EvictionQueue {
             .eviction_requests
             .get_or_create(&vec![("code", code.to_string())])
             .inc();
-        match answer {
-            Ok(_) => {
-                self.write_entry(key, observed, &PodEntry::Evicted);
-                Ok(Action::Await)
+        let Err(error) = answer else {
+            self.write_entry(key, observed, &PodEntry::Evicted);
+            return Ok(Action::Await);
+        };
+        match NotEvicted::of(&error) {
+            NotEvicted::Gone => Ok(Action::Await),
+            NotEvicted::Refused { message } => {
+                let why = format!("failed to evict pod {}: {message}", key.pod);
+                let entry = if self.lock_refused().insert(key.clone()) {
+                    PodEntry::EvictionBlocked { why: &why }
+                } else {
+                    PodEntry::EvictionRefused { why: &why }
+                };
+                self.write_entry(key, observed, &entry);
+                Err(ReconcileError::Refused(why))
             }
-            // Gone already, or another pod by that name.
-            Err(_) if code == 404 || code == 409 => Ok(Action::Await),
-            Err(error) => {
-                if code == 429 || is_many_budgets(&error) {
-                    let why = format!("failed to evict pod {}: {}", key.pod, message_of(&error));
-                    let entry = if self.lock_refused().insert(key.clone()) {
-                        PodEntry::EvictionBlocked { why: &why }
-                    } else {
-                        PodEntry::EvictionRefused { why: &why }
-                    };
-                    self.write_entry(key, observed, &entry);
-                    return Err(ReconcileError::Refused(why));
-                }
-                Err(error.into())
-            }
+            NotEvicted::Failed => Err(error.into()),
         }
     }
 
@@ -273,21 +298,9 @@ fn this_very_pod(key: &EvictionKey, grace_period_seconds: Option<u32>) -> Delete
     }
 }
 
-/// The API server answers 500 for a pod that several budgets select.
-fn is_many_budgets(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status)
-        if status.code == 500 && status.message.contains("more than one PodDisruptionBudget"))
-}
-
-fn message_of(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use kube::core::Status;
     use scheduling::pod::ShapeTable;
     use serde_json::{Value, json};
 
@@ -317,6 +330,26 @@ mod tests {
             "lastTransitionTime": "2026-01-01T11:00:00Z",
         });
         json!({"/metadata/deletionTimestamp": null, "/status/conditions": [condition]})
+    }
+
+    #[test]
+    fn a_budget_refuses_with_429_and_several_with_500() {
+        let many = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+        let cases = [
+            (404, "gone", NotEvicted::Gone),
+            (409, "another UID", NotEvicted::Gone),
+            (429, "wait", NotEvicted::Refused { message: "wait" }),
+            (500, many, NotEvicted::Refused { message: many }),
+            (500, "etcd is away", NotEvicted::Failed),
+            (403, many, NotEvicted::Failed),
+        ];
+        for (code, message, expected) in cases {
+            let status = Status::failure(message, "r").with_code(code);
+            let error = kube::Error::Api(status.boxed());
+            assert_eq!(NotEvicted::of(&error), expected, "{code} {message}");
+        }
+        let unanswered = kube::Error::TlsRequired;
+        assert_eq!(NotEvicted::of(&unanswered), NotEvicted::Failed);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use apis::conditions::{self, Conditioned};
 use apis::{NodeClaim, ProviderId, labels};
 use cloudprovider::{CloudProvider, CloudProviderError};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use state::facts::NodeFacts;
 
 use crate::node_claim::entries::end::{ClaimReleased, DeadlineSet, InstanceTerminated};
@@ -41,6 +41,31 @@ enum Step {
     Terminate(ProviderId),
     /// The instance is gone, or there never was one.
     Release,
+}
+
+/// What it means that the cloud knows no instance of a claim that goes.
+#[derive(Debug, PartialEq, Eq)]
+enum MissingInstance {
+    /// Nobody has seen it end: it is young, and the cloud tells of it late.
+    Young,
+    /// It ended because it was asked to, and took so long.
+    Terminated { took: SignedDuration },
+    /// It ended by itself.
+    Gone,
+}
+
+impl MissingInstance {
+    fn of(claim: &NodeClaim, now: Timestamp) -> Self {
+        if claim.is_condition_true(conditions::INSTANCE_TERMINATING) {
+            let since = claim.condition_since(conditions::INSTANCE_TERMINATING);
+            let took = now.duration_since(since);
+            Self::Terminated { took }
+        } else if is_listed_by_now(claim, now) {
+            Self::Gone
+        } else {
+            Self::Young
+        }
+    }
 }
 
 impl Finalizer {
@@ -88,22 +113,15 @@ impl Finalizer {
                 self.shell.writer.write_claim_status(claim, &after).await?;
                 Ok(Action::RequeueAfter(INSTANCE_POLL))
             }
-            // Nobody has seen it end: it is young, and the cloud tells of it late.
-            Err(CloudProviderError::NotFound(_))
-                if !claim.is_condition_true(conditions::INSTANCE_TERMINATING)
-                    && !is_listed_by_now(claim, now) =>
-            {
-                Ok(Action::RequeueAfter(INSTANCE_POLL))
-            }
-            Err(CloudProviderError::NotFound(_)) => {
-                if claim.is_condition_true(conditions::INSTANCE_TERMINATING) {
-                    let since = claim.condition_since(conditions::INSTANCE_TERMINATING);
-                    let took = now.duration_since(since);
+            Err(CloudProviderError::NotFound(_)) => match MissingInstance::of(claim, now) {
+                MissingInstance::Young => Ok(Action::RequeueAfter(INSTANCE_POLL)),
+                MissingInstance::Terminated { took } => {
                     let entry = InstanceTerminated { took };
                     self.shell.journal.write(claim, &entry);
+                    self.release(claim).await
                 }
-                self.release(claim).await
-            }
+                MissingInstance::Gone => self.release(claim).await,
+            },
             Err(error) => Err(error.into()),
         }
     }
@@ -147,7 +165,28 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::node_claim::tests::claim_with;
+    use crate::node_claim::tests::{claim_with, condition};
+
+    #[test]
+    fn an_instance_that_nobody_saw_end_is_gone_only_once_the_cloud_must_have_listed_it() {
+        let launched = || condition("Launched", "True", "00:10");
+        let asked = condition("InstanceTerminating", "True", "00:10");
+        let took = SignedDuration::from_mins(1);
+        let cases = [
+            (vec![launched()], "00:11", MissingInstance::Young),
+            (vec![launched()], "00:12", MissingInstance::Gone),
+            (
+                vec![launched(), asked],
+                "00:11",
+                MissingInstance::Terminated { took },
+            ),
+        ];
+        for (conditions, at, expected) in cases {
+            let claim = claim_with(&json!({"/status/conditions": conditions}));
+            let now = format!("2026-01-01T{at}:00Z").parse().unwrap();
+            assert_eq!(MissingInstance::of(&claim, now), expected, "{at}");
+        }
+    }
 
     #[test]
     fn deadline_then_nodes_then_instance_then_finalizer() {

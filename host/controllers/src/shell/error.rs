@@ -24,12 +24,23 @@ pub(crate) enum ReconcileError {
     /// A value could not be written as JSON.
     #[error("encoding: {0}")]
     Encode(#[from] serde_json::Error),
-    /// Trying again cannot help until the object changes.
-    #[error("{0}")]
-    Terminal(String),
+    /// A NodePool is not to have the nodes that were wanted of it; trying again cannot help until it changes.
+    #[error(transparent)]
+    Pool(#[from] PoolRefusal),
     /// A bug: the reconcile panicked, or what it had computed elsewhere.
     #[error("the reconcile panicked")]
     Panicked,
+}
+
+/// Why a NodePool is not to have the nodes that were wanted of it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PoolRefusal {
+    /// There is no pool by that name any more.
+    #[error("nodepool \"{0}\" is gone")]
+    Gone(String),
+    /// It has as many nodes as it may have.
+    #[error("nodepool \"{0}\" is at its limit of nodes")]
+    AtLimit(String),
 }
 
 impl From<Infallible> for ReconcileError {
@@ -74,7 +85,7 @@ impl ReconcileError {
                 ErrorClass::Retry
             }
             Self::Provider(_) | Self::Panicked => ErrorClass::Fault,
-            Self::Encode(_) | Self::Terminal(_) => ErrorClass::Terminal,
+            Self::Encode(_) | Self::Pool(_) => ErrorClass::Terminal,
         }
     }
 }

@@ -14,12 +14,8 @@ use tracing::{info, warn};
 
 use super::Orchestration;
 use crate::node_claim::creation::CreationCause;
-use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::error::{PoolRefusal, ReconcileError, ignore_not_found};
 use crate::static_capacity;
-
-fn pool_is_gone(name: &str) -> ReconcileError {
-    ReconcileError::Terminal(format!("nodepool \"{name}\" is gone"))
-}
 
 impl Orchestration {
     /// All that is to come first, or none of it.
@@ -43,11 +39,10 @@ impl Orchestration {
         }
         for (name, nodes) in wanted {
             let pool = self.shell.model.fresh_node_pool(name).await?;
-            let pool = pool.ok_or_else(|| pool_is_gone(name))?;
+            let pool = pool.ok_or_else(|| PoolRefusal::Gone(name.to_owned()))?;
             let count = static_capacity::count(&self.shell, &pool, &pending).await?;
             if count.headroom() < nodes {
-                let reason = format!("nodepool \"{name}\" is at its limit of nodes");
-                return Err(ReconcileError::Terminal(reason));
+                return Err(PoolRefusal::AtLimit(name.to_owned()).into());
             }
         }
         let created = self.create_each(command).await?;
@@ -79,7 +74,7 @@ impl Orchestration {
         replacement: &NewClaim,
     ) -> Result<NodeClaim, ReconcileError> {
         let pool = self.shell.model.node_pool(&replacement.pool);
-        let pool = pool.ok_or_else(|| pool_is_gone(&replacement.pool))?;
+        let pool = pool.ok_or_else(|| PoolRefusal::Gone(replacement.pool.clone()))?;
         let cause = CreationCause {
             decision_id: &command.id,
             reason: &command.reason().to_string().to_lowercase(),
