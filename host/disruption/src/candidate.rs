@@ -107,13 +107,14 @@ impl Candidates {
         let mut found = Self::default();
         let awaiting = nodes_awaiting_pods(snapshot, now);
         for node in snapshot.nodes() {
-            let block = node_block(snapshot, types, queued, node, now);
-            let awaits = || awaiting.contains(&node.node_ref()).then(awaits_pods);
-            match block.or_else(awaits) {
-                Some(obstacle) => found.blocked.push(Blocked::new(node, obstacle)),
-                None => found
-                    .candidates
-                    .extend(Candidate::of(snapshot, types, node, now)),
+            let is_open = check_node(queued, node, now);
+            let candidate = is_open.and_then(|()| Candidate::of(snapshot, types, node, now));
+            match candidate {
+                Ok(_) if awaiting.contains(&node.node_ref()) => {
+                    found.blocked.push(Blocked::new(node, awaits_pods()));
+                }
+                Ok(candidate) => found.candidates.push(candidate),
+                Err(obstacle) => found.blocked.push(Blocked::new(node, obstacle)),
             }
         }
         found.candidates.sort_by(|a, b| a.name().cmp(b.name()));
@@ -121,26 +122,16 @@ impl Candidates {
     }
 }
 
-/// The rules about the node itself. Those about its pods are on the candidate, as one class waives them.
-fn node_block(
-    snapshot: &Snapshot,
-    types: &TypesByPool,
-    queued: &BTreeSet<String>,
-    node: &StateNode,
-    now: Timestamp,
-) -> Option<Obstacle> {
-    let blocked = |outcome, message: &str| Some(Obstacle::new(outcome, message));
-    let Some(claim) = node.claim() else {
-        return blocked(OutcomeId::NodeNotManaged, "");
-    };
+/// The rules about what is under way on the node. Those about its pool are asked when the candidate is made, and those
+/// about its pods are on the candidate, as one class waives them.
+fn check_node(queued: &BTreeSet<String>, node: &StateNode, now: Timestamp) -> Result<(), Obstacle> {
+    let blocked = |outcome, message: &str| Err(Obstacle::new(outcome, message));
+    let claim = node.claim().ok_or_else(not_managed)?;
     if queued.contains(&claim.name) {
         return blocked(OutcomeId::NodeInQueue, "");
     }
     if node.node().is_none() {
-        return blocked(
-            OutcomeId::NodeMissing,
-            "NodeClaim does not have an associated node",
-        );
+        return Err(missing());
     }
     if claim.conditions.rebooting_at.is_some() {
         return blocked(OutcomeId::NodeRebooting, "Node is rebooting");
@@ -155,7 +146,7 @@ fn node_block(
         return blocked(OutcomeId::NodeNotInitialized, "Node isn't initialized");
     }
     if node.is_nominated(now) {
-        return Some(awaits_pods());
+        return Err(awaits_pods());
     }
     if labels::has_do_not_disrupt(node.annotations()) {
         return blocked(
@@ -163,7 +154,16 @@ fn node_block(
             "Disruption is blocked through the \"karpenter.sh/do-not-disrupt\" annotation",
         );
     }
-    without_pool(snapshot, types, node)
+    Ok(())
+}
+
+fn not_managed() -> Obstacle {
+    Obstacle::new(OutcomeId::NodeNotManaged, "")
+}
+
+fn missing() -> Obstacle {
+    let message = "NodeClaim does not have an associated node";
+    Obstacle::new(OutcomeId::NodeMissing, message)
 }
 
 fn awaits_pods() -> Obstacle {
@@ -171,43 +171,41 @@ fn awaits_pods() -> Obstacle {
     Obstacle::new(OutcomeId::NodeNominated, message)
 }
 
-/// Why nothing could be made in the node's place: the rules about its NodePool.
-pub(crate) fn without_pool(
-    snapshot: &Snapshot,
-    types: &TypesByPool,
+/// The node's NodePool, which could make another in its place, and the types of it.
+fn pool_and_types<'a>(
+    snapshot: &'a Snapshot,
+    types: &'a TypesByPool,
     node: &StateNode,
-) -> Option<Obstacle> {
+) -> Result<(&'a Arc<NodePool>, &'a [Arc<InstanceType>]), Obstacle> {
     let Some(pool) = node.node_pool() else {
         let message = "Node doesn't have required label \"karpenter.sh/nodepool\"";
-        return Some(Obstacle::new(OutcomeId::NodeWithoutNodePool, message));
+        return Err(Obstacle::new(OutcomeId::NodeWithoutNodePool, message));
     };
-    let is_there = snapshot
-        .node_pool(pool)
-        .is_some_and(|it| it.metadata.deletion_timestamp.is_none());
-    if !is_there {
+    let there = snapshot.node_pool(pool);
+    let Some(node_pool) = there.filter(|it| it.metadata.deletion_timestamp.is_none()) else {
         let message = format!("NodePool not found (NodePool={pool})");
-        return Some(Obstacle::new(OutcomeId::NodePoolNotFound, message));
-    }
-    if types.get(pool).is_none_or(|it| it.is_empty()) {
+        return Err(Obstacle::new(OutcomeId::NodePoolNotFound, message));
+    };
+    let Some(types) = types.get(pool).filter(|it| !it.is_empty()) else {
         let message = format!("NodePool has no known instance types (NodePool={pool})");
-        return Some(Obstacle::new(OutcomeId::NodePoolWithoutTypes, message));
-    }
-    None
+        return Err(Obstacle::new(OutcomeId::NodePoolWithoutTypes, message));
+    };
+    Ok((node_pool, types))
 }
 
 impl Candidate {
-    /// The candidate that a node would be; `None` without a Node or a claim, and while its pool or the pool's types are
-    /// unknown.
+    /// The candidate that a node would be, or what of its Node, claim or pool is missing.
     pub(crate) fn of(
         snapshot: &Snapshot,
         types: &TypesByPool,
         node: &Arc<StateNode>,
         now: Timestamp,
-    ) -> Option<Self> {
-        let (name, claim, pool) = (node.node_name()?, node.claim_name()?, node.node_pool()?);
+    ) -> Result<Self, Obstacle> {
+        let claim = node.claim_name().ok_or_else(not_managed)?;
+        let name = node.node_name().ok_or_else(missing)?;
+        let (node_pool, types) = pool_and_types(snapshot, types, node)?;
         let bound = snapshot.bound(node);
         let instance_type = types
-            .get(pool)?
             .iter()
             .find(|it| it.name == node.label(labels::INSTANCE_TYPE))
             .cloned();
@@ -227,11 +225,11 @@ impl Candidate {
         let mut blocks = bound.pods().filter_map(|pod| pod_block(snapshot, pod, now));
         let pod_block = blocks.next();
         let blocked_pods = u32::from(pod_block.is_some()) + saturated(blocks.count());
-        Some(Self {
+        Ok(Self {
             name: name.to_owned(),
             claim: claim.to_owned(),
-            pool: pool.to_owned(),
-            node_pool: Arc::clone(snapshot.node_pool(pool)?),
+            pool: node.node_pool().unwrap_or_default().to_owned(),
+            node_pool: Arc::clone(node_pool),
             instance_type,
             price_per_hour,
             reschedulable,

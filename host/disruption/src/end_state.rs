@@ -222,7 +222,8 @@ fn carry_out(
 fn candidates(snapshot: &Snapshot, stage: &EndStateInput<'_>, command: &Command) -> Vec<Candidate> {
     let nodes = command.candidates.iter();
     let nodes = nodes.filter_map(|it| snapshot.find(&it.node_ref()));
-    let found = nodes.filter_map(|it| Candidate::of(snapshot, stage.types, it, stage.options.now));
+    let found =
+        nodes.filter_map(|it| Candidate::of(snapshot, stage.types, it, stage.options.now).ok());
     let mut found: Vec<Candidate> = found.collect();
     found.sort_by(|a, b| a.name().cmp(b.name()));
     found

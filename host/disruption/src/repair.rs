@@ -17,7 +17,7 @@ pub use policies::{
     Diagnosis, InvalidRepairPolicies, NodeFault, OverdueCondition, PolicyFault, RepairPolicies,
 };
 
-use crate::candidate::{Blocked, Candidate, without_pool};
+use crate::candidate::{Blocked, Candidate};
 use crate::command::{Approved, Command, Cost, Execution, RepairReason};
 use crate::hooks::{Verdict, VerdictDecision};
 use crate::input::DisruptionInput;
@@ -98,13 +98,16 @@ fn candidates(
         let Some(diagnosis) = policies.diagnose(node, now) else {
             continue;
         };
-        if let Some(missing) = without_pool(&input.snapshot, &input.types, node) {
-            let condition = &diagnosis.fault.condition;
-            let message = format!("{}; condition {condition} is not repaired", missing.message);
-            let obstacle = Obstacle::about(condition, missing.outcome, message);
-            repaired.keep(node, obstacle);
-            continue;
-        }
+        let candidate = match Candidate::of(&input.snapshot, &input.types, node, now) {
+            Ok(candidate) => candidate,
+            Err(missing) => {
+                let condition = &diagnosis.fault.condition;
+                let message = format!("{}; condition {condition} is not repaired", missing.message);
+                let obstacle = Obstacle::about(condition, missing.outcome, message);
+                repaired.keep(node, obstacle);
+                continue;
+            }
+        };
         if is_vetoed(node) {
             let reason = "Repair is blocked through the \"karpenter.sh/do-not-repair\" annotation";
             let vetoed = Obstacle::new(OutcomeId::NodeDoNotRepair, reason);
@@ -115,9 +118,6 @@ fn candidates(
         if node.is_initialized() && node.is_nominated(now) {
             continue;
         }
-        let Some(candidate) = Candidate::of(&input.snapshot, &input.types, node, now) else {
-            continue;
-        };
         let block = candidate.block(DisruptionClass::Repair);
         if let Some(block) = block.filter(|_| diagnosis.bound.is_none()) {
             let reason = format!("{}; set terminationGracePeriod", block.message);
