@@ -71,12 +71,12 @@ pub struct PolicyHooks<'a> {
     pub budgets: &'a dyn BudgetsHook,
 }
 
-/// How consolidation may behave.
+/// Moves that may be made beyond the ordinary ones, and those that may wait.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Gates {
     /// Spot nodes may be replaced by cheaper spot nodes.
     pub spot_to_spot: bool,
-    /// Drifted nodes may go before their replacement comes where it could not come before.
+    /// Nodes that drifted or are about to expire may go before their replacement comes where it could not come before.
     pub terminate_first_drift: bool,
     /// Sick nodes may go before their replacement comes where it could not come before.
     pub terminate_first_repair: bool,

@@ -10,11 +10,46 @@ use state::ledger::OutcomeId;
 use crate::candidate::Candidate;
 use crate::command::{Command, Cost, Execution, Proposal, TerminateFirst};
 use crate::history::ReplacementPause;
+use crate::input::Gates;
 use crate::method::Method;
 use crate::obstacle::Obstacle;
 use crate::scan::Scan;
 use crate::scene::Scene;
 use crate::simulation::{Purpose, Unsound};
+
+/// What goes and comes in which order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RenewalOrder {
+    /// The replacement is always there first.
+    ReplaceFirst,
+    /// The node may go first where nothing could come before.
+    MayTerminateFirst,
+}
+
+impl RenewalOrder {
+    /// For nodes that drifted or are about to expire.
+    pub(crate) const fn of_drift(gates: Gates) -> Self {
+        Self::by_gate(gates.terminate_first_drift)
+    }
+
+    /// For sick nodes.
+    pub(crate) const fn of_repair(gates: Gates) -> Self {
+        Self::by_gate(gates.terminate_first_repair)
+    }
+
+    const fn by_gate(is_open: bool) -> Self {
+        if is_open {
+            Self::MayTerminateFirst
+        } else {
+            Self::ReplaceFirst
+        }
+    }
+
+    /// Whether the node may go first.
+    pub(crate) fn may_terminate_first(self) -> bool {
+        self == Self::MayTerminateFirst
+    }
+}
 
 /// How a node is renewed.
 pub(crate) struct Renewal {
@@ -90,13 +125,13 @@ pub(crate) fn first<'s>(
     method: Method,
 ) -> Option<Command> {
     let scene = scan.scene;
-    let may_go_first = scene.input.gates.terminate_first_drift;
+    let order = RenewalOrder::of_drift(scene.input.gates);
     for candidate in candidates {
         if scan.note_if_held(candidate) {
             continue;
         }
         let cost = scene.what_if().costs.of(candidate);
-        match renew(scene, candidate, Purpose::Renewal, may_go_first) {
+        match renew(scene, candidate, Purpose::Renewal, order) {
             Ok(renewal) => {
                 let proposal = renewal.proposal(candidate, cost, method);
                 if let Some(approved) = scan.ask_verdicts(vec![proposal]).pop() {
@@ -115,7 +150,7 @@ pub(crate) fn renew(
     scene: &Scene<'_>,
     candidate: &Candidate,
     purpose: Purpose,
-    may_go_first: bool,
+    order: RenewalOrder,
 ) -> Result<Renewal, Obstacle> {
     let removed = [candidate];
     let unsound = match scene.simulator().without(&removed, purpose) {
@@ -127,8 +162,9 @@ pub(crate) fn renew(
         }
         Err(unsound) => unsound,
     };
-    let slot = Some(candidate.node.reservation_id()).filter(|it| may_go_first && !it.is_empty());
-    let slot = slot.filter(|_| matches!(unsound, Unsound::Stranded { .. }));
+    let slot = Some(candidate.node.reservation_id()).filter(|it| !it.is_empty());
+    let is_stranded = matches!(unsound, Unsound::Stranded { .. });
+    let slot = slot.filter(|_| is_stranded && order.may_terminate_first());
     let Some(slot) = slot else {
         return Err(unsound.into());
     };

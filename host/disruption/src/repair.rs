@@ -24,7 +24,7 @@ use crate::input::DisruptionInput;
 use crate::method::{DisruptionClass, Method};
 use crate::node_finding::NodeFinding;
 use crate::obstacle::Obstacle;
-use crate::renewal::{self, Renewal};
+use crate::renewal::{self, Renewal, RenewalOrder};
 use crate::scene::Scene;
 use crate::simulation::Purpose;
 use crate::static_drift::{self, NodeCounts};
@@ -194,7 +194,7 @@ fn repair(
         policy_bound: diagnosis.bound,
         is_escalated,
     };
-    let may_go_first = input.gates.terminate_first_repair;
+    let order = RenewalOrder::of_repair(input.gates);
     let renewal = if diagnosis.action == RepairAction::Reboot && !is_escalated {
         Renewal {
             execution: Execution::Reboot,
@@ -204,9 +204,9 @@ fn repair(
         let counts = NodeCounts::of(&input.snapshot, &candidate.node_pool);
         counts.check_surplus()?;
         let types = static_drift::types_of(&input.types, candidate.pool());
-        static_drift::renew(candidate, types, &counts, may_go_first)?
+        static_drift::renew(candidate, types, &counts, order)?
     } else {
-        renewal::renew(scene, candidate, Purpose::Repair, may_go_first)?
+        renewal::renew(scene, candidate, Purpose::Repair, order)?
     };
     Ok(command(renewal, candidate, repair_reason, now.as_second()))
 }

@@ -18,7 +18,7 @@ use crate::candidate::{Candidate, TypesByPool};
 use crate::command::{Command, Execution, TerminateFirst};
 use crate::method::Method;
 use crate::obstacle::Obstacle;
-use crate::renewal::{self, Renewal};
+use crate::renewal::{self, Renewal, RenewalOrder};
 use crate::scan::Scan;
 
 const METHOD: Method = Method::StaticDrift;
@@ -62,6 +62,7 @@ fn exchange_each<'s>(scan: &mut Scan<'s, '_>, candidates: Vec<&'s Candidate>) ->
     let scene = scan.scene;
     let input = &scene.input;
     let reason = METHOD.budget_reason();
+    let order = RenewalOrder::of_drift(input.gates);
     let mut left = scene.budgets.clone();
     let mut counts_by_pool: BTreeMap<&str, NodeCounts> = BTreeMap::new();
     let mut commands = Vec::new();
@@ -78,7 +79,7 @@ fn exchange_each<'s>(scan: &mut Scan<'s, '_>, candidates: Vec<&'s Candidate>) ->
             .entry(pool)
             .or_insert_with(|| NodeCounts::of(&input.snapshot, &candidate.node_pool));
         let types = types_of(&input.types, pool);
-        let renewal = match renew(candidate, types, counts, input.gates.terminate_first_drift) {
+        let renewal = match renew(candidate, types, counts, order) {
             Ok(renewal) => renewal,
             Err(obstacle) => {
                 scan.note(candidate, obstacle);
@@ -198,12 +199,12 @@ pub(crate) fn renew(
     candidate: &Candidate,
     types: &[Arc<InstanceType>],
     counts: &NodeCounts,
-    may_go_first: bool,
+    order: RenewalOrder,
 ) -> Result<Renewal, Obstacle> {
     let pool = &candidate.node_pool;
     let goes_first = |why: TerminateFirst, blocked: Obstacle| {
         // Without a pool that makes up for it the node would be gone for good.
-        if may_go_first && counts.is_refilled {
+        if order.may_terminate_first() && counts.is_refilled {
             Ok(renewal(Execution::TerminateFirst(why)))
         } else {
             Err(blocked)
