@@ -30,7 +30,7 @@ pub struct Decision {
     pub uses: Vec<PolicyUse>,
     /// Knowledge that the next loop starts from.
     pub memory: Memory,
-    /// When to look again at the latest, as far as budgets change with time.
+    /// When to look again at the latest, as far as budgets change with time or nodes come to rest.
     pub next_look_seconds: Option<NonZero<u32>>,
     /// Moves of consolidation that were judged, for metrics and events.
     pub scored: Vec<ScoredMove>,

@@ -24,7 +24,7 @@ const SMALL_GAIN: f64 = 0.03;
 const SMALL_GAIN_HOURS: f64 = 1.0;
 const HOUR_SECONDS: f64 = 3_600.0;
 
-/// Preferred moves that do not pay yet.
+/// Moves that are preferred or save little, and do not pay yet.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Preferred {
     /// Since when a move of the claim's node has been wanted without a break.

@@ -100,7 +100,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Nodes that hold the room of CapacityBuffers, by name.
+    /// Nodes that hold the room of CapacityBuffers.
     pub(crate) fn buffer_nodes(&self) -> &BTreeSet<NodeRef> {
         self.buffer_nodes
             .get_or_init(|| buffers::nodes(&self.world(), &self.input.tables))

@@ -36,7 +36,7 @@ pub struct DisruptionReport {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedCommand {
-    /// Empty, Drifted or Underutilized.
+    /// Unhealthy, Empty, Drifted or Underutilized.
     pub reason: String,
     /// Kind of command, such as `delete` or `replace`.
     pub decision: String,

@@ -83,7 +83,7 @@ pub struct CommandRecord {
     pub step: CommandStep,
     /// Outcome of the step.
     pub outcome: OutcomeId,
-    /// Empty, Drifted or Underutilized.
+    /// Unhealthy, Empty, Drifted or Underutilized.
     pub reason: String,
     /// Kind of command, such as `delete` or `replace`.
     pub decision: String,
