@@ -20,21 +20,20 @@ use std::collections::BTreeSet;
 
 use crate::candidate::Candidate;
 use crate::memory::NothingFound;
-use crate::method::Method;
+use crate::method::{ConsolidationMethod, Method};
 use crate::scan::Scan;
 use eligibility::eligibility;
-
-pub use crate::input::Gates;
 
 /// Has a method look for a move, unless nothing changed since it last found nothing. A look that comes to nothing is
 /// remembered here and nowhere else: one that was cut off, or that found something, is always followed by another.
 pub(crate) fn look<'s, T>(
     scan: &mut Scan<'s, '_>,
-    method: Method,
+    method: ConsolidationMethod,
     find: impl FnOnce(&mut Scan<'s, '_>, &[&'s Candidate]) -> Option<T>,
 ) -> Option<T> {
     let (candidates, nothing) = prepare_look(scan, method)?;
     let found = find(scan, &candidates);
+    let method = Method::from(method);
     if found.is_some() || scan.scene.interrupt.is_tripped() {
         scan.memory.nothing_found.remove(&method);
     } else {
@@ -48,9 +47,9 @@ pub(crate) fn look<'s, T>(
 /// changed since nothing was found: then the same is said again.
 fn prepare_look<'s>(
     scan: &mut Scan<'s, '_>,
-    method: Method,
+    kind: ConsolidationMethod,
 ) -> Option<(Vec<&'s Candidate>, NothingFound)> {
-    let scene = scan.scene;
+    let (scene, method) = (scan.scene, Method::from(kind));
     let eligible = retain_eligible(scan);
     if settling::wait_for_others(scan, &eligible) {
         return None;
@@ -75,14 +74,9 @@ fn prepare_look<'s>(
         return None;
     }
     let ordered = scan.put_in_order(&eligible);
-    let candidates = match method {
-        Method::SingleNodeConsolidation => scan.retain_each_within(&ordered, method),
-        Method::MultiNodeConsolidation
-        | Method::Repair
-        | Method::Emptiness
-        | Method::StaticDrift
-        | Method::Drift
-        | Method::Expiry => scan.retain_within(&ordered, method),
+    let candidates = match kind {
+        ConsolidationMethod::Single => scan.retain_each_within(&ordered, method),
+        ConsolidationMethod::Multi => scan.retain_within(&ordered, method),
     };
     let tried = self::claims(&candidates);
     if known.is_some_and(|it| tried.is_subset(&it.tried)) {

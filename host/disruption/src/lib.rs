@@ -9,7 +9,7 @@ pub mod budgets;
 mod buffers;
 pub mod candidate;
 pub mod command;
-pub mod consolidation;
+mod consolidation;
 mod decide;
 mod decision;
 pub mod deletion_cost;
@@ -44,6 +44,6 @@ pub use command::{Command, CommandCandidate, Execution, RepairReason, TerminateF
 pub use decide::{decide, decide_watched};
 pub use decision::Decision;
 pub use hooks::disruption as hooks;
-pub use input::{DisruptionInput, PolicyHooks, context};
+pub use input::{DisruptionInput, Gates, PolicyHooks, context};
 pub use memory::Memory;
 pub use method::Method;

@@ -27,6 +27,15 @@ pub enum Method {
     SingleNodeConsolidation,
 }
 
+/// A method that acts to save cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConsolidationMethod {
+    /// Several nodes at once.
+    Multi,
+    /// One node.
+    Single,
+}
+
 /// A method whose commands wait and are checked again before they start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ValidatedMethod {
@@ -45,6 +54,15 @@ pub enum DisruptionClass {
     Eventual,
     /// Such pods exclude their node unless the claim or the policy that found the node sick bounds its drain.
     Repair,
+}
+
+impl From<ConsolidationMethod> for Method {
+    fn from(method: ConsolidationMethod) -> Self {
+        match method {
+            ConsolidationMethod::Multi => Self::MultiNodeConsolidation,
+            ConsolidationMethod::Single => Self::SingleNodeConsolidation,
+        }
+    }
 }
 
 impl Method {

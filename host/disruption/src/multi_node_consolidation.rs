@@ -9,11 +9,11 @@ use crate::command::{Approved, Command, Proposal};
 use crate::consolidation::moves::{self, Replacements};
 use crate::consolidation::savings::SAVINGS_SHARE_MIN;
 use crate::consolidation::{self, guards};
-use crate::method::Method;
+use crate::method::ConsolidationMethod;
 use crate::scan::Scan;
 use crate::scene::{Scene, WhatIf};
 
-const METHOD: Method = Method::MultiNodeConsolidation;
+const METHOD: ConsolidationMethod = ConsolidationMethod::Multi;
 /// How many of the most wasteful nodes are tried together.
 const EXCHANGED: [usize; 11] = [2, 3, 4, 6, 8, 12, 16, 24, 36, 60, 100];
 /// A smaller move is preferred to the one that saves most if it saves this share of it...
@@ -25,8 +25,8 @@ const LEFT_MAX: f64 = 1.05;
 /// are scaled to a tenth settle in 3 loops at what a fresh cluster costs; step by step it took 6, to 0.5 % above that.
 const EXCHANGE_LEAVES: f64 = 0.5;
 
-/// Most nodes of one command, as in Karpenter, which looks at no more of them at once.
-pub(crate) const NODES_MAX: usize = 100;
+/// Most nodes that one command removes, as in Karpenter, which looks at no more of them at once.
+pub(crate) const REMOVED_MAX: usize = 100;
 
 /// Result of the search.
 pub(crate) enum Found<'s> {
@@ -99,7 +99,7 @@ pub(crate) fn longest_runs<T, P>(
         return Vec::new();
     }
     let mut valid = Vec::new();
-    let (mut low, mut high) = (1, (candidates.len() - 1).min(NODES_MAX));
+    let (mut low, mut high) = (1, (candidates.len() - 1).min(REMOVED_MAX));
     while low <= high {
         let middle = usize::midpoint(low, high);
         match candidates.get(..=middle).and_then(&mut try_first) {
@@ -175,7 +175,7 @@ fn exchange_at_once<'s>(
     wasteful: &[&'s Candidate],
     bill_per_hour: f64,
 ) -> Option<Approved<'s>> {
-    let is_one_command = wasteful.len() <= NODES_MAX;
+    let is_one_command = wasteful.len() <= REMOVED_MAX;
     is_one_command
         .then(|| exchange(scan, wasteful, bill_per_hour))
         .flatten()
@@ -188,7 +188,7 @@ fn exchange<'s>(
     bill_per_hour: f64,
 ) -> Option<Approved<'s>> {
     let scene: &Scene<'_> = scan.scene;
-    let all = wasteful.len().min(NODES_MAX);
+    let all = wasteful.len().min(REMOVED_MAX);
     let sizes = EXCHANGED.into_iter().filter(|size| *size < all);
     let sizes = sizes.chain((all >= 2).then_some(all));
     let mut valid = Vec::new();

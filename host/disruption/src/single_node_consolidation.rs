@@ -11,12 +11,12 @@ use crate::candidate::Candidate;
 use crate::command::{Approved, Command, Proposal};
 use crate::consolidation::moves::{self, Replacements};
 use crate::consolidation::{self, guards};
-use crate::method::Method;
-use crate::multi_node_consolidation::NODES_MAX;
+use crate::method::{ConsolidationMethod, Method};
+use crate::multi_node_consolidation::REMOVED_MAX;
 use crate::obstacle::Obstacle;
 use crate::scan::Scan;
 
-const METHOD: Method = Method::SingleNodeConsolidation;
+const METHOD: ConsolidationMethod = ConsolidationMethod::Single;
 /// Proposals judged in one call.
 const BATCH: usize = 16;
 /// A scan that has found so many moves need not look further: they will not all go together.
@@ -43,7 +43,7 @@ pub(crate) fn command<'s>(
         (Some(found), _) => found,
         (None, Some(exchange)) => {
             // What goes now was among what this method found nothing in.
-            scan.memory.nothing_found.remove(&METHOD);
+            scan.memory.nothing_found.remove(&METHOD.into());
             exchange
         }
         (None, None) => return None,
@@ -103,9 +103,10 @@ fn together<'s>(scan: &mut Scan<'s, '_>, mut approved: Vec<Approved<'s>>) -> Opt
     let best = approved.next()?;
     let others: Vec<Proposal<'s>> = approved.map(|it| it.proposal).collect();
     let joined = join(&best.proposal, &others, |candidates| {
-        let method = Method::MultiNodeConsolidation;
+        let method = ConsolidationMethod::Multi;
+        let reason = Method::from(method).budget_reason();
         let pools = candidates.iter().map(|it| it.pool());
-        if scene.interrupt.is_tripped() || !scene.budgets.admit(pools, method.budget_reason()) {
+        if scene.interrupt.is_tripped() || !scene.budgets.admit(pools, reason) {
             return None;
         }
         let found = moves::compute(scene, candidates, method, Replacements::SeveralIfNeeded);
@@ -138,7 +139,7 @@ pub(crate) fn join<'s>(
         let candidates: Vec<&Candidate> = candidates.into_values().collect();
         let alone: f64 = group.iter().map(Proposal::savings_per_hour).sum();
         let promised = whole.savings_per_hour() + alone;
-        let found = (candidates.len() <= NODES_MAX)
+        let found = (candidates.len() <= REMOVED_MAX)
             .then(|| compute(&candidates))
             .flatten()
             .filter(|it| it.savings_per_hour() >= promised * KEPT_SHARE);

@@ -5,9 +5,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use disruption::DisruptionInput;
 use disruption::candidate::TypesByPool;
-use disruption::consolidation::Gates;
+use disruption::{DisruptionInput, Gates};
 use kube::ResourceExt;
 use planning::provisioning::{PoolTypes, provisionable_pools};
 use scheduling::problem::ReservedMode;

@@ -7,13 +7,12 @@ use std::collections::BTreeSet;
 
 use apis::{CapacityType, labels};
 use scheduling::SPOT_TYPES_MIN;
-use scheduling::requirements::{Operator, Requirement};
 use scheduling::solution::NewClaim;
 use state::ledger::OutcomeId;
 
 use super::price::Types;
 use super::removal::Removal;
-use crate::method::Method;
+use crate::method::ConsolidationMethod;
 use crate::obstacle::Obstacle;
 
 /// Why one new node does not do.
@@ -47,7 +46,7 @@ pub(super) fn narrow_to_savings(
 ) -> Result<(), OneNodeError> {
     let types = removal.scene.what_if().types(&claim.pool);
     apply_spot_and_price_rules(claim, removal, &types)?;
-    if removal.method == Method::MultiNodeConsolidation {
+    if removal.method == ConsolidationMethod::Multi {
         drop_types_being_removed(claim, removal, &types)?;
     }
     types.refresh_summary(claim);
@@ -79,7 +78,7 @@ fn apply_spot_and_price_rules(
     let Some(needed) = types.needed_for_min_values(claim) else {
         return Err(none_will_do(OutcomeId::NodeMinValues, ""));
     };
-    if is_spot_to_spot && removal.method == Method::SingleNodeConsolidation {
+    if is_spot_to_spot && removal.method == ConsolidationMethod::Single {
         // Else the replacement may be the one type that is about to be interrupted.
         let cheaper = claim.instance_types.len();
         if cheaper < SPOT_TYPES_MIN {
@@ -92,8 +91,12 @@ fn apply_spot_and_price_rules(
         claim.instance_types.truncate(kept);
     }
     // The other would be launched when the preferred one has no capacity, and might cost more than what goes.
-    if types.may_be_spot_or_on_demand(claim) && pin_to_preferred(claim, types) {
-        retain_cheaper(claim, types, cost_before)?;
+    if types.may_be_spot_or_on_demand(claim) {
+        let preferred = pin_to_preferred(claim, types);
+        // The types were chosen by spot.
+        if preferred != Some(CapacityType::Spot) {
+            retain_cheaper(claim, types, cost_before)?;
+        }
     }
     Ok(())
 }
@@ -124,19 +127,15 @@ pub(super) fn retain_below(claim: &mut NewClaim, types: &Types, cost_per_hour: f
     !claim.instance_types.is_empty()
 }
 
-/// Pins a claim to the capacity type that costs least; whether that is another than spot, which types were chosen by.
-pub(super) fn pin_to_preferred(claim: &mut NewClaim, types: &Types) -> bool {
-    let preferred = types.preferred_capacity_type(claim);
-    let preferred = preferred.unwrap_or(CapacityType::Spot);
+/// Pins a claim to the capacity type that costs least, where its word is known.
+pub(super) fn pin_to_preferred(claim: &mut NewClaim, types: &Types) -> Option<CapacityType> {
+    let preferred = types.preferred_capacity_type(claim)?;
     pin_to(claim, preferred);
-    preferred != CapacityType::Spot
+    Some(preferred)
 }
 
 fn pin_to(claim: &mut NewClaim, capacity_type: CapacityType) {
-    let word = capacity_type.as_str();
-    let mut pinned = Requirement::new(labels::CAPACITY_TYPE, Operator::In, [word]);
-    pinned.min_values = claim.requirements.get(labels::CAPACITY_TYPE).min_values;
-    claim.requirements.replace(pinned);
+    claim.pin_to(labels::CAPACITY_TYPE, capacity_type.as_str());
     claim.capacity_types = BTreeSet::from([capacity_type]);
 }
 

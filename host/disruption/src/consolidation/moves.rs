@@ -11,7 +11,7 @@ use super::savings::most_after;
 use super::{cheaper, several};
 use crate::candidate::Candidate;
 use crate::command::Proposal;
-use crate::method::Method;
+use crate::method::ConsolidationMethod;
 use crate::obstacle::Obstacle;
 use crate::scene::Scene;
 use crate::simulation::{Purpose, Simulated};
@@ -31,7 +31,7 @@ pub(crate) enum Replacements {
 pub(crate) fn compute<'s>(
     scene: &Scene<'_>,
     removed: &[&'s Candidate],
-    method: Method,
+    method: ConsolidationMethod,
     replacements: Replacements,
 ) -> Result<Proposal<'s>, Obstacle> {
     let what_if = scene.what_if();
@@ -48,7 +48,7 @@ pub(crate) fn compute<'s>(
 pub(crate) fn compute_each<'s>(
     scene: &Scene<'_>,
     candidates: &[&'s Candidate],
-    method: Method,
+    method: ConsolidationMethod,
 ) -> Vec<Result<Proposal<'s>, Obstacle>> {
     let what_if = scene.what_if();
     let simulator = what_if.simulator;

@@ -7,7 +7,7 @@ use scheduling::solution::NewClaim;
 
 use crate::candidate::Candidate;
 use crate::command::{Cost, Execution, Proposal};
-use crate::method::Method;
+use crate::method::ConsolidationMethod;
 use crate::scene::Scene;
 
 /// Nodes that would go.
@@ -15,7 +15,7 @@ use crate::scene::Scene;
 pub(super) struct Removal<'m, 's, 'a> {
     pub(super) scene: &'m Scene<'a>,
     pub(super) removed: &'m [&'s Candidate],
-    pub(super) method: Method,
+    pub(super) method: ConsolidationMethod,
 }
 
 impl<'s> Removal<'_, 's, '_> {
@@ -26,7 +26,7 @@ impl<'s> Removal<'_, 's, '_> {
         destinations: Vec<NodeRef>,
     ) -> Proposal<'s> {
         Proposal {
-            method: self.method,
+            method: self.method.into(),
             candidates: self.removed.to_vec(),
             before: self.cost(),
             after: Cost::of_claims(&replacements),

@@ -6,7 +6,6 @@
 //! before the pods leave, so that those take each other's room.
 
 use apis::{CapacityType, labels};
-use scheduling::requirements::{Operator, Requirement};
 use scheduling::solution::{NewClaim, Solution};
 use state::ledger::OutcomeId;
 
@@ -20,7 +19,7 @@ use crate::obstacle::Obstacle;
 use crate::simulation::Purpose;
 
 /// Most new nodes of one move.
-const NODES_MAX: usize = 50;
+const COMING_MAX: usize = 50;
 
 /// The cheapest set of nodes for the pods of those that go.
 pub(super) fn compute<'s>(removal: Removal<'_, 's, '_>) -> Result<Proposal<'s>, Obstacle> {
@@ -34,7 +33,7 @@ pub(super) fn compute<'s>(removal: Removal<'_, 's, '_>) -> Result<Proposal<'s>, 
         ..Solution::default()
     };
     let no_cheaper = || Obstacle::new(OutcomeId::NodeNoCheaperReplacement, "");
-    if plan.claims.len() > NODES_MAX {
+    if plan.claims.len() > COMING_MAX {
         return Err(no_cheaper());
     }
     let is_spot = |it: &Candidate| it.capacity_type() == Some(CapacityType::Spot);
@@ -85,13 +84,7 @@ fn retain_below_somewhere(claim: &mut NewClaim, types: &Types, cost_per_hour: f6
         return true;
     }
     claim.instance_types = everywhere;
-    pin_to_zone(claim);
+    let zone = claim.best.zone.clone();
+    claim.pin_to(labels::TOPOLOGY_ZONE, &zone);
     retain_below(claim, types, cost_per_hour)
-}
-
-fn pin_to_zone(claim: &mut NewClaim) {
-    let zone = claim.best.zone.as_str();
-    let mut pinned = Requirement::new(labels::TOPOLOGY_ZONE, Operator::In, [zone]);
-    pinned.min_values = claim.requirements.get(labels::TOPOLOGY_ZONE).min_values;
-    claim.requirements.replace(pinned);
 }

@@ -4,11 +4,10 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
-use disruption::consolidation::Gates;
 use disruption::end_state::{DisruptionReport, EndStateInput, look, price_per_hour, until_stable};
 use disruption::history::History;
 use disruption::repair::RepairPolicies;
-use disruption::{Memory, PolicyHooks};
+use disruption::{Gates, Memory, PolicyHooks};
 use scheduling::Interrupt;
 use scheduling::problem::{Options, ReservedMode};
 use serde::Serialize;

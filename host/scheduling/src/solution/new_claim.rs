@@ -9,7 +9,7 @@ use apis::CapacityType;
 use apis::resources::Resources;
 
 use crate::pod::PodKey;
-use crate::requirements::Requirements;
+use crate::requirements::{Operator, Requirement, Requirements};
 
 /// A claim that is to be created.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -29,6 +29,15 @@ pub struct NewClaim {
     pub best: BestOffering,
     /// Whether `minValues` was lowered.
     pub are_min_values_relaxed: bool,
+}
+
+impl NewClaim {
+    /// Leaves one value of a key; `minValues` of it is asked for as before.
+    pub fn pin_to(&mut self, key: &str, value: &str) {
+        let mut pinned = Requirement::new(key, Operator::In, [value]);
+        pinned.min_values = self.requirements.get(key).min_values;
+        self.requirements.replace(pinned);
+    }
 }
 
 /// The offering that a claim is expected to become.

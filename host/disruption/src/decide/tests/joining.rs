@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::*;
 use crate::candidate::{Candidate, Candidates};
 use crate::command::{Cost, Proposal};
-use crate::multi_node_consolidation::NODES_MAX;
+use crate::multi_node_consolidation::REMOVED_MAX;
 use crate::single_node_consolidation::join;
 
 fn nodes(count: usize) -> Vec<Candidate> {
@@ -70,5 +70,5 @@ fn a_command_has_a_hundred_nodes_at_most() {
     let nodes = nodes(150);
     let all = each(&nodes);
     let joined = join(&all[0], &all[1..], |removed| Some(removal(removed)));
-    assert_eq!(joined.unwrap().candidates.len(), NODES_MAX);
+    assert_eq!(joined.unwrap().candidates.len(), REMOVED_MAX);
 }

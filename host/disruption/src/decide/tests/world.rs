@@ -21,9 +21,9 @@ use state::{Cluster, Event};
 
 use super::natively;
 use crate::candidate::TypesByPool;
-use crate::consolidation::Gates;
 use crate::decide::{Decision, DisruptionInput, PolicyHooks, decide};
 use crate::history::History;
+use crate::input::Gates;
 use crate::memory::Memory;
 use crate::method::Method;
 use crate::repair::RepairPolicies;
