@@ -5,6 +5,7 @@
 //! and `disruption/helpers.go` (`BuildDisruptionBudgetMapping`).
 
 pub(crate) mod pools;
+mod remaining;
 mod window;
 
 use std::collections::BTreeMap;
@@ -22,13 +23,15 @@ use crate::hooks::{
 };
 use pools::pools;
 pub use pools::{BudgetWorld, RolloutTarget, Targets, targets};
+use remaining::Remaining;
 pub use window::InvalidBudget;
 use window::window;
 
-/// Nodes that may still be disrupted in this loop, by pool and reason.
+/// Nodes that may still be disrupted in this loop, and why.
 #[derive(Debug, Clone, Default)]
 pub struct Budgets {
-    remaining: BTreeMap<(String, BudgetReason), u32>,
+    /// The nodes, by pool and reason.
+    pub(crate) remaining: Remaining,
     /// Per pool, those without nodes too, and reason: what was allowed, what was already under way, and why.
     pub details: Vec<BudgetDetail>,
     /// Policies that took part.
@@ -77,7 +80,7 @@ impl Budgets {
         let rebooting = rebooting(snapshot);
         for ((index, pool), fault) in (0_u32..).zip(&round.pools).zip(&faults) {
             let rebooting = rebooting.get(pool.name.as_str()).copied();
-            for reason in BudgetReason::ALL {
+            let left = BudgetReason::ALL.map(|reason| {
                 let asked = answer
                     .items
                     .iter()
@@ -93,10 +96,6 @@ impl Budgets {
                         pool.not_ready + pool.deleting
                     }
                 };
-                budgets.remaining.insert(
-                    (pool.name.clone(), reason),
-                    allowed.saturating_sub(consuming),
-                );
                 budgets.details.push(BudgetDetail {
                     pool: pool.name.clone(),
                     reason,
@@ -105,38 +104,11 @@ impl Budgets {
                     total: pool.total,
                     why,
                 });
-            }
+                allowed.saturating_sub(consuming)
+            });
+            budgets.remaining.insert(pool.name.clone(), left);
         }
         budgets
-    }
-
-    /// Nodes of a pool that may still go for the reason.
-    pub fn remaining(&self, pool: &str, reason: BudgetReason) -> u32 {
-        self.remaining
-            .get(&(pool.to_owned(), reason))
-            .copied()
-            .unwrap_or(0)
-    }
-
-    /// Takes one node out of the budget; false when there is none left.
-    pub fn take(&mut self, pool: &str, reason: BudgetReason) -> bool {
-        match self.remaining.get_mut(&(pool.to_owned(), reason)) {
-            Some(left) if *left > 0 => {
-                *left -= 1;
-                true
-            }
-            Some(_) | None => false,
-        }
-    }
-
-    /// Whether one node of each of these pools, as often as it is named, may go together.
-    pub fn admit<'p>(
-        &self,
-        mut pools: impl Iterator<Item = &'p str>,
-        reason: BudgetReason,
-    ) -> bool {
-        let mut left = self.clone();
-        pools.all(|pool| left.take(pool, reason))
     }
 
     /// Why a pool's budget is what it is.

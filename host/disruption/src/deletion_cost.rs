@@ -51,7 +51,7 @@ impl DeletionCost {
 
 /// Every managed node, those that go first in front, those that are kept last.
 pub fn rank(snapshot: &Snapshot, found: &Candidates, budgets: &Budgets) -> Vec<NodeCost> {
-    let mut budgets = budgets.clone();
+    let mut left = budgets.remaining.clone();
     let mut all: Vec<&Candidate> = found.candidates.iter().collect();
     all.sort_by(|a, b| {
         // Before those whose price nobody knows.
@@ -64,7 +64,7 @@ pub fn rank(snapshot: &Snapshot, found: &Candidates, budgets: &Budgets) -> Vec<N
     });
     let is_wanted = |it: &&Candidate| is_rankable(snapshot, it);
     let is_drifted = |it: &Candidate| it.drifted_at().is_some() && !it.node_pool.is_static();
-    let mut within = |it: &Candidate, reason| budgets.take(it.pool(), reason);
+    let mut within = |it: &Candidate, reason| left.take(it.pool(), reason);
     let drifted: Vec<&Candidate> = all
         .iter()
         .copied()

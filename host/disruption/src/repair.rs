@@ -178,7 +178,7 @@ fn repair(
     let (input, budgets) = (scene.input, &scene.budgets);
     breaker(&input.snapshot, policies, candidate.pool())?;
     let reason = METHOD.budget_reason();
-    if candidate.node.is_initialized() && budgets.remaining(candidate.pool(), reason) == 0 {
+    if candidate.node.is_initialized() && budgets.remaining.of(candidate.pool(), reason) == 0 {
         let why = budgets.why(candidate.pool(), reason);
         return Err(Obstacle::new(OutcomeId::NodeBudgetExhausted, why));
     }

@@ -130,7 +130,7 @@ impl<'s, 'a> Scan<'s, 'a> {
         candidates: &[&'s Candidate],
         method: Method,
     ) -> Vec<&'s Candidate> {
-        let mut left = self.scene.budgets.clone();
+        let mut left = self.scene.budgets.remaining.clone();
         self.retain_allowed(candidates, method, |pool, reason| left.take(pool, reason))
     }
 
@@ -140,10 +140,8 @@ impl<'s, 'a> Scan<'s, 'a> {
         candidates: &[&'s Candidate],
         method: Method,
     ) -> Vec<&'s Candidate> {
-        let budgets = &self.scene.budgets;
-        self.retain_allowed(candidates, method, |pool, reason| {
-            budgets.remaining(pool, reason) > 0
-        })
+        let left = &self.scene.budgets.remaining;
+        self.retain_allowed(candidates, method, |pool, reason| left.of(pool, reason) > 0)
     }
 
     /// The candidates whose pool the predicate allows; the others are told of their budget.

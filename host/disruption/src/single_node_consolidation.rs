@@ -106,7 +106,8 @@ fn together<'s>(scan: &mut Scan<'s, '_>, mut approved: Vec<Approved<'s>>) -> Opt
         let method = ConsolidationMethod::Multi;
         let reason = Method::from(method).budget_reason();
         let pools = candidates.iter().map(|it| it.pool());
-        if scene.interrupt.is_tripped() || !scene.budgets.admit(pools, reason) {
+        let left = &scene.budgets.remaining;
+        if scene.interrupt.is_tripped() || !left.admit(pools, reason) {
             return None;
         }
         let found = moves::compute(scene, candidates, method, Replacements::SeveralIfNeeded);

@@ -63,7 +63,7 @@ fn exchange_each<'s>(scan: &mut Scan<'s, '_>, candidates: Vec<&'s Candidate>) ->
     let input = &scene.input;
     let reason = METHOD.budget_reason();
     let order = RenewalOrder::of_drift(input.gates);
-    let mut left = scene.budgets.clone();
+    let mut left = scene.budgets.remaining.clone();
     let mut counts_by_pool: BTreeMap<&str, NodeCounts> = BTreeMap::new();
     let mut commands = Vec::new();
     for candidate in candidates {
@@ -71,7 +71,7 @@ fn exchange_each<'s>(scan: &mut Scan<'s, '_>, candidates: Vec<&'s Candidate>) ->
             break;
         }
         let pool = candidate.pool();
-        if left.remaining(pool, reason) == 0 {
+        if left.of(pool, reason) == 0 {
             scan.note_out_of_budget(candidate, METHOD);
             continue;
         }

@@ -167,21 +167,21 @@ fn survivors<'s>(
 ) -> Result<Vec<&'s Candidate>, Rejection> {
     let (class, reason) = (command.method.class(), command.method.budget_reason());
     let goes_on = goes_on_without_some(method, command);
-    let mut budgets = scene.budgets.clone();
+    let mut left = scene.budgets.remaining.clone();
     let mut kept = Vec::new();
     for wanted in &command.candidates {
         let mut candidates = scene.candidates.iter();
         let candidate = candidates.find(|it| it.claim() == wanted.claim);
         let rejection = match candidate {
             Some(it) if it.block(class).is_none() && is_still_eligible(it, method, scene) => {
-                if budgets.take(&wanted.pool, reason) {
+                if left.take(&wanted.pool, reason) {
                     kept.push(it);
                     continue;
                 }
                 Rejection::Budget(format!(
                     "{}: {}",
                     wanted.node,
-                    budgets.why(&wanted.pool, reason)
+                    scene.budgets.why(&wanted.pool, reason)
                 ))
             }
             Some(_) => Rejection::Churn(format!("{} is no longer eligible", wanted.node)),
