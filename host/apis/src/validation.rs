@@ -237,15 +237,11 @@ fn taints(taints: &[Taint], startup_taints: &[Taint], report: &mut FieldFaults) 
 
 fn check_budget(field: &str, budget: &Budget, report: &mut FieldFaults) {
     if let Err(error) = budget.allowed_nodes() {
-        report.push(
-            format!("{field}.nodes"),
-            &budget.nodes,
-            FieldFault::Budget(error.to_string()),
-        );
+        report.push(format!("{field}.nodes"), &budget.nodes, error.into());
     }
     if budget.schedule.is_some() != budget.duration.is_some() {
         let schedule = budget.schedule.as_deref().unwrap_or("");
-        let fault = FieldFault::Budget("'schedule' must be set with 'duration'".to_owned());
+        let fault = FieldFault::ScheduleWithoutDuration;
         report.push(format!("{field}.schedule"), schedule, fault);
     }
 }

@@ -9,6 +9,7 @@ mod remaining;
 mod window;
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
 use std::sync::Arc;
 
 use apis::NodePool;
@@ -36,8 +37,8 @@ pub struct Budgets {
     pub details: Vec<BudgetDetail>,
     /// Policies that took part.
     pub uses: Vec<PolicyUse>,
-    /// Ask again no later than this (0: at the next loop).
-    pub valid_for_seconds: u32,
+    /// Ask again no later than this; `None`: at the next loop.
+    pub valid_for_seconds: Option<NonZero<u32>>,
 }
 
 /// How one number came about, for metrics, events and records.
@@ -73,7 +74,7 @@ impl Budgets {
         let answer = hook.allow(&round);
         let mut budgets = Self {
             uses: answer.uses,
-            valid_for_seconds: answer.valid_for_seconds,
+            valid_for_seconds: NonZero::new(answer.valid_for_seconds),
             details,
             ..Self::default()
         };
@@ -213,14 +214,13 @@ fn closed(budget: &Budget) -> DeclaredBudget {
 }
 
 fn resolve(budget: &Budget, total: u32, now: Timestamp) -> Result<DeclaredBudget, InvalidBudget> {
-    let nodes = budget.allowed_nodes();
-    let nodes = nodes.map_err(|_| InvalidBudget::Nodes(budget.nodes.clone()))?;
+    let nodes = budget.allowed_nodes()?;
     let window = window(budget, now)?;
     Ok(DeclaredBudget {
         nodes: budget.nodes.clone(),
         resolved: nodes.of(total),
         active: window.is_open,
-        next_change_seconds: window.next_change_seconds,
+        next_change_seconds: window.next_change_seconds.map_or(0, NonZero::get),
         reasons: BudgetReasons {
             underutilized: budget.covers(DisruptionReason::Underutilized),
             empty: budget.covers(DisruptionReason::Empty),

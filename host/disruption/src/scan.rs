@@ -294,8 +294,7 @@ impl<'s, 'a> Scan<'s, 'a> {
 /// When what was found may change although nothing happens.
 fn next_look(budgets: &Budgets, looks_again_soon: bool) -> Option<NonZero<u32>> {
     let soon = NonZero::new(SETTLING_SECONDS).filter(|_| looks_again_soon);
-    let closes = NonZero::new(budgets.valid_for_seconds);
-    soon.into_iter().chain(closes).min()
+    soon.into_iter().chain(budgets.valid_for_seconds).min()
 }
 
 /// A verdict in words.

@@ -59,8 +59,11 @@ pub enum BudgetNodes {
 
 /// A budget whose text cannot be understood; such a budget allows nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("budget nodes {0:?}: expected a number or a percentage up to 100%")]
-pub struct BudgetError(String);
+#[error("budget nodes {nodes:?}: expected a number or a percentage up to 100%")]
+pub struct BudgetError {
+    /// Nodes as the budget writes them.
+    pub nodes: String,
+}
 
 impl BudgetNodes {
     /// How many nodes of a pool of `nodes_total` that is.
@@ -80,7 +83,9 @@ impl BudgetNodes {
 impl Budget {
     /// The allowed number, parsed.
     pub fn allowed_nodes(&self) -> Result<BudgetNodes, BudgetError> {
-        let error = || BudgetError(self.nodes.clone());
+        let error = || BudgetError {
+            nodes: self.nodes.clone(),
+        };
         let (digits, is_percent) = match self.nodes.strip_suffix('%') {
             Some(digits) => (digits, true),
             None => (self.nodes.as_str(), false),

@@ -1,6 +1,7 @@
 //! Faults of fields, in the words of the API server. Which rule finds it is no business of this file.
 
 use crate::Operator;
+use crate::nodepool::BudgetError;
 use std::fmt;
 
 /// One fault of an object.
@@ -82,9 +83,12 @@ pub enum FieldFault {
         /// Values that instance types have.
         expected: Vec<&'static str>,
     },
-    /// A budget that cannot be read.
-    #[error("{0}")]
-    Budget(String),
+    /// A budget whose nodes cannot be read.
+    #[error(transparent)]
+    BudgetNodes(#[from] BudgetError),
+    /// A schedule without a duration, or a duration without a schedule.
+    #[error("'schedule' must be set with 'duration'")]
+    ScheduleWithoutDuration,
     /// A price that cannot be read.
     #[error("not a price or adjustment")]
     Price,

@@ -2,8 +2,10 @@
 //!
 //! Answers to the schedules of `Budget` in Karpenter's `pkg/apis/v1/nodepool.go`.
 
+use std::num::NonZero;
+
 use apis::duration::GoDuration;
-use apis::nodepool::Budget;
+use apis::nodepool::{Budget, BudgetError};
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 use hooks::columns::saturated;
@@ -21,40 +23,40 @@ pub enum InvalidBudget {
         reason: String,
     },
     /// The number of nodes.
-    #[error("nodes {0:?} is neither a number nor a percentage")]
-    Nodes(String),
+    #[error("nodes {:?} is neither a number nor a percentage", .0.nodes)]
+    Nodes(#[from] BudgetError),
 }
 
-/// Whether a budget is in force, and when that changes.
+/// Whether a budget is in force, and when that changes; `None` where it does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BudgetWindow {
     pub(super) is_open: bool,
-    pub(super) next_change_seconds: u32,
+    pub(super) next_change_seconds: Option<NonZero<u32>>,
+}
+
+impl BudgetWindow {
+    const ALWAYS: Self = Self {
+        is_open: true,
+        next_change_seconds: None,
+    };
 }
 
 pub(super) fn window(budget: &Budget, now: Timestamp) -> Result<BudgetWindow, InvalidBudget> {
     let Some(schedule) = &budget.schedule else {
-        return Ok(BudgetWindow {
-            is_open: true,
-            next_change_seconds: 0,
-        });
+        return Ok(BudgetWindow::ALWAYS);
     };
     let cron = parse(schedule)?;
     let duration = budget
         .duration
         .unwrap_or(GoDuration::ZERO)
         .to_signed_duration();
-    let always = BudgetWindow {
-        is_open: true,
-        next_change_seconds: 0,
-    };
     let Ok(from) = now.checked_sub(duration) else {
-        return Ok(always);
+        return Ok(BudgetWindow::ALWAYS);
     };
     // Strictly after, so that the window is closed at its end.
     let Some(start) = next(&cron, from) else {
         // A day that never comes, such as 30 February: keep the budget, it can only hold back.
-        return Ok(always);
+        return Ok(BudgetWindow::ALWAYS);
     };
     let is_open = start <= now;
     let change = if is_open {
@@ -62,10 +64,10 @@ pub(super) fn window(budget: &Budget, now: Timestamp) -> Result<BudgetWindow, In
     } else {
         start
     };
-    let seconds = change.duration_since(now).as_secs().max(1);
+    let seconds = saturated(change.duration_since(now).as_secs());
     Ok(BudgetWindow {
         is_open,
-        next_change_seconds: saturated(seconds),
+        next_change_seconds: Some(NonZero::new(seconds).unwrap_or(NonZero::<u32>::MIN)),
     })
 }
 
