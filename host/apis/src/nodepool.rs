@@ -12,7 +12,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::duration::{GoDuration, NillableDuration};
+use crate::labels;
 use crate::requirement::{NodeClassReference, NodeSelectorRequirementWithMinValues};
+use crate::resources::Resources;
 use crate::schema;
 
 mod budget;
@@ -217,6 +219,18 @@ impl NodePool {
     /// Whether the pool keeps a fixed number of nodes.
     pub const fn is_static(&self) -> bool {
         self.spec.replicas.is_some()
+    }
+
+    /// Number of nodes that a static pool keeps.
+    pub fn replicas_wanted(&self) -> u64 {
+        u64::try_from(self.spec.replicas.unwrap_or(0)).unwrap_or(0)
+    }
+
+    /// Number of nodes that the pool may have; `None` where it has no such limit.
+    pub fn nodes_max(&self) -> Option<u64> {
+        let limits = Resources::from_list(self.spec.limits.as_ref()?);
+        let is_limited = limits.has(labels::RESOURCE_NODES);
+        is_limited.then(|| u64::try_from(limits.count(labels::RESOURCE_NODES)).unwrap_or(0))
     }
 
     /// Order of trial among pools: greater first.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use apis::ObjectKey;
 use apis::conditions::Conditioned;
 use apis::{NodePool, conditions, labels};
-use disruption::{static_drift, surplus};
+use disruption::surplus;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use scheduling::solution::NewClaim;
@@ -71,8 +71,8 @@ pub(crate) async fn count(
         active: Vec::new(),
         pending: 0,
         deleting: 0,
-        replicas: as_count(static_drift::replicas(pool)),
-        limit: as_count(static_drift::node_limit(pool)),
+        replicas: as_count(pool.replicas_wanted()),
+        limit: pool.nodes_max().map_or(usize::MAX, as_count),
     };
     let of_pool = format!("{}={}", labels::NODEPOOL, pool.name_any());
     shell

@@ -128,7 +128,7 @@ fn check_node(queued: &BTreeSet<String>, node: &StateNode, now: Timestamp) -> Re
     let blocked = |outcome, message: &str| Err(Obstacle::new(outcome, message));
     let claim = node.claim().ok_or_else(not_managed)?;
     if queued.contains(&claim.name) {
-        return blocked(OutcomeId::NodeInQueue, "");
+        return Err(OutcomeId::NodeInQueue.into());
     }
     if node.node().is_none() {
         return Err(missing());
@@ -158,7 +158,7 @@ fn check_node(queued: &BTreeSet<String>, node: &StateNode, now: Timestamp) -> Re
 }
 
 fn not_managed() -> Obstacle {
-    Obstacle::new(OutcomeId::NodeNotManaged, "")
+    OutcomeId::NodeNotManaged.into()
 }
 
 fn missing() -> Obstacle {

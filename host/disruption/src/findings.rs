@@ -80,7 +80,7 @@ fn unexamined(candidate: &Candidate, scene: &Scene<'_>, commands: &[Command]) ->
         Ok(()) if !commands.is_empty() => {
             Obstacle::new(OutcomeId::NodeOutranked, "another command goes first")
         }
-        Ok(()) => Obstacle::new(OutcomeId::NodeWithoutReason, ""),
+        Ok(()) => OutcomeId::NodeWithoutReason.into(),
     }
 }
 

@@ -17,19 +17,18 @@ pub struct Obstacle {
 impl Obstacle {
     /// Of the node itself.
     pub(crate) fn new(outcome: OutcomeId, message: impl Into<String>) -> Self {
-        Self::about("", outcome, message)
-    }
-
-    /// Of something on the node.
-    pub(crate) fn about(
-        about: impl Into<String>,
-        outcome: OutcomeId,
-        message: impl Into<String>,
-    ) -> Self {
         Self {
             outcome,
-            about: about.into(),
+            about: String::new(),
             message: message.into(),
+        }
+    }
+
+    /// The same of something on the node.
+    pub(crate) fn about(self, about: impl Into<String>) -> Self {
+        Self {
+            about: about.into(),
+            ..self
         }
     }
 
@@ -40,5 +39,12 @@ impl Obstacle {
             return format!("{message}, which is not initialized");
         }
         message.clone()
+    }
+}
+
+impl From<OutcomeId> for Obstacle {
+    /// Of the node itself, where the rule says it all.
+    fn from(outcome: OutcomeId) -> Self {
+        Self::new(outcome, "")
     }
 }

@@ -103,7 +103,7 @@ fn candidates(
             Err(missing) => {
                 let condition = &diagnosis.fault.condition;
                 let message = format!("{}; condition {condition} is not repaired", missing.message);
-                let obstacle = Obstacle::about(condition, missing.outcome, message);
+                let obstacle = Obstacle::new(missing.outcome, message).about(condition);
                 repaired.keep(node, obstacle);
                 continue;
             }
@@ -121,8 +121,8 @@ fn candidates(
         let block = candidate.block(DisruptionClass::Repair);
         if let Some(block) = block.filter(|_| diagnosis.bound.is_none()) {
             let reason = format!("{}; set terminationGracePeriod", block.message);
-            let unbounded = Obstacle::about(&block.about, OutcomeId::NodeRepairUnbounded, reason);
-            repaired.keep(node, unbounded);
+            let unbounded = Obstacle::new(OutcomeId::NodeRepairUnbounded, reason);
+            repaired.keep(node, unbounded.about(&block.about));
             continue;
         }
         candidates.push(RepairCandidate {
@@ -157,7 +157,10 @@ fn is_vetoed(node: &StateNode) -> bool {
 impl Repaired {
     /// Something keeps a sick node.
     fn keep(&mut self, node: &StateNode, obstacle: Obstacle) {
-        let told = Obstacle::about(&obstacle.about, obstacle.outcome, obstacle.without_rule());
+        let told = Obstacle {
+            message: obstacle.without_rule(),
+            ..obstacle.clone()
+        };
         let blocked = Blocked::new(node, told);
         let finding = NodeFinding::Kept(obstacle);
         self.findings.insert(blocked.name.clone(), finding);

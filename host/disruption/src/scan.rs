@@ -119,7 +119,7 @@ impl<'s, 'a> Scan<'s, 'a> {
         let mut ordered: Vec<&'s Candidate> = self.scene.ordered().collect();
         ordered.retain(|it| left.remove(it.name()).is_some());
         for candidate in left.into_values() {
-            self.note(candidate, Obstacle::new(OutcomeId::NodePolicySkipped, ""));
+            self.note(candidate, OutcomeId::NodePolicySkipped.into());
         }
         ordered
     }

@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 use apis::NodePool;
 use apis::conditions::Conditioned as _;
-use apis::labels;
-use apis::resources::Resources;
-use scheduling::instance_type::InstanceType;
+use scheduling::instance_type::{InstanceType, Offering};
 use scheduling::solution::{NewClaim, admitted_by_template};
 use state::Snapshot;
 use state::ledger::OutcomeId;
@@ -35,9 +33,10 @@ pub(crate) fn commands(scan: &mut Scan<'_, '_>) -> Vec<Command> {
     let drifted = renewal::order(&scan.scene.candidates, is_eligible);
     let open = scan.retain_unblocked(drifted.clone(), METHOD);
     scan.count(METHOD, open.len());
-    let open = retain_without_surplus(scan, open);
+    let mut counts = BTreeMap::new();
+    let open = retain_without_surplus(scan, open, &mut counts);
     let open = renewal::retain_pools_without_backoff(scan, open);
-    let commands = exchange_each(scan, open);
+    let commands = exchange_each(scan, open, counts);
     scan.keep_of_drift(&drifted);
     commands
 }
@@ -46,10 +45,14 @@ pub(crate) fn commands(scan: &mut Scan<'_, '_>) -> Vec<Command> {
 fn retain_without_surplus<'s>(
     scan: &mut Scan<'s, '_>,
     mut candidates: Vec<&'s Candidate>,
+    counts_by_pool: &mut BTreeMap<&'s str, NodeCounts>,
 ) -> Vec<&'s Candidate> {
     let snapshot = &scan.scene.input.snapshot;
     candidates.retain(|candidate| {
-        let surplus = NodeCounts::of(snapshot, &candidate.node_pool).check_surplus();
+        let counts = counts_by_pool
+            .entry(candidate.pool())
+            .or_insert_with(|| NodeCounts::of(snapshot, &candidate.node_pool));
+        let surplus = counts.check_surplus();
         surplus
             .map_err(|obstacle| scan.note(candidate, obstacle))
             .is_ok()
@@ -58,13 +61,16 @@ fn retain_without_surplus<'s>(
 }
 
 /// One by one: what is refused takes neither budget nor headroom from the next.
-fn exchange_each<'s>(scan: &mut Scan<'s, '_>, candidates: Vec<&'s Candidate>) -> Vec<Command> {
+fn exchange_each<'s>(
+    scan: &mut Scan<'s, '_>,
+    candidates: Vec<&'s Candidate>,
+    mut counts_by_pool: BTreeMap<&'s str, NodeCounts>,
+) -> Vec<Command> {
     let scene = scan.scene;
     let input = &scene.input;
     let reason = METHOD.budget_reason();
     let order = RenewalOrder::of_drift(input.gates);
     let mut left = scene.budgets.remaining.clone();
-    let mut counts_by_pool: BTreeMap<&str, NodeCounts> = BTreeMap::new();
     let mut commands = Vec::new();
     for candidate in candidates {
         if commands.len() == NODES_AT_ONCE {
@@ -134,12 +140,13 @@ impl NodeCounts {
                 active += 1;
             }
         }
+        let nodes_max = pool.nodes_max().unwrap_or(u64::MAX);
         Self {
-            replicas: replicas(pool),
+            replicas: pool.replicas_wanted(),
             active,
             pending,
             deleting,
-            headroom: node_limit(pool).saturating_sub(active + pending + deleting),
+            headroom: nodes_max.saturating_sub(active + pending + deleting),
             is_headroom_taken: false,
             is_refilled: pool.metadata.deletion_timestamp.is_none() && pool.is_ready(),
         }
@@ -162,20 +169,6 @@ impl NodeCounts {
     }
 }
 
-/// How many nodes the pool keeps.
-pub fn replicas(pool: &NodePool) -> u64 {
-    u64::try_from(pool.spec.replicas.unwrap_or(0)).unwrap_or(0)
-}
-
-/// How many nodes the pool may have; without a limit any number.
-pub fn node_limit(pool: &NodePool) -> u64 {
-    let limits = pool.spec.limits.as_ref().map(Resources::from_list);
-    let limit = limits
-        .filter(|it| it.has(labels::RESOURCE_NODES))
-        .map(|it| it.count(labels::RESOURCE_NODES));
-    limit.map_or(u64::MAX, |it| u64::try_from(it).unwrap_or(0))
-}
-
 /// The instance types of a pool, none if unknown.
 pub(crate) fn types_of<'a>(types: &'a TypesByPool, pool: &str) -> &'a [Arc<InstanceType>] {
     types.get(pool).map_or(&[], |it| &**it)
@@ -184,14 +177,13 @@ pub(crate) fn types_of<'a>(types: &'a TypesByPool, pool: &str) -> &'a [Arc<Insta
 /// Reservations that a pool bound to full ones may wait for; `None` when it may buy something else.
 fn full_reservations(pool: &NodePool, types: &[Arc<InstanceType>]) -> Option<BTreeSet<String>> {
     let admitted = admitted_by_template(pool, types);
-    let is_elsewhere = |it: &&(&InstanceType, &scheduling::instance_type::Offering)| {
-        !it.1.is_reserved() || it.1.is_launchable()
-    };
-    if admitted.is_empty() || admitted.iter().any(|it| is_elsewhere(&it)) {
+    let offerings = || admitted.iter().map(|(_, offering)| *offering);
+    let is_elsewhere = |it: &Offering| !it.is_reserved() || it.is_launchable();
+    if admitted.is_empty() || offerings().any(is_elsewhere) {
         return None;
     }
-    let offered = admitted.iter().filter(|it| it.1.is_available());
-    Some(offered.map(|it| it.1.reservation_id().to_owned()).collect())
+    let offered = offerings().filter(|it| it.is_available());
+    Some(offered.map(|it| it.reservation_id().to_owned()).collect())
 }
 
 /// Exchanges one node, or takes it away first where that is allowed and nothing could come before.

@@ -15,11 +15,7 @@ pub(super) fn pod_block(snapshot: &Snapshot, pod: &Pod, now: Timestamp) -> Optio
     if pod.is_active() && pod.is_protected(now) {
         let key = pod.key.to_string();
         let message = format!("Pod has \"karpenter.sh/do-not-disrupt\" annotation (Pod={key})");
-        return Some(Obstacle::about(
-            key,
-            OutcomeId::NodePodDoNotDisrupt,
-            message,
-        ));
+        return Some(Obstacle::new(OutcomeId::NodePodDoNotDisrupt, message).about(key));
     }
     if !pod.is_evictable(now) {
         return None;
@@ -30,11 +26,11 @@ pub(super) fn pod_block(snapshot: &Snapshot, pod: &Pod, now: Timestamp) -> Optio
             let names = names.join(" ");
             let message =
                 format!("Eviction does not support multiple PDBs (PodDisruptionBudget=[{names}])");
-            Some(Obstacle::about(names, OutcomeId::NodePodManyPdbs, message))
+            Some(Obstacle::new(OutcomeId::NodePodManyPdbs, message).about(names))
         }
         PdbVerdict::Blocked(name) => {
             let message = format!("PDB prevents pod evictions (PodDisruptionBudget=[{name}])");
-            Some(Obstacle::about(name, OutcomeId::NodePodPdbBlocked, message))
+            Some(Obstacle::new(OutcomeId::NodePodPdbBlocked, message).about(name))
         }
     }
 }

@@ -31,8 +31,8 @@ impl From<OneNodeError> for Obstacle {
     }
 }
 
-fn none_will_do(outcome: OutcomeId, message: impl Into<String>) -> OneNodeError {
-    OneNodeError::NoneWillDo(Obstacle::new(outcome, message))
+fn none_will_do(obstacle: impl Into<Obstacle>) -> OneNodeError {
+    OneNodeError::NoneWillDo(obstacle.into())
 }
 
 fn none_is_cheaper(message: impl Into<String>) -> OneNodeError {
@@ -66,7 +66,7 @@ fn apply_spot_and_price_rules(
         are_all_spot && types.preferred_capacity_type(claim) == Some(CapacityType::Spot);
     if is_spot_to_spot {
         if !removal.scene.input.gates.spot_to_spot {
-            return Err(none_will_do(OutcomeId::NodeSpotToSpotDisabled, ""));
+            return Err(none_will_do(OutcomeId::NodeSpotToSpotDisabled));
         }
         pin_to(claim, CapacityType::Spot);
         let choice = types.choice(claim);
@@ -76,16 +76,15 @@ fn apply_spot_and_price_rules(
     }
     retain_cheaper(claim, types, cost_before)?;
     let Some(needed) = types.needed_for_min_values(claim) else {
-        return Err(none_will_do(OutcomeId::NodeMinValues, ""));
+        return Err(none_will_do(OutcomeId::NodeMinValues));
     };
     if is_spot_to_spot && removal.method == ConsolidationMethod::Single {
         // Else the replacement may be the one type that is about to be interrupted.
         let cheaper = claim.instance_types.len();
         if cheaper < SPOT_TYPES_MIN {
-            return Err(none_will_do(
-                OutcomeId::NodeSpotToSpotFewTypes,
-                format!("{cheaper} cheaper instance types, {SPOT_TYPES_MIN} needed"),
-            ));
+            let message = format!("{cheaper} cheaper instance types, {SPOT_TYPES_MIN} needed");
+            let obstacle = Obstacle::new(OutcomeId::NodeSpotToSpotFewTypes, message);
+            return Err(none_will_do(obstacle));
         }
         let kept = SPOT_TYPES_MIN.max(needed);
         claim.instance_types.truncate(kept);
@@ -161,6 +160,6 @@ fn drop_types_being_removed(
     }
     match types.needed_for_min_values(claim) {
         Some(_) => Ok(()),
-        None => Err(none_will_do(OutcomeId::NodeMinValues, "")),
+        None => Err(none_will_do(OutcomeId::NodeMinValues)),
     }
 }

@@ -49,14 +49,14 @@ pub(crate) fn comes_to_rest(scene: &Scene<'_>, candidate: &Candidate, within: Go
 
 fn holds_no_buffer(scene: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
     if scene.buffer_nodes().contains(&candidate.node.node_ref()) {
-        return Err(Obstacle::new(OutcomeId::NodeHoldsBuffer, ""));
+        return Err(OutcomeId::NodeHoldsBuffer.into());
     }
     Ok(())
 }
 
 fn is_not_static(_: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
     if candidate.node_pool.is_static() {
-        return Err(Obstacle::new(OutcomeId::NodeStaticPool, ""));
+        return Err(OutcomeId::NodeStaticPool.into());
     }
     Ok(())
 }
@@ -65,15 +65,15 @@ fn type_zone_and_capacity_type_are_known(
     _: &Scene<'_>,
     candidate: &Candidate,
 ) -> Result<(), Obstacle> {
-    let blocked = |outcome, reason: &str| Err(Obstacle::new(outcome, reason));
     if candidate.instance_type.is_none() {
-        return blocked(OutcomeId::NodeTypeUnknown, candidate.instance_type_name());
+        let name = candidate.instance_type_name();
+        return Err(Obstacle::new(OutcomeId::NodeTypeUnknown, name));
     }
     if candidate.node.label(labels::CAPACITY_TYPE).is_empty() {
-        return blocked(OutcomeId::NodeWithoutCapacityType, "");
+        return Err(OutcomeId::NodeWithoutCapacityType.into());
     }
     if candidate.zone().is_empty() {
-        return blocked(OutcomeId::NodeWithoutZone, "");
+        return Err(OutcomeId::NodeWithoutZone.into());
     }
     Ok(())
 }
@@ -81,7 +81,7 @@ fn type_zone_and_capacity_type_are_known(
 fn consolidate_after_is_set(_: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
     let after = &candidate.node_pool.spec.disruption.consolidate_after;
     if after.is_never() {
-        return Err(Obstacle::new(OutcomeId::NodeConsolidationNever, ""));
+        return Err(OutcomeId::NodeConsolidationNever.into());
     }
     Ok(())
 }
@@ -89,7 +89,7 @@ fn consolidate_after_is_set(_: &Scene<'_>, candidate: &Candidate) -> Result<(), 
 fn policy_takes_underutilized(_: &Scene<'_>, candidate: &Candidate) -> Result<(), Obstacle> {
     match candidate.node_pool.spec.disruption.consolidation_policy {
         ConsolidationPolicy::WhenEmpty if !candidate.is_empty() => {
-            Err(Obstacle::new(OutcomeId::NodePolicyWhenEmpty, ""))
+            Err(OutcomeId::NodePolicyWhenEmpty.into())
         }
         ConsolidationPolicy::WhenEmpty
         | ConsolidationPolicy::WhenEmptyOrUnderutilized

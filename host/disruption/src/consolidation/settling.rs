@@ -10,7 +10,6 @@ use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
 use crate::consolidation::eligibility::comes_to_rest;
-use crate::obstacle::Obstacle;
 use crate::scan::Scan;
 
 /// Nodes that come to rest later than this are not waited for.
@@ -32,7 +31,7 @@ pub(crate) fn wait_for_others<'s>(scan: &mut Scan<'s, '_>, at_rest: &[&'s Candid
         return false;
     }
     for candidate in at_rest {
-        scan.note(candidate, Obstacle::new(OutcomeId::NodeAwaitsOthers, ""));
+        scan.note(candidate, OutcomeId::NodeAwaitsOthers.into());
     }
     scan.look_again_soon();
     true

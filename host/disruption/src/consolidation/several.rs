@@ -32,7 +32,7 @@ pub(super) fn compute<'s>(removal: Removal<'_, 's, '_>) -> Result<Proposal<'s>, 
         existing: simulated.placements,
         ..Solution::default()
     };
-    let no_cheaper = || Obstacle::new(OutcomeId::NodeNoCheaperReplacement, "");
+    let no_cheaper = || Obstacle::from(OutcomeId::NodeNoCheaperReplacement);
     if plan.claims.len() > COMING_MAX {
         return Err(no_cheaper());
     }
@@ -46,7 +46,7 @@ pub(super) fn compute<'s>(removal: Removal<'_, 's, '_>) -> Result<Proposal<'s>, 
         }
         types.refresh_summary(claim);
         if may_not_be_spot && claim.best.capacity_type == Some(CapacityType::Spot) {
-            return Err(Obstacle::new(OutcomeId::NodeSpotToSpotDisabled, ""));
+            return Err(OutcomeId::NodeSpotToSpotDisabled.into());
         }
     }
     let before = removal.cost().effective_per_hour;
@@ -69,7 +69,7 @@ pub(super) fn compute<'s>(removal: Removal<'_, 's, '_>) -> Result<Proposal<'s>, 
             return Err(no_cheaper());
         }
         if types.needed_for_min_values(claim).is_none() {
-            return Err(Obstacle::new(OutcomeId::NodeMinValues, ""));
+            return Err(OutcomeId::NodeMinValues.into());
         }
         types.refresh_summary(claim);
     }
