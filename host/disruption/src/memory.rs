@@ -25,8 +25,8 @@ pub struct Memory {
     /// Policies that judged, by name and digest: once others do, all that was held back or found nothing in is looked
     /// at again.
     pub judges: String,
-    /// Moves that must pay first for the pods they disturb, as they cost more by list price or save little, by claim, and
-    /// since when.
+    /// Moves that must pay first for the pods they disturb, as they cost more by list price or save little, by claim,
+    /// and since when.
     pub preferred: Preferred,
     /// Definition that a new node of each pool would have, and since when.
     pub targets: Targets,

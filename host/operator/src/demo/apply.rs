@@ -81,14 +81,14 @@ impl AppliedDocuments {
             return;
         };
         match (refusal, unknown) {
-            (Refusal::UnknownFields { fields, .. }, Unknown::Warn) => {
+            (DocumentRefusal::UnknownFields { fields, .. }, Unknown::Warn) => {
                 let lenient = ValidationDirective::Ignore;
                 let refusal = apply_one(client, discovery, &document, lenient).await.err();
-                self.faults.extend(refusal.map(Refusal::into_line));
+                self.faults.extend(refusal.map(DocumentRefusal::into_line));
                 self.warnings.push(fields);
             }
             // Objects of other programs have no say in where pods go.
-            (Refusal::UnknownKind(line), Unknown::Warn) => self.warnings.push(line),
+            (DocumentRefusal::UnknownKind(line), Unknown::Warn) => self.warnings.push(line),
             (refusal, Unknown::Refuse | Unknown::Warn) => self.faults.push(refusal.into_line()),
         }
     }
@@ -96,7 +96,7 @@ impl AppliedDocuments {
 
 /// Why a document was not applied: a line with its place.
 #[derive(Debug)]
-enum Refusal {
+enum DocumentRefusal {
     /// Nobody serves its kind.
     UnknownKind(String),
     /// Its kind does not have some of its fields.
@@ -108,7 +108,7 @@ enum Refusal {
     Other(String),
 }
 
-impl Refusal {
+impl DocumentRefusal {
     /// The server's: it tells unknown fields from what else is wrong by its words alone.
     fn of_message(document: &Document, message: &str) -> Self {
         let Document { place, object } = document;
@@ -163,7 +163,7 @@ async fn apply_one(
     discovery: &Discovery,
     document: &Document,
     validation: ValidationDirective,
-) -> Result<(), Refusal> {
+) -> Result<(), DocumentRefusal> {
     let Document { place, object } = document;
     let kind = object["kind"].as_str().unwrap_or_default().to_owned();
     let api_version = object["apiVersion"].as_str().unwrap_or_default().to_owned();
@@ -172,12 +172,12 @@ async fn apply_one(
         .filter(|name| !name.is_empty())
         .map(str::to_owned)
     else {
-        return Err(Refusal::Other(format!(
+        return Err(DocumentRefusal::Other(format!(
             "{place}: {kind} has no `metadata.name`; give it one"
         )));
     };
     let Some((resource, scope)) = resolve(discovery, &api_version, &kind) else {
-        return Err(Refusal::UnknownKind(format!(
+        return Err(DocumentRefusal::UnknownKind(format!(
             "{place}: {kind} {name}: no kind `{kind}` in version `{api_version}` is served; \
              install its CustomResourceDefinition or mend `apiVersion` and `kind`"
         )));
@@ -197,8 +197,12 @@ async fn apply_one(
     };
     match api.patch(&name, &params, &Patch::Apply(object)).await {
         Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) => Err(Refusal::of_message(document, &status.message)),
-        Err(error) => Err(Refusal::Other(format!("{place}: {kind} {name}: {error}"))),
+        Err(kube::Error::Api(status)) => {
+            Err(DocumentRefusal::of_message(document, &status.message))
+        }
+        Err(error) => Err(DocumentRefusal::Other(format!(
+            "{place}: {kind} {name}: {error}"
+        ))),
     }
 }
 
