@@ -17,6 +17,7 @@ use crate::capacity_buffer;
 use crate::node_claim::creation::{CreationCause, PROVISIONED};
 use crate::node_claim::entries::launch::ClaimOffPlan;
 use crate::pod_nomination::is_off_plan;
+use crate::shell::error::PoolGone;
 
 use super::creation::{Creation, CreationRefusal};
 use super::entries::PassEntry;
@@ -91,7 +92,7 @@ impl Provisioner {
             .shell
             .model
             .node_pool(&new.pool)
-            .ok_or_else(|| CreationRefusal::PoolGone(new.pool.clone()))?;
+            .ok_or_else(|| PoolGone(new.pool.clone()))?;
         self.check_limits(&node_pool)?;
         let claims = &self.parts.claims;
         let cause = CreationCause {

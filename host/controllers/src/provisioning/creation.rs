@@ -4,6 +4,8 @@ use apis::NodeClaim;
 use scheduling::solution::NewClaim;
 use state::ledger::OutcomeId;
 
+use crate::shell::error::PoolGone;
+
 /// A new claim and what came of its creation.
 pub(super) struct Creation<'a> {
     pub(super) new: &'a NewClaim,
@@ -15,8 +17,8 @@ pub(super) struct Creation<'a> {
 pub(super) enum CreationRefusal {
     #[error("nodepool \"{pool}\" is over its limits ({resources})")]
     OverLimits { pool: String, resources: String },
-    #[error("nodepool \"{0}\" is gone")]
-    PoolGone(String),
+    #[error(transparent)]
+    PoolGone(#[from] PoolGone),
     #[error("{0}")]
     Api(#[from] kube::Error),
 }

@@ -32,12 +32,16 @@ pub(crate) enum ReconcileError {
     Panicked,
 }
 
+/// There is no NodePool by that name any more.
+#[derive(Debug, thiserror::Error)]
+#[error("nodepool \"{0}\" is gone")]
+pub(crate) struct PoolGone(pub(crate) String);
+
 /// Why a NodePool is not to have the nodes that were wanted of it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PoolRefusal {
-    /// There is no pool by that name any more.
-    #[error("nodepool \"{0}\" is gone")]
-    Gone(String),
+    #[error(transparent)]
+    Gone(#[from] PoolGone),
     /// It has as many nodes as it may have.
     #[error("nodepool \"{0}\" is at its limit of nodes")]
     AtLimit(String),

@@ -14,7 +14,7 @@ use tracing::{info, warn};
 
 use super::Orchestration;
 use crate::node_claim::creation::CreationCause;
-use crate::shell::error::{PoolRefusal, ReconcileError, ignore_not_found};
+use crate::shell::error::{PoolGone, PoolRefusal, ReconcileError, ignore_not_found};
 use crate::static_capacity;
 
 impl Orchestration {
@@ -39,7 +39,7 @@ impl Orchestration {
         }
         for (name, nodes) in wanted {
             let pool = self.shell.model.fresh_node_pool(name).await?;
-            let pool = pool.ok_or_else(|| PoolRefusal::Gone(name.to_owned()))?;
+            let pool = pool.ok_or_else(|| PoolRefusal::from(PoolGone(name.to_owned())))?;
             let count = static_capacity::count(&self.shell, &pool, &pending).await?;
             if count.headroom() < nodes {
                 return Err(PoolRefusal::AtLimit(name.to_owned()).into());
@@ -74,7 +74,7 @@ impl Orchestration {
         replacement: &NewClaim,
     ) -> Result<NodeClaim, ReconcileError> {
         let pool = self.shell.model.node_pool(&replacement.pool);
-        let pool = pool.ok_or_else(|| PoolRefusal::Gone(replacement.pool.clone()))?;
+        let pool = pool.ok_or_else(|| PoolRefusal::from(PoolGone(replacement.pool.clone())))?;
         let cause = CreationCause {
             decision_id: &command.id,
             reason: &command.reason().to_string().to_lowercase(),
