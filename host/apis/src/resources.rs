@@ -3,6 +3,7 @@
 //! All arithmetic saturates: sums past the bounds mean "more than there is". Answers to Karpenter's
 //! `pkg/utils/resources/resources.go`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -14,7 +15,24 @@ const MILLIS_PER_UNIT: i64 = 1000;
 
 /// Amounts by resource name, each in thousandths of the resource's unit. An absent name is zero.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Resources(BTreeMap<String, i64>);
+pub struct Resources(
+    /// By name, each once. A list, because there are few of them in each of tens of thousands.
+    Vec<(Cow<'static, str>, i64)>,
+);
+
+/// The resources that most lists are of.
+const WELL_KNOWN: [&str; 4] = [
+    labels::RESOURCE_CPU,
+    labels::RESOURCE_MEMORY,
+    labels::RESOURCE_EPHEMERAL_STORAGE,
+    labels::RESOURCE_PODS,
+];
+
+/// A name that lives as long as the program if it is one of the known ones.
+fn interned(name: &str) -> Cow<'static, str> {
+    let known = WELL_KNOWN.into_iter().find(|known| *known == name);
+    known.map_or_else(|| Cow::Owned(name.to_owned()), Cow::Borrowed)
+}
 
 /// A resource whose quantity cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,13 +47,28 @@ pub struct ResourcesError {
 impl Resources {
     /// An empty list: nothing of any resource.
     pub const fn new() -> Self {
-        Self(BTreeMap::new())
+        Self(Vec::new())
+    }
+
+    /// Where a name is, or where it would be.
+    fn position(&self, name: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(own, _)| (**own).cmp(name))
+    }
+
+    /// Sets each of the other's amounts to what `of` makes of it and of the amount here, if there is one.
+    fn merge(&mut self, other: &Self, of: impl Fn(Option<i64>, i64) -> i64) {
+        for (name, millis) in &other.0 {
+            match self.position(name) {
+                Ok(at) => self.0[at].1 = of(Some(self.0[at].1), *millis),
+                Err(at) => self.0.insert(at, (name.clone(), of(None, *millis))),
+            }
+        }
     }
 
     /// Reads an API resource list.
     pub fn parse(list: &BTreeMap<String, Quantity>) -> Result<Self, ResourcesError> {
         let parse = |(name, quantity): (&String, &Quantity)| match quantity::millis(quantity) {
-            Ok(millis) => Ok((name.clone(), millis)),
+            Ok(millis) => Ok((interned(name), millis)),
             Err(source) => Err(ResourcesError {
                 name: name.clone(),
                 source,
@@ -47,7 +80,7 @@ impl Resources {
     /// Reads an API resource list that the API server has already checked; what it cannot read counts as absent.
     pub fn from_list(list: &BTreeMap<String, Quantity>) -> Self {
         list.iter()
-            .filter_map(|(name, q)| Some((name.clone(), quantity::millis(q).ok()?)))
+            .filter_map(|(name, q)| Some((name.as_str(), quantity::millis(q).ok()?)))
             .collect()
     }
 
@@ -55,18 +88,24 @@ impl Resources {
     pub fn to_list(&self) -> BTreeMap<String, Quantity> {
         self.0
             .iter()
-            .map(|(name, millis)| (name.clone(), Quantity(format_amount(name, *millis))))
+            .map(|(name, millis)| {
+                let amount = Quantity(format_amount(name, *millis));
+                (name.to_string(), amount)
+            })
             .collect()
     }
 
     /// Thousandths of the resource; zero when absent.
     pub fn get(&self, name: &str) -> i64 {
-        self.0.get(name).copied().unwrap_or(0)
+        self.position(name).map_or(0, |at| self.0[at].1)
     }
 
     /// Sets thousandths of the resource.
     pub fn set(&mut self, name: &str, millis: i64) {
-        self.0.insert(name.to_owned(), millis);
+        match self.position(name) {
+            Ok(at) => self.0[at].1 = millis,
+            Err(at) => self.0.insert(at, (interned(name), millis)),
+        }
     }
 
     /// The same with this resource set.
@@ -87,12 +126,12 @@ impl Resources {
 
     /// Whether the resource is listed, even if zero.
     pub fn has(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+        self.position(name).is_ok()
     }
 
     /// Names and thousandths, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, i64)> {
-        self.0.iter().map(|(name, millis)| (name.as_str(), *millis))
+        self.0.iter().map(|(name, millis)| (&**name, *millis))
     }
 
     /// Whether nothing is listed.
@@ -102,7 +141,7 @@ impl Resources {
 
     /// Whether every amount is zero.
     pub fn is_zero(&self) -> bool {
-        self.0.values().all(|millis| *millis == 0)
+        self.0.iter().all(|(_, millis)| *millis == 0)
     }
 
     /// Thousandths of a CPU.
@@ -118,14 +157,7 @@ impl Resources {
 
     /// Adds the other's amounts to these, up to the largest number.
     pub fn add_assign(&mut self, other: &Self) {
-        for (name, millis) in &other.0 {
-            match self.0.get_mut(name) {
-                Some(amount) => *amount = amount.saturating_add(*millis),
-                None => {
-                    self.0.insert(name.clone(), *millis);
-                }
-            }
-        }
+        self.merge(other, |own, millis| own.unwrap_or(0).saturating_add(millis));
     }
 
     /// The sum of both, resource by resource.
@@ -140,14 +172,7 @@ impl Resources {
 
     /// Subtracts in place, below zero if need be; names only `other` has become negative.
     pub fn sub_assign(&mut self, other: &Self) {
-        for (name, millis) in &other.0 {
-            match self.0.get_mut(name) {
-                Some(amount) => *amount = amount.saturating_sub(*millis),
-                None => {
-                    self.0.insert(name.clone(), millis.saturating_neg());
-                }
-            }
-        }
+        self.merge(other, |own, millis| own.unwrap_or(0).saturating_sub(millis));
     }
 
     /// The difference, which may be negative.
@@ -170,20 +195,15 @@ impl Resources {
 
     /// The greater amount of each resource.
     pub fn max(mut self, other: &Self) -> Self {
-        for (name, millis) in &other.0 {
-            match self.0.get_mut(name) {
-                Some(amount) => *amount = (*amount).max(*millis),
-                None => {
-                    self.0.insert(name.clone(), *millis);
-                }
-            }
-        }
+        self.merge(other, |own, millis| {
+            own.map_or(millis, |own| own.max(millis))
+        });
         self
     }
 
     /// Whether these amounts fit into `total`. A resource missing there is zero, and a negative total fits nothing.
     pub fn fits(&self, total: &Self) -> bool {
-        total.0.values().all(|millis| *millis >= 0)
+        total.0.iter().all(|(_, millis)| *millis >= 0)
             && self
                 .0
                 .iter()
@@ -194,8 +214,8 @@ impl Resources {
     pub fn exceeding<'a>(&'a self, limits: &Self) -> Vec<&'a str> {
         self.0
             .iter()
-            .filter(|(name, millis)| limits.0.get(*name).is_some_and(|limit| *millis > limit))
-            .map(|(name, _)| name.as_str())
+            .filter(|(name, millis)| limits.has(name) && *millis > limits.get(name))
+            .map(|(name, _)| &**name)
             .collect()
     }
 }
@@ -215,16 +235,21 @@ fn format_amount(name: &str, millis: i64) -> String {
 
 impl FromIterator<(String, i64)> for Resources {
     fn from_iter<I: IntoIterator<Item = (String, i64)>>(amounts: I) -> Self {
-        Self(amounts.into_iter().collect())
+        let mut resources = Self::new();
+        for (name, millis) in amounts {
+            resources.set(&name, millis);
+        }
+        resources
     }
 }
 
 impl<'a> FromIterator<(&'a str, i64)> for Resources {
     fn from_iter<I: IntoIterator<Item = (&'a str, i64)>>(amounts: I) -> Self {
-        amounts
-            .into_iter()
-            .map(|(name, millis)| (name.to_owned(), millis))
-            .collect()
+        let mut resources = Self::new();
+        for (name, millis) in amounts {
+            resources.set(name, millis);
+        }
+        resources
     }
 }
 
