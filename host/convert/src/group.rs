@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::aws_node_template::{class, of_the_cluster};
 use crate::fields::put;
 use crate::kind::GROUP;
+use crate::object_name::object_name;
 use crate::report::{Fate, ObjectOrigin};
 use crate::requirements::RequirementList;
 use crate::{Converter, identity};
@@ -38,8 +39,9 @@ impl NodeGroup {
     /// Says what a pool cannot keep of a group.
     fn note(&self, work: &mut Converter<'_>, origin: &ObjectOrigin, name: &str) {
         if name != self.name {
-            let what =
-                format!("{name}: names of objects have small letters, digits and dashes alone");
+            let what = format!(
+                "{name}: names of objects have small letters, digits and dashes alone, 63 at most"
+            );
             work.push(origin.note(Fate::Changed, "name", what));
         }
         if self.nodes_min > 0 {
@@ -181,18 +183,4 @@ fn own_tags(tags: impl Iterator<Item = (String, String)>) -> Value {
     own.map(|(key, value)| (key, Value::from(value)))
         .collect::<Map<_, _>>()
         .into()
-}
-
-/// A name that objects may have.
-fn object_name(name: &str) -> String {
-    let mut made = String::new();
-    for letter in name.to_lowercase().chars() {
-        let is_fine = letter.is_ascii_lowercase() || letter.is_ascii_digit();
-        match (is_fine, made.ends_with('-')) {
-            (true, _) => made.push(letter),
-            (false, false) => made.push('-'),
-            (false, true) => {}
-        }
-    }
-    made.trim_matches('-').chars().take(63).collect()
 }

@@ -7,8 +7,9 @@ use apis::Ec2NodeClass;
 use serde::Deserialize as _;
 use serde_json::Value;
 
+use crate::object_name::with_suffix;
 use crate::report::{Fate, ObjectOrigin};
-use crate::{Converter, Made};
+use crate::{ConvertedObject, Converter};
 
 /// A pool, by its place in what was made, with the class that it names.
 struct WantedKubelet {
@@ -155,7 +156,7 @@ fn variant(work: &mut Converter<'_>, found: usize, wish: &WantedKubelet, is_firs
     name
 }
 
-fn fill(class: &mut Made, kubelet: &Value) {
+fn fill(class: &mut ConvertedObject, kubelet: &Value) {
     let fields = kubelet.as_object().into_iter().flatten();
     let mut target = class.object["spec"]["kubelet"]
         .as_object()
@@ -178,9 +179,10 @@ fn free_name(work: &Converter<'_>, name: &str) -> String {
         let mut classes = work.made.iter().filter(|it| it.kind() == "EC2NodeClass");
         classes.all(|it| it.name() != name)
     };
-    let numbered = (2..).map(|number| format!("{name}-{number}"));
-    std::iter::once(name.to_owned())
+    let whole = with_suffix(name, "");
+    let numbered = (2..).map(|number| with_suffix(name, &format!("-{number}")));
+    std::iter::once(whole.clone())
         .chain(numbered)
         .find(|name| is_free(name))
-        .unwrap_or_else(|| name.to_owned())
+        .unwrap_or(whole)
 }

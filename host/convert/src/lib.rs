@@ -17,6 +17,7 @@ mod kubelet;
 mod metadata;
 mod node_claim;
 mod node_pool;
+mod object_name;
 mod provisioner;
 mod report;
 mod requirements;
@@ -63,14 +64,14 @@ pub struct Conversion {
 
 /// One object that was made.
 #[derive(Debug, Clone)]
-struct Made {
+struct ConvertedObject {
     origin: ObjectOrigin,
     /// Of objects of one name the newest generation wins.
     generation: u8,
     object: Value,
 }
 
-impl Made {
+impl ConvertedObject {
     fn name(&self) -> &str {
         self.object["metadata"]["name"].as_str().unwrap_or_default()
     }
@@ -87,7 +88,7 @@ struct Converter<'a> {
     settings: GlobalSettings,
     /// Names of classes that the input has as objects of their own.
     class_names: Vec<String>,
-    made: Vec<Made>,
+    made: Vec<ConvertedObject>,
     /// Kubelet configurations that pools had, by the index of their origin.
     kubelets: Vec<(usize, Value)>,
     report: ConversionReport,
@@ -167,7 +168,7 @@ fn one(work: &mut Converter<'_>, kind: SourceKind, origin: &ObjectOrigin, object
 
 impl Converter<'_> {
     fn make(&mut self, origin: &ObjectOrigin, generation: u8, object: Value) {
-        self.made.push(Made {
+        self.made.push(ConvertedObject {
             origin: origin.clone(),
             generation,
             object,

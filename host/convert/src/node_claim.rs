@@ -12,25 +12,21 @@ use crate::report::{Fate, ObjectOrigin};
 use crate::requirements::RequirementList;
 use crate::{Converter, metadata};
 
+/// Label of a Machine's Provisioner.
+const PROVISIONER_NAME: &str = "karpenter.sh/provisioner-name";
+
 pub(crate) fn machine(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &Value) {
     if !is_wanted(work, origin) {
         return;
     }
     let mut metadata = metadata::kept(work, origin, object);
-    if let Some(pool) = metadata["labels"]["karpenter.sh/provisioner-name"]
-        .take()
-        .as_str()
-    {
+    let labels = metadata.get_mut("labels").and_then(Value::as_object_mut);
+    let pool = labels.and_then(|it| it.remove(PROVISIONER_NAME));
+    if let Some(pool) = pool {
         let what = format!("label {}", labels::NODEPOOL);
-        work.push(origin.note(
-            Fate::Changed,
-            "metadata.labels.karpenter.sh/provisioner-name",
-            what,
-        ));
-        metadata["labels"][labels::NODEPOOL] = pool.into();
-    }
-    if let Some(labels) = metadata["labels"].as_object_mut() {
-        labels.remove("karpenter.sh/provisioner-name");
+        let field = format!("metadata.labels.{PROVISIONER_NAME}");
+        work.push(origin.note(Fate::Changed, &field, what));
+        metadata["labels"][labels::NODEPOOL] = pool;
     }
     let mut fields = Fields::new(origin, "spec", object["spec"].clone());
     let mut requirements = RequirementList::default();

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::aws_node_template::{self, ConvertedClass};
 use crate::fields::{Fields, put};
 use crate::kind::{ALPHA, Age};
+use crate::object_name::with_suffix;
 use crate::report::{Fate, ObjectOrigin};
 use crate::requirements::{RequirementList, template_labels};
 use crate::{Converter, metadata};
@@ -29,7 +30,8 @@ pub(crate) fn convert(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &
     }
     let written = fields.list("requirements");
     requirements.take(work, origin, "spec.requirements", written);
-    requirements.add_defaults(work, origin, &labels);
+    let why = "a Provisioner had them by default, a NodePool has not";
+    requirements.add_defaults(work, origin, &labels, why);
 
     let mut template_metadata = Map::new();
     put(&mut template_metadata, "labels", labels);
@@ -88,7 +90,7 @@ fn node_class(
     }
     let is_taken = work.class_names.iter().any(|it| it == pool);
     let name = if is_taken {
-        format!("{pool}-provider")
+        with_suffix(pool, "-provider")
     } else {
         pool.to_owned()
     };

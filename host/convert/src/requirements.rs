@@ -68,12 +68,14 @@ impl RequirementList {
         }
     }
 
-    /// Adds what the webhook of 0.18 to 0.31 injected, unless requirements or labels say it.
+    /// Adds what the webhook of 0.18 to 0.31 injected, unless requirements or labels say it; `why` goes into the
+    /// report.
     pub(crate) fn add_defaults(
         &mut self,
         work: &mut Converter<'_>,
         origin: &ObjectOrigin,
         labels: &Value,
+        why: &str,
     ) {
         let says = |this: &Self, key: &str| this.has(key) || labels.get(key).is_some();
         let mut added = Vec::new();
@@ -100,10 +102,7 @@ impl RequirementList {
             added.push("categories c, m and r of generation 3 and later");
         }
         if !added.is_empty() {
-            let what = format!(
-                "{}: a Provisioner had them by default, a NodePool has not",
-                added.join(", ")
-            );
+            let what = format!("{}: {why}", added.join(", "));
             work.push(origin.note(Fate::Added, "spec.requirements", what));
         }
     }

@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use crate::kubelet::class_of;
 use crate::report::Fate;
-use crate::{Converter, Made, schema};
+use crate::{ConvertedObject, Converter, schema};
 
 /// Of objects of one kind and name the newest generation stays, and of these the first.
 pub(crate) fn collisions(work: &mut Converter<'_>) {
     let made = std::mem::take(&mut work.made);
-    let mut kept: Vec<Made> = Vec::new();
-    let mut by_age: Vec<(usize, Made)> = made.into_iter().enumerate().collect();
+    let mut kept: Vec<ConvertedObject> = Vec::new();
+    let mut by_age: Vec<(usize, ConvertedObject)> = made.into_iter().enumerate().collect();
     by_age.sort_by_key(|(at, made)| (std::cmp::Reverse(made.generation), *at));
     for (_, made) in by_age {
         let rival = kept

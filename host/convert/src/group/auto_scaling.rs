@@ -50,8 +50,14 @@ pub(crate) fn convert(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &
     }
     put(&mut group.class, "tags", own_tags(tags.into_iter()));
     let policy = &spec["MixedInstancesPolicy"];
-    types(work, origin, &mut group, spec);
+    let are_types_known = types(work, origin, &mut group, spec);
     capacity_types(work, origin, &mut group, &policy["InstancesDistribution"]);
+    if !are_types_known {
+        let why =
+            "nothing tells the types of the group, so those that a Provisioner had by default";
+        let labels = Value::from(group.labels.clone());
+        group.requirements.add_defaults(work, origin, &labels, why);
+    }
     for template in [
         &spec["LaunchTemplate"],
         &policy["LaunchTemplate"]["LaunchTemplateSpecification"],
@@ -91,8 +97,13 @@ fn tag(
     }
 }
 
-/// Types of the overrides, else of the instances that run.
-fn types(work: &mut Converter<'_>, origin: &ObjectOrigin, group: &mut NodeGroup, spec: &Value) {
+/// Types of the overrides, else of the instances that run. False where neither tells any.
+fn types(
+    work: &mut Converter<'_>,
+    origin: &ObjectOrigin,
+    group: &mut NodeGroup,
+    spec: &Value,
+) -> bool {
     let of = |list: &Value| -> Vec<String> {
         let items = list.as_array().into_iter().flatten();
         let mut types: Vec<String> = items
@@ -127,8 +138,7 @@ fn types(work: &mut Converter<'_>, origin: &ObjectOrigin, group: &mut NodeGroup,
         }
     }
     if types.is_empty() {
-        group.requirements.add_defaults(work, origin, &Value::Null);
-        return;
+        return false;
     }
     let what = format!(
         "a requirement on {}; more types find cheaper and likelier capacity",
@@ -141,6 +151,7 @@ fn types(work: &mut Converter<'_>, origin: &ObjectOrigin, group: &mut NodeGroup,
         .filter_map(|it| it.as_str().map(str::to_owned))
         .collect();
     group.requirements.one_of(labels::TOPOLOGY_ZONE, &zones);
+    true
 }
 
 fn capacity_types(
