@@ -28,6 +28,9 @@ use remaining::Remaining;
 pub use window::InvalidBudget;
 use window::window;
 
+/// Source of a number that no policy has a part in.
+const DECLARED: &str = "declared budgets";
+
 /// Nodes that may still be disrupted in this loop, and why.
 #[derive(Debug, Clone, Default)]
 pub struct Budgets {
@@ -86,10 +89,7 @@ impl Budgets {
                     .items
                     .iter()
                     .find(|it| it.pool == index && it.reason == reason);
-                let (allowed, mut why) = combine(pool.declared_allowed(reason), asked);
-                if let Some(error) = fault.as_ref().filter(|_| allowed == 0) {
-                    why = format!("a budget cannot be understood: {error}");
-                }
+                let (allowed, why) = combine(pool.declared_allowed(reason), asked);
                 let consuming = match reason {
                     // Sick nodes are what repair is for, so they do not use up its budget.
                     BudgetReason::Unhealthy => pool.deleting + rebooting.unwrap_or_default(),
@@ -103,7 +103,7 @@ impl Budgets {
                     allowed,
                     consuming,
                     total: pool.total,
-                    why,
+                    why: blamed(allowed, why, fault.as_ref()),
                 });
                 allowed.saturating_sub(consuming)
             });
@@ -131,25 +131,35 @@ impl Budgets {
 fn combine(declared: u32, asked: Option<&Allowance>) -> (u32, String) {
     match asked {
         Some(it) if it.replaces_declared || it.allowed <= declared => (it.allowed, it.why.clone()),
-        Some(_) | None => (declared, "declared budgets".to_owned()),
+        Some(_) | None => (declared, DECLARED.to_owned()),
     }
+}
+
+/// Source of a number in words; where nothing is allowed, a budget that cannot be understood is to blame.
+fn blamed(allowed: u32, why: String, fault: Option<&InvalidBudget>) -> String {
+    let blamed = fault.filter(|_| allowed == 0);
+    blamed.map_or(why, |it| format!("a budget cannot be understood: {it}"))
 }
 
 /// Numbers for the pools without nodes. No policy is asked about them, as there is nothing to disrupt.
 fn without_nodes(snapshot: &Snapshot, others: &[BudgetPool], now: Timestamp) -> Vec<BudgetDetail> {
     let of_pool = |pool: &NodePool| {
         let name = pool.metadata.name.clone().unwrap_or_default();
+        let ResolvedBudgets { budgets, fault } = declared(pool, 0, now);
         let pool = BudgetPool {
-            declared: declared(pool, 0, now).budgets,
+            declared: budgets,
             ..BudgetPool::default()
         };
-        let detail = move |reason| BudgetDetail {
-            pool: name.clone(),
-            reason,
-            allowed: pool.declared_allowed(reason),
-            consuming: 0,
-            total: 0,
-            why: "declared budgets".to_owned(),
+        let detail = move |reason| {
+            let allowed = pool.declared_allowed(reason);
+            BudgetDetail {
+                pool: name.clone(),
+                reason,
+                allowed,
+                consuming: 0,
+                total: 0,
+                why: blamed(allowed, DECLARED.to_owned(), fault.as_ref()),
+            }
         };
         BudgetReason::ALL.into_iter().map(detail)
     };

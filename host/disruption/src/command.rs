@@ -175,7 +175,8 @@ pub struct Command {
     pub before: Cost,
     /// Cost of the nodes that come, each at its best offering.
     pub after: Cost,
-    /// Reason that the policy gave with its verdict; empty where it gave none.
+    /// Reason that the policy gave with its verdict, or the trouble of a node that is repaired, of which no policy is
+    /// asked; empty where there is none.
     pub policy_reason: String,
     /// Score that the policy gave the move: the highest goes first.
     pub score: f64,

@@ -108,9 +108,9 @@ fn retain_eligible<'s>(scan: &mut Scan<'s, '_>) -> Vec<&'s Candidate> {
 
 fn repeat_findings<'s>(scan: &mut Scan<'s, '_>, candidates: &[&'s Candidate]) {
     for candidate in candidates {
-        let known = scan.memory.findings.get(candidate.claim()).cloned();
-        if let Some(finding) = known {
-            scan.repeat(candidate, finding);
+        let known = scan.memory.kept.get(candidate.claim()).cloned();
+        if let Some(obstacle) = known {
+            scan.note(candidate, obstacle);
         }
     }
 }

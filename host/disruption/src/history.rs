@@ -116,7 +116,7 @@ impl History {
 
     /// Claims were created in place of the command's nodes.
     pub fn note_replacements(&mut self, command: &Command, claims: &[String], now: Timestamp) {
-        let is_recent = |it: &ClaimOrigin| now.duration_since(it.at).as_secs() <= GUARD_SECONDS;
+        let is_recent = |it: &ClaimOrigin| is_within(GUARD_SECONDS, it.at, now);
         self.origins.retain(|_, it| is_recent(it));
         if !command.method.is_consolidation() {
             return;
@@ -174,7 +174,7 @@ impl History {
         now: Timestamp,
     ) -> impl Iterator<Item = &'b ClaimOrigin> {
         let origins = claims.iter().filter_map(|claim| self.origins.get(*claim));
-        origins.filter(move |it| now.duration_since(it.at).as_secs() <= GUARD_SECONDS)
+        origins.filter(move |it| is_within(GUARD_SECONDS, it.at, now))
     }
 
     /// The command about the claim was given up.
@@ -185,7 +185,7 @@ impl History {
     /// Replacements of the command did not come: no capacity, or never ready. To try again at once would taint and
     /// launch in vain for as long as the shortage lasts.
     pub fn note_failure(&mut self, command: &Command, now: Timestamp) {
-        let is_recent = |it: &Failures| now.duration_since(it.last).as_secs() <= DAY_SECONDS;
+        let is_recent = |it: &Failures| is_within(DAY_SECONDS, it.last, now);
         self.failures.retain(|_, it| is_recent(it));
         self.pool_failures.retain(|_, it| is_recent(it));
         for node in &command.candidates {
@@ -225,9 +225,8 @@ impl History {
 
     /// The node of a claim was told to reboot.
     pub fn note_reboot(&mut self, claim_uid: &str, now: Timestamp) {
-        let is_recent = |at: &Timestamp| now.duration_since(*at).as_secs() < DAY_SECONDS;
         self.reboots.retain(|_, times| {
-            times.retain(is_recent);
+            times.retain(|at| is_within(DAY_SECONDS - 1, *at, now));
             !times.is_empty()
         });
         let times = self.reboots.entry(claim_uid.to_owned()).or_default();
@@ -236,9 +235,9 @@ impl History {
 
     /// Reboots of the claim's node in the last day.
     pub fn reboots(&self, claim_uid: &str, now: Timestamp) -> usize {
-        let is_recent = |at: &&Timestamp| now.duration_since(**at).as_secs() < DAY_SECONDS;
         let times = self.reboots.get(claim_uid).into_iter().flatten();
-        times.filter(is_recent).count()
+        let recent = times.filter(|at| is_within(DAY_SECONDS - 1, **at, now));
+        recent.count()
     }
 
     /// Why a command about the claim is under way.
@@ -248,22 +247,23 @@ impl History {
 
     /// How busy the pool was.
     pub fn of_pool(&self, pool: &str, now: Timestamp) -> Recent {
-        let within = |seconds: i64| {
-            let is_within = |it: &Disrupted| now.duration_since(it.at).as_secs() <= seconds;
-            count(&self.finished, pool, is_within)
-        };
-        Recent {
-            hour: within(HOUR_SECONDS),
-            day: within(DAY_SECONDS),
-        }
+        self.recent(pool, now, |_| true)
     }
 
     /// How busy the pool was for one reason.
     pub(crate) fn of_pool_for(&self, pool: &str, reason: BudgetReason, now: Timestamp) -> Recent {
+        self.recent(pool, now, |it| it.reason == Some(reason))
+    }
+
+    fn recent(
+        &self,
+        pool: &str,
+        now: Timestamp,
+        is_counted: impl Fn(&Disrupted) -> bool,
+    ) -> Recent {
         let within = |seconds: i64| {
-            let is_within = |it: &Disrupted| now.duration_since(it.at).as_secs() <= seconds;
             count(&self.finished, pool, |it| {
-                it.reason == Some(reason) && is_within(it)
+                is_counted(it) && is_within(seconds, it.at, now)
             })
         };
         Recent {
@@ -281,11 +281,15 @@ impl History {
 
     /// Replacements for a reason that did not come in the last day.
     pub fn missed(&self, pool: &str, reason: BudgetReason, now: Timestamp) -> u32 {
-        let is_recent = |it: &Disrupted| now.duration_since(it.at).as_secs() <= DAY_SECONDS;
         count(&self.missed, pool, |it| {
-            it.reason == Some(reason) && is_recent(it)
+            it.reason == Some(reason) && is_within(DAY_SECONDS, it.at, now)
         })
     }
+}
+
+/// Whether a moment was so many seconds ago at most.
+fn is_within(seconds: i64, at: Timestamp, now: Timestamp) -> bool {
+    now.duration_since(at).as_secs() <= seconds
 }
 
 /// A node was disrupted, or should have been.
@@ -301,7 +305,7 @@ type DisruptedNodes = BTreeMap<String, VecDeque<Disrupted>>;
 /// Adds a node and lets go of those of more than a day before it, of whichever pool: one that is gone has none to add.
 fn note(nodes: &mut DisruptedNodes, pool: &str, node: Disrupted) {
     nodes.entry(pool.to_owned()).or_default().push_back(node);
-    let is_old = |it: &Disrupted| node.at.duration_since(it.at).as_secs() > DAY_SECONDS;
+    let is_old = |it: &Disrupted| !is_within(DAY_SECONDS, it.at, node.at);
     nodes.retain(|_, of_pool| {
         while of_pool.front().is_some_and(is_old) {
             of_pool.pop_front();

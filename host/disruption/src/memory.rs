@@ -8,7 +8,7 @@ use state::ConsolidationState;
 use crate::appraisal::EffectiveCosts;
 use crate::budgets::pools::Targets;
 use crate::method::Method;
-use crate::node_finding::NodeFinding;
+use crate::obstacle::Obstacle;
 use crate::preferred::Preferred;
 
 /// Knowledge that one loop leaves to the next.
@@ -16,8 +16,8 @@ use crate::preferred::Preferred;
 pub struct Memory {
     /// When a method found nothing, so that it need not look again.
     pub nothing_found: BTreeMap<Method, NothingFound>,
-    /// Last finding of consolidation on each claim, repeated while nothing changes.
-    pub findings: BTreeMap<String, NodeFinding>,
+    /// What kept each claim's node when it was last looked at, said again while nothing changes.
+    pub kept: BTreeMap<String, Obstacle>,
     /// Claims that a policy holds back until then.
     pub holds: BTreeMap<String, Timestamp>,
     /// Effective costs that the ranking policy gave the nodes when it was last asked.

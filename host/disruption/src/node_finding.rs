@@ -8,7 +8,7 @@ use crate::obstacle::Obstacle;
 
 /// Finding on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NodeFinding {
+pub(crate) enum NodeFinding {
     /// A rule keeps the node.
     Kept(Obstacle),
     /// A method chose the node to go.

@@ -19,7 +19,7 @@ use crate::input::DisruptionInput;
 use crate::method::Method;
 
 /// Sources of the table.
-pub(crate) struct Given<'v> {
+pub(crate) struct RoundSource<'v> {
     /// Input of the loop.
     pub(crate) input: &'v DisruptionInput,
     /// Context that policies are told with every question of the loop.
@@ -28,7 +28,7 @@ pub(crate) struct Given<'v> {
     pub(crate) candidates: &'v [Candidate],
 }
 
-impl Given<'_> {
+impl RoundSource<'_> {
     /// The candidate's row of the table.
     fn row(&self, candidate: &Candidate) -> usize {
         let name = candidate.name();
@@ -46,14 +46,14 @@ pub(crate) struct PolicyRound {
 
 impl PolicyRound {
     /// The table of the candidates, which cost so much, with the columns that the policy needs.
-    pub(crate) fn new(given: &Given<'_>, needs: Needs, costs: &Costs) -> Self {
+    pub(crate) fn new(source: &RoundSource<'_>, needs: Needs, costs: &Costs) -> Self {
         let DisruptionInput {
             snapshot,
             types,
             options,
             ..
-        } = given.input;
-        let (candidates, now) = (given.candidates, options.now);
+        } = source.input;
+        let (candidates, now) = (source.candidates, options.now);
         let mut symbols = Symbols::default();
         let mut nodes = NodeTable::default();
         let mut workloads = WorkloadTable::default();
@@ -89,10 +89,10 @@ impl PolicyRound {
         for candidate in candidates {
             symbols.pairs(template_labels(candidate));
         }
-        let pools = pool_views(given, costs, &mut symbols);
+        let pools = pool_views(source, costs, &mut symbols);
         nodes.symbols = symbols.clone().into_words();
         let table = ConsolidationRound {
-            context: given.context.clone(),
+            context: source.context.clone(),
             nodes,
             pools,
             workloads,
@@ -101,9 +101,9 @@ impl PolicyRound {
     }
 
     /// A proposal as policies see it.
-    pub(crate) fn describe(&self, proposal: &Proposal<'_>, given: &Given<'_>) -> Move {
-        let (removed, snapshot) = (&proposal.candidates, &given.input.snapshot);
-        let rows = removed.iter().map(|it| saturated(given.row(it)));
+    pub(crate) fn describe(&self, proposal: &Proposal<'_>, source: &RoundSource<'_>) -> Move {
+        let (removed, snapshot) = (&proposal.candidates, &source.input.snapshot);
+        let rows = removed.iter().map(|it| saturated(source.row(it)));
         let pods = || removed.iter().flat_map(|it| &it.reschedulable);
         let best = proposal.replacements().first().map(|it| &it.best);
         Move {
@@ -233,14 +233,14 @@ fn push_row(
 }
 
 /// The pools of the candidates with all their nodes; candidates count with their exact values.
-fn pool_views(given: &Given<'_>, costs: &Costs, symbols: &mut Symbols) -> Vec<PoolView> {
-    let (candidates, now) = (given.candidates, given.input.options.now);
+fn pool_views(source: &RoundSource<'_>, costs: &Costs, symbols: &mut Symbols) -> Vec<PoolView> {
+    let (candidates, now) = (source.candidates, source.input.options.now);
     let exact: BTreeMap<&str, &Candidate> = candidates.iter().map(|it| (it.claim(), it)).collect();
     let mut views: BTreeMap<&str, PoolView> = BTreeMap::new();
     for candidate in candidates {
         let pool = candidate.pool();
         views.entry(pool).or_insert_with(|| {
-            let recent = given.input.history.of_pool(pool, now);
+            let recent = source.input.history.of_pool(pool, now);
             let labels = candidate.node_pool.metadata.labels.iter().flatten();
             PoolView {
                 name: symbols.intern(pool),
@@ -251,7 +251,7 @@ fn pool_views(given: &Given<'_>, costs: &Costs, symbols: &mut Symbols) -> Vec<Po
             }
         });
     }
-    for node in given.input.snapshot.nodes() {
+    for node in source.input.snapshot.nodes() {
         let (Some(pool), Some(claim)) = (node.node_pool(), node.claim_name()) else {
             continue;
         };
@@ -262,8 +262,8 @@ fn pool_views(given: &Given<'_>, costs: &Costs, symbols: &mut Symbols) -> Vec<Po
             (costs.of(candidate), candidate.reschedule_cost)
         } else {
             (
-                Cost::at_list_price(list_price(&given.input.types, node)),
-                given.input.snapshot.bound(node).disruption_cost(),
+                Cost::at_list_price(list_price(&source.input.types, node)),
+                source.input.snapshot.bound(node).disruption_cost(),
             )
         };
         view.nodes += 1;

@@ -74,11 +74,6 @@ impl<'s, 'a> Scan<'s, 'a> {
         self.findings.note(candidate, NodeFinding::Kept(obstacle));
     }
 
-    /// Says again what was said of a node.
-    pub(crate) fn repeat(&mut self, candidate: &'s Candidate, finding: NodeFinding) {
-        self.findings.note(candidate, finding);
-    }
-
     /// Says why a move is not made, if it is about one node: what keeps several together may keep none of them.
     pub(crate) fn note_alone(&mut self, proposal: &Proposal<'s>, obstacle: Obstacle) {
         if let [candidate] = proposal.candidates[..] {
@@ -251,7 +246,7 @@ impl<'s, 'a> Scan<'s, 'a> {
         let outcomes = scene.blocked.iter().map(findings::blocked_outcome);
         let mut outcomes: Vec<NodeOutcome> = outcomes.collect();
         let mut blocked: Vec<Blocked> = scene.blocked.clone();
-        self.memory.findings.clear();
+        self.memory.kept.clear();
         let claims: BTreeSet<&str> = scene.candidates.iter().map(Candidate::claim).collect();
         self.memory.preferred.keep(&claims, self.deferred);
         if let Some(costs) = scene.effective_costs() {
@@ -262,17 +257,17 @@ impl<'s, 'a> Scan<'s, 'a> {
                 finding,
                 keeps_drifted,
             } = self.findings.of(candidate, scene, &commands);
-            if let Some(obstacle) = finding.obstacle() {
+            outcomes.push(findings::outcome(candidate, &finding));
+            if let NodeFinding::Kept(obstacle) = finding {
                 if keeps_drifted {
-                    blocked.extend(findings::blocked_drift(candidate, obstacle));
+                    blocked.extend(findings::blocked_drift(candidate, &obstacle));
                 }
                 // Whatever else keeps the node, it is told of the pod in its way.
                 let block = candidate.pod_block.clone();
                 blocked.extend(block.map(|it| Blocked::new(&candidate.node, it)));
+                let claim = candidate.claim().to_owned();
+                self.memory.kept.insert(claim, obstacle);
             }
-            outcomes.push(findings::outcome(candidate, &finding));
-            let claim = candidate.claim().to_owned();
-            self.memory.findings.insert(claim, finding);
         }
         outcomes.sort_by(|a, b| a.node.cmp(&b.node));
         Decision {

@@ -23,7 +23,7 @@ use crate::consolidation::lower_bound::LowerBound;
 use crate::consolidation::price::{PoolPrices, Types};
 use crate::hooks::{Context, Move, Verdict};
 use crate::input::{DisruptionInput, PolicyHooks, context};
-use crate::round::{Given, PolicyRound};
+use crate::round::{PolicyRound, RoundSource};
 use crate::simulation::{SimulationInput, Simulator};
 
 /// One loop's view of the cluster.
@@ -165,8 +165,8 @@ impl<'a> Scene<'a> {
         self.costs.get().map(Costs::by_offering)
     }
 
-    fn given(&self) -> Given<'_> {
-        Given {
+    fn source(&self) -> RoundSource<'_> {
+        RoundSource {
             input: self.input,
             context: &self.context,
             candidates: &self.candidates,
@@ -177,7 +177,7 @@ impl<'a> Scene<'a> {
     pub(crate) fn round(&self) -> &PolicyRound {
         let (cell, costs) = self.known_or_asked();
         cell.get_or_init(|| {
-            PolicyRound::new(&self.given(), self.hooks.consolidation.needs(), costs)
+            PolicyRound::new(&self.source(), self.hooks.consolidation.needs(), costs)
         })
     }
 
@@ -226,8 +226,8 @@ impl<'a> Scene<'a> {
     /// Asks the policy once about all proposals: each as it was shown, and the verdicts in the same order.
     pub(crate) fn judge(&self, proposals: &[Proposal<'_>]) -> (Vec<Move>, Vec<Verdict>) {
         let round = self.round();
-        let given = self.given();
-        let shown = proposals.iter().map(|it| round.describe(it, &given));
+        let source = self.source();
+        let shown = proposals.iter().map(|it| round.describe(it, &source));
         let moves: Vec<Move> = shown.collect();
         let answer = self.hooks.consolidation.judge(&round.table, &moves);
         self.note_uses(&answer.uses);

@@ -51,23 +51,50 @@ pub(crate) fn command<'s>(
     Some(scan.command(chosen))
 }
 
-/// Every node alone, in batches; of those worth taking away the best, with as many others as can go with it.
+/// Every node alone; of those worth taking away the best, with as many others as can go with it.
 fn best<'s>(scan: &mut Scan<'s, '_>, candidates: &[&'s Candidate]) -> Option<Approved<'s>> {
     if candidates.is_empty() {
         return None;
     }
-    let scene = scan.scene;
     let candidates = interleave(candidates, &scan.memory.unseen);
     scan.memory.unseen.clear();
     scan.deferred.looked_at(consolidation::claims(&candidates));
-    let mut approved = Vec::new();
-    let mut batches = candidates.chunks(BATCH);
-    while let Some(batch) = batches.next() {
-        if scene.interrupt.is_tripped() {
-            cut_off(scan, batch);
-            batches.for_each(|it| cut_off(scan, it));
-            break;
+    let (mut approved, untried) = approve_each(scan, &candidates);
+    // Stable: among equals the policy's order stands.
+    approved.sort_by(|a, b| b.verdict.score.total_cmp(&a.verdict.score));
+    let mut approved = approved.into_iter();
+    let best = approved.next()?;
+    let others: Vec<Proposal<'s>> = approved.map(|it| it.proposal).collect();
+    let joined = together(scan, best, &others);
+    let going = joined.proposal.candidates.clone();
+    let found = guards::put_off_small_gain(scan, Some(joined));
+    if found.is_none() {
+        let goes = |it: &&Candidate| going.iter().any(|going| going.name() == it.name());
+        let behind = others.iter().filter(|it| !it.candidates.iter().any(goes));
+        guards::note_behind(scan, behind);
+        for candidate in untried {
+            let enough = "enough moves were found before it was tried";
+            scan.note(candidate, Obstacle::new(OutcomeId::NodeNotReached, enough));
         }
+    }
+    found
+}
+
+/// The moves of nodes alone that the policy approves of, in batches until there are enough of them, and the nodes that
+/// were not tried as there were.
+fn approve_each<'s, 'c>(
+    scan: &mut Scan<'s, '_>,
+    candidates: &'c [&'s Candidate],
+) -> (Vec<Approved<'s>>, &'c [&'s Candidate]) {
+    let scene = scan.scene;
+    let (mut approved, mut ahead) = (Vec::new(), candidates);
+    while !ahead.is_empty() && approved.len() < FOUND_ENOUGH {
+        if scene.interrupt.is_tripped() {
+            cut_off(scan, ahead);
+            return (approved, &[]);
+        }
+        let (batch, rest) = ahead.split_at(BATCH.min(ahead.len()));
+        ahead = rest;
         let mut proposals = Vec::new();
         for (candidate, computed) in batch.iter().zip(moves::compute_each(scene, batch, METHOD)) {
             match computed {
@@ -77,12 +104,8 @@ fn best<'s>(scan: &mut Scan<'s, '_>, candidates: &[&'s Candidate]) -> Option<App
         }
         let proposals = guards::retain_passing(scan, proposals);
         approved.extend(scan.ask_verdicts(proposals));
-        if approved.len() >= FOUND_ENOUGH {
-            break;
-        }
     }
-    let best = together(scan, approved);
-    guards::put_off_small_gain(scan, best)
+    (approved, ahead)
 }
 
 /// The next loop starts with nodes that this one did not reach.
@@ -95,14 +118,13 @@ fn cut_off<'s>(scan: &mut Scan<'s, '_>, unseen: &[&'s Candidate]) {
 }
 
 /// The best of several moves, and with it whichever of the others still save what they promised.
-fn together<'s>(scan: &mut Scan<'s, '_>, mut approved: Vec<Approved<'s>>) -> Option<Approved<'s>> {
+fn together<'s>(
+    scan: &mut Scan<'s, '_>,
+    best: Approved<'s>,
+    others: &[Proposal<'s>],
+) -> Approved<'s> {
     let scene = scan.scene;
-    // Stable: among equals the policy's order stands.
-    approved.sort_by(|a, b| b.verdict.score.total_cmp(&a.verdict.score));
-    let mut approved = approved.into_iter();
-    let best = approved.next()?;
-    let others: Vec<Proposal<'s>> = approved.map(|it| it.proposal).collect();
-    let joined = join(&best.proposal, &others, |candidates| {
+    let joined = join(&best.proposal, others, |candidates| {
         let method = ConsolidationMethod::Multi;
         let reason = Method::from(method).budget_reason();
         let pools = candidates.iter().map(|it| it.pool());
@@ -115,7 +137,7 @@ fn together<'s>(scan: &mut Scan<'s, '_>, mut approved: Vec<Approved<'s>>) -> Opt
         found.filter(|it| guards::broken_backoff(scene, it).is_none())
     });
     let joined = guards::retain_passing(scan, joined.into_iter().collect());
-    scan.ask_verdicts(joined).pop().or(Some(best))
+    scan.ask_verdicts(joined).pop().unwrap_or(best)
 }
 
 /// The largest move that consists of `best` and of as many others as save together what they save alone; `None` where

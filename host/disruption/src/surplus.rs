@@ -13,7 +13,7 @@ use crate::candidate::lifetime_remaining;
 
 /// How much it would hurt to lose a node, least first.
 #[derive(Debug)]
-struct Pain {
+struct RemovalCost {
     /// It has an instance.
     is_launched: bool,
     /// It runs more than daemons.
@@ -23,7 +23,7 @@ struct Pain {
     disruption_cost: f64,
 }
 
-impl Pain {
+impl RemovalCost {
     fn compare(&self, other: &Self) -> Ordering {
         let yes_or_no = |it: &Self| (it.is_launched, it.is_used, it.is_protected);
         let by_cost = || self.disruption_cost.total_cmp(&other.disruption_cost);
@@ -33,18 +33,18 @@ impl Pain {
 
 /// So many of the claims as are to go, those first that hurt least.
 pub fn pick(snapshot: &Snapshot, claims: &[String], count: usize, now: Timestamp) -> Vec<String> {
-    let mut all: Vec<(Pain, &String)> = claims
+    let mut all: Vec<(RemovalCost, &String)> = claims
         .iter()
-        .map(|claim| (pain(snapshot, claim, now), claim))
+        .map(|claim| (removal_cost(snapshot, claim, now), claim))
         .collect();
     all.sort_by(|a, b| a.0.compare(&b.0).then_with(|| a.1.cmp(b.1)));
     let picked = all.into_iter().take(count);
     picked.map(|(_, claim)| claim.clone()).collect()
 }
 
-fn pain(snapshot: &Snapshot, claim: &str, now: Timestamp) -> Pain {
+fn removal_cost(snapshot: &Snapshot, claim: &str, now: Timestamp) -> RemovalCost {
     let Some(node) = snapshot.node_of_claim(claim) else {
-        return Pain {
+        return RemovalCost {
             is_launched: false,
             is_used: false,
             is_protected: false,
@@ -57,7 +57,7 @@ fn pain(snapshot: &Snapshot, claim: &str, now: Timestamp) -> Pain {
         .any(|pod| pod.is_active() && pod.is_protected(now));
     let is_kept = labels::has_do_not_disrupt(node.annotations());
     let costs: f64 = bound.pods().map(|pod| pod.eviction_cost()).sum();
-    Pain {
+    RemovalCost {
         is_launched: node.provider_id().is_some(),
         is_used: protected || bound.pods().any(|pod| !pod.is_owned_by_daemon_set()),
         is_protected: protected || is_kept,

@@ -140,7 +140,7 @@ pub struct PoolView {
     pub price: f64,
     /// Cost of all its nodes as the ranking policy reckons, effective USD an hour.
     pub effective_price: f64,
-    /// Sum of the disruption costs of all its nodes.
+    /// Sum of the disruption costs of all its nodes; a plain number, not money.
     pub disruption_cost: f64,
     /// Moves finished in the last hour.
     pub recent_hour: u32,
@@ -257,9 +257,9 @@ pub struct Move {
     pub cost_before: f64,
     /// USD an hour of what comes.
     pub cost_after: f64,
-    /// Effective cost an hour of what goes: by this moves are found and compared.
+    /// Effective USD an hour of what goes: by this moves are found and compared.
     pub effective_before: f64,
-    /// Effective cost an hour of what comes.
+    /// Effective USD an hour of what comes.
     pub effective_after: f64,
     /// Pods that must find another node.
     pub pods_moved: u32,

@@ -139,7 +139,7 @@ pub struct PodsSummary {
     pub do_not_disrupt: u32,
     /// Pods whose controller keeps at least two replicas.
     pub replicated: u32,
-    /// How long the longest waiting of them has been without a node.
+    /// Seconds that the longest waiting of them has been without a node; 0 when none waits.
     pub oldest_wait_seconds: u32,
 }
 
@@ -147,7 +147,7 @@ pub struct PodsSummary {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ranking {
-    /// Effective cost an hour of each candidate, in the order given; finite and not negative.
+    /// Effective USD an hour of each candidate, in the order given; finite and not negative.
     pub scores: Vec<f64>,
     /// Candidates never to be launched, by position among the candidates, with the reason.
     pub excluded: Vec<(u32, String)>,

@@ -68,7 +68,7 @@ pub fn problem_for_provisioning(
     ProvisioningInput { problem, ignored }
 }
 
-/// The problem without pods: pools, nodes, daemons, namespaces. Simulations share it.
+/// The problem without pods: pools, nodes, daemons, namespaces.
 pub fn base_problem(snapshot: &Snapshot, pools: &[PoolTypes], options: Options) -> Problem {
     let now = options.now;
     let pool = |it: &PoolTypes| Pool {

@@ -1,6 +1,7 @@
 //! The host: starts with the built-in defaults, takes bindings, and notes what came of calls.
 //!
-//! It never fails a round: whatever goes wrong with a policy, the default has the word. Knows no Kubernetes client.
+//! It never fails a round: whatever goes wrong with a policy, the default has the word, or nobody where its binding
+//! says so. Knows no Kubernetes client.
 
 mod host_state;
 
@@ -85,7 +86,7 @@ impl PolicyHost {
             longest_wait_nanos: AtomicU64::default(),
             records: Mutex::default(),
             listener: RwLock::default(),
-            defaults: [const { OnceLock::new() }; 3],
+            defaults: [const { OnceLock::new() }; PolicyKind::ALL.len()],
         });
         Ok(Self { inner })
     }

@@ -6,6 +6,7 @@
 //! `called.rs` name. Time is read only to measure calls; whatever reaches a decision or a record comes with the round.
 
 mod active_policy;
+mod after_failure;
 mod answer;
 mod ask;
 mod binding;

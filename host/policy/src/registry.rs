@@ -11,6 +11,7 @@ use apis::ObjectKey;
 use hooks::binding::{BindingState, BindingStatus, Mode, NodePoolLabels};
 
 use crate::active_policy::{ActivePolicies, ActivePolicy};
+use crate::after_failure::in_quarantine;
 use crate::guest::limits::{Limits, PolicyKind};
 
 /// Longest message of a status: it goes into an annotation, which has its own bound.
@@ -178,10 +179,10 @@ impl Registry {
         entry.status.state = BindingState::Quarantined;
         "Quarantined".clone_into(&mut entry.status.reason);
         entry.status.message = format!(
-            "failed {} times within {} s, last: {message}; the built-in default decides until its bytes or \
-             configuration change",
+            "failed {} times within {} s, last: {message}; {} until its bytes or configuration change",
             entry.failures.len(),
             limits.quarantine_window_seconds,
+            in_quarantine(policy),
         );
         true
     }

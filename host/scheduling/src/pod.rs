@@ -135,6 +135,10 @@ pub struct PodShape {
     pub uses_resource_claims: bool,
     /// Whether a required term matches on fields, which is not supported.
     pub has_match_fields: bool,
+    /// Meaning of its do-not-disrupt annotation.
+    pub do_not_disrupt: DoNotDisrupt,
+    /// What its annotations add to the cost of evicting it, in parts of 2^27.
+    pub annotated_cost: i32,
 }
 
 /// A value with a weight between 1 and 100.

@@ -11,6 +11,7 @@ use crate::candidate::Candidate;
 use crate::command::{Approved, Proposal};
 use crate::history::ReplacementPause;
 use crate::obstacle::Obstacle;
+use crate::preferred::Deferred;
 use crate::scan::Scan;
 use crate::scene::Scene;
 
@@ -108,9 +109,7 @@ pub(crate) fn put_off_small_gain<'s>(
     if !scene.input.gates.puts_moves_off {
         return Some(found);
     }
-    let costs = scene.what_if().costs;
-    let all = scene.candidates.iter();
-    let bill: f64 = all.map(|it| costs.of(it).effective_per_hour).sum();
+    let bill = bill_per_hour(scene);
     let (now, preferred) = (scene.input.options.now, &scan.memory.preferred);
     let judged = preferred.judge_gain(&found.proposal, bill, now, &mut scan.deferred);
     let Err(obstacle) = judged else {
@@ -120,6 +119,31 @@ pub(crate) fn put_off_small_gain<'s>(
         scan.note(candidate, obstacle.clone());
     }
     None
+}
+
+/// Says of the nodes of moves that rank behind one that was put off what keeps them: they save little themselves, or
+/// wait for it.
+pub(crate) fn note_behind<'s: 'p, 'p>(
+    scan: &mut Scan<'s, '_>,
+    moves: impl Iterator<Item = &'p Proposal<'s>>,
+) {
+    let (bill, now) = (bill_per_hour(scan.scene), scan.scene.input.options.now);
+    for proposal in moves {
+        // How long it has been wanted is kept of the first alone.
+        let mut unkept = Deferred::default();
+        let preferred = &scan.memory.preferred;
+        let judged = preferred.judge_gain(proposal, bill, now, &mut unkept);
+        let waits = || Obstacle::new(OutcomeId::NodeOutranked, "a move before it is put off");
+        let obstacle = judged.err().unwrap_or_else(waits);
+        scan.note_alone(proposal, obstacle);
+    }
+}
+
+/// Effective cost of all candidates.
+fn bill_per_hour(scene: &Scene<'_>) -> f64 {
+    let costs = scene.what_if().costs;
+    let all = scene.candidates.iter();
+    all.map(|it| costs.of(it).effective_per_hour).sum()
 }
 
 /// The candidates whose replacements did not fail lately.

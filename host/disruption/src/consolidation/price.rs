@@ -4,6 +4,7 @@
 //! where reserved. List prices stand beside the effective costs for those who report.
 
 use std::cell::RefCell;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,12 +16,35 @@ use scheduling::requirements::{AllowUndefined, Requirements};
 use scheduling::solution::{BestOffering, NewClaim, TypeNames};
 use scheduling::{Prepared, Sale};
 
-/// The order in which a launch prefers capacity types that cost the same.
-const LAUNCH_ORDER: [CapacityType; 3] = [
-    CapacityType::Reserved,
-    CapacityType::Spot,
-    CapacityType::OnDemand,
-];
+/// Place of an offering's capacity type among those that cost the same: what a launch tries first comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum LaunchRank {
+    Reserved,
+    Spot,
+    OnDemand,
+    /// Its word is not known.
+    Unknown,
+}
+
+impl LaunchRank {
+    fn of(offering: &Offering) -> Self {
+        match offering.capacity_type() {
+            Some(CapacityType::Reserved) => Self::Reserved,
+            Some(CapacityType::Spot) => Self::Spot,
+            Some(CapacityType::OnDemand) => Self::OnDemand,
+            None => Self::Unknown,
+        }
+    }
+
+    fn capacity_type(self) -> Option<CapacityType> {
+        match self {
+            Self::Reserved => Some(CapacityType::Reserved),
+            Self::Spot => Some(CapacityType::Spot),
+            Self::OnDemand => Some(CapacityType::OnDemand),
+            Self::Unknown => None,
+        }
+    }
+}
 
 /// Prices of all pools, worked out when first asked for.
 #[derive(Default)]
@@ -65,8 +89,7 @@ struct Sold {
 struct PricedOffering {
     /// Position of its requirements.
     kind: usize,
-    /// Position of its capacity type in the order of launches.
-    preference: usize,
+    rank: LaunchRank,
     /// Position in the type's offerings.
     offering: usize,
     effective_cost_per_hour: f64,
@@ -77,7 +100,16 @@ struct PricedOffering {
 pub(crate) struct Priced<'t> {
     pub(crate) offering: &'t Offering,
     pub(crate) effective_cost_per_hour: f64,
-    preference: usize,
+    rank: LaunchRank,
+}
+
+impl Priced<'_> {
+    /// What a launch tries first comes first.
+    fn compare(&self, other: &Self) -> Ordering {
+        let (own, others) = (self.effective_cost_per_hour, other.effective_cost_per_hour);
+        let by_cost = own.total_cmp(&others);
+        by_cost.then_with(|| self.rank.cmp(&other.rank))
+    }
 }
 
 /// The offerings that a launch may choose from, given a claim's requirements.
@@ -99,7 +131,7 @@ impl<'t> Choice<'t> {
                     Some(Priced {
                         offering: sold.instance_type.offerings.get(it.offering)?,
                         effective_cost_per_hour: it.effective_cost_per_hour,
-                        preference: it.preference,
+                        rank: it.rank,
                     })
                 })
                 .filter(|it| it.offering.price_per_hour <= self.price_max)
@@ -122,30 +154,26 @@ impl<'t> Choice<'t> {
 
     /// The dearest that a launch of this type could turn out, given the order of capacity types.
     pub(crate) fn worst(&self, name: &str) -> f64 {
-        let mut worst: Option<(usize, f64)> = None;
+        let mut worst: Option<(LaunchRank, f64)> = None;
         for offering in self.launchable(name) {
             let cost = offering.effective_cost_per_hour;
             worst = match worst {
-                Some((known, _)) if known < offering.preference => worst,
-                Some((known, dearest)) if known == offering.preference => {
+                Some((known, _)) if known < offering.rank => worst,
+                Some((known, dearest)) if known == offering.rank => {
                     Some((known, dearest.max(cost)))
                 }
-                Some(_) | None => Some((offering.preference, cost)),
+                Some(_) | None => Some((offering.rank, cost)),
             };
         }
-        match worst {
-            Some((preference, cost)) if preference < LAUNCH_ORDER.len() => cost,
-            Some(_) | None => f64::INFINITY,
-        }
+        let known = worst.filter(|(rank, _)| *rank != LaunchRank::Unknown);
+        known.map_or(f64::INFINITY, |(_, cost)| cost)
     }
 
     /// The cheapest offering that a launch of this type could get.
     pub(crate) fn cheapest(&self, name: &str) -> Option<Priced<'t>> {
         self.launchable(name).min_by(|a, b| {
-            a.effective_cost_per_hour
-                .total_cmp(&b.effective_cost_per_hour)
-                .then_with(|| a.preference.cmp(&b.preference))
-                .then_with(|| a.offering.zone().cmp(b.offering.zone()))
+            let by_zone = || a.offering.zone().cmp(b.offering.zone());
+            a.compare(b).then_with(by_zone)
         })
     }
 }
@@ -153,15 +181,15 @@ impl<'t> Choice<'t> {
 impl Types {
     fn new<'a>(sales: impl Iterator<Item = Sale<'a>>) -> Self {
         let mut kinds: Vec<Requirements> = Vec::new();
-        let mut position: BTreeMap<&Requirements, (usize, usize)> = BTreeMap::new();
+        let mut position: BTreeMap<&Requirements, (usize, LaunchRank)> = BTreeMap::new();
         let mut by_name: BTreeMap<String, Sold> = BTreeMap::new();
         for sale in sales {
             let Some(offering) = sale.instance_type.offerings.get(sale.offering) else {
                 continue;
             };
-            let (kind, preference) = *position.entry(&offering.requirements).or_insert_with(|| {
+            let (kind, rank) = *position.entry(&offering.requirements).or_insert_with(|| {
                 kinds.push(offering.requirements.clone());
-                (kinds.len() - 1, preference(offering))
+                (kinds.len() - 1, LaunchRank::of(offering))
             });
             let name = sale.instance_type.name.as_str();
             if !by_name.contains_key(name) {
@@ -174,7 +202,7 @@ impl Types {
             if let Some(sold) = by_name.get_mut(name) {
                 sold.offerings.push(PricedOffering {
                     kind,
-                    preference,
+                    rank,
                     offering: sale.offering,
                     effective_cost_per_hour: sale.effective_cost_per_hour,
                 });
@@ -219,24 +247,16 @@ impl Types {
             .instance_types
             .iter()
             .filter_map(|it| choice.cheapest(it));
-        let best = cheapest.min_by(|a, b| {
-            a.effective_cost_per_hour
-                .total_cmp(&b.effective_cost_per_hour)
-                .then_with(|| a.preference.cmp(&b.preference))
-        });
-        best.and_then(|it| it.offering.capacity_type())
+        cheapest.min_by(Priced::compare)?.rank.capacity_type()
     }
 
     fn capacity_types(&self, claim: &NewClaim) -> BTreeSet<CapacityType> {
         let choice = self.choice(claim);
-        let kinds: BTreeSet<usize> = claim
-            .instance_types
-            .iter()
-            .flat_map(|name| choice.launchable(name))
-            .map(|it| it.preference)
-            .collect();
-        let kind = |preference: usize| LAUNCH_ORDER.get(preference).copied();
-        kinds.into_iter().filter_map(kind).collect()
+        let names = claim.instance_types.iter();
+        let launchable = names.flat_map(|name| choice.launchable(name));
+        launchable
+            .filter_map(|it| it.rank.capacity_type())
+            .collect()
     }
 
     /// How many types, best first, satisfy every `minValues`; `None` when all of them do not.
@@ -307,12 +327,4 @@ impl Types {
             instance_type: name.to_owned(),
         };
     }
-}
-
-fn preference(offering: &Offering) -> usize {
-    let capacity_type = offering.capacity_type();
-    let position = LAUNCH_ORDER
-        .iter()
-        .position(|it| Some(*it) == capacity_type);
-    position.unwrap_or(LAUNCH_ORDER.len())
 }

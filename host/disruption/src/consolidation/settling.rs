@@ -19,9 +19,11 @@ const WAIT_MAX: SignedDuration = SignedDuration::from_secs(60);
 /// One node that is not at rest among fewer than this many is reason to wait.
 const ONE_IN: usize = 4;
 
-/// Whether these nodes at rest wait for others, which is then said of them.
+/// Whether these nodes at rest wait for others, which is then said of them. Where moves are not put off none does: who
+/// asks where the cluster ends up is not told to ask again.
 pub(crate) fn wait_for_others<'s>(scan: &mut Scan<'s, '_>, at_rest: &[&'s Candidate]) -> bool {
-    if at_rest.is_empty() || !is_unsettled(scan, at_rest.len()) {
+    let may_wait = scan.scene.input.gates.puts_moves_off && !at_rest.is_empty();
+    if !may_wait || !is_unsettled(scan, at_rest.len()) {
         scan.memory.unsettled_since = None;
         return false;
     }

@@ -21,8 +21,9 @@ use state::ledger::OutcomeId;
 use super::*;
 use crate::history::History;
 use crate::hooks::{
-    AllowAnswer, BudgetRound, BudgetsHook, ConsolidationHook, ConsolidationRound, DeclaredBudgets,
-    DefaultConsolidation, JudgeAnswer, Move, OrderAnswer, Verdict, VerdictDecision,
+    AllowAnswer, BudgetReason, BudgetRound, BudgetsHook, ConsolidationHook, ConsolidationRound,
+    DeclaredBudgets, DefaultConsolidation, JudgeAnswer, Move, OrderAnswer, Verdict,
+    VerdictDecision,
 };
 use crate::input::Gates;
 use crate::validation::{Rejection, supposing_begun, validate};
@@ -335,6 +336,16 @@ fn policies_have_a_say_and_not_the_last_word() {
         decide(input, hooks, &Interrupt::never())
     });
     assert_eq!(outcome(&decision, "n1"), "node-budget-exhausted");
+}
+
+#[test]
+fn a_budget_that_cannot_be_understood_is_told_of_a_pool_without_nodes_too() {
+    let budgets = r#"[{"nodes":"1","schedule":"every_day","duration":"1h"}]"#;
+    let decision = World::new(&format!("pool web budgets={budgets}")).decide();
+    let details = decision.budgets.details;
+    let faults = details.iter().filter(|it| it.allowed == 0);
+    let faults = faults.filter(|it| it.why.contains("cannot be understood"));
+    assert_eq!(faults.count(), BudgetReason::ALL.len(), "{details:?}");
 }
 
 /// Another loop, while commands wait to be checked again.

@@ -1,7 +1,7 @@
 //! Which pods a drain evicts, and in which order.
 
 use apis::resources::Resources;
-use scheduling::pod::{Owner, PodPhase, PodShape, Toleration};
+use scheduling::pod::{DoNotDisrupt, Owner, PodPhase, PodShape, Toleration};
 
 use super::*;
 
@@ -44,9 +44,7 @@ fn pod(name: &str, words: &str) -> Arc<Pod> {
         });
     }
     if has("protected") {
-        shape
-            .annotations
-            .insert("karpenter.sh/do-not-disrupt".into(), "true".into());
+        shape.do_not_disrupt = DoNotDisrupt::Always;
     }
     Arc::new(Pod {
         key: PodKey::new("default", name),

@@ -141,11 +141,11 @@ pub struct BudgetPool {
     pub name: String,
     /// Labels of the NodePool object.
     pub labels: Vec<(String, String)>,
-    /// Initialized nodes of the pool; percentages are of these.
+    /// Initialized and rebooting nodes of the pool whose instances are not being ended; percentages are of these.
     pub total: u32,
-    /// Those of them that are not Ready.
+    /// Those of them that are not Ready or reboot, and are not marked for deletion.
     pub not_ready: u32,
-    /// Those of them that are marked for deletion.
+    /// Those of them that are marked for deletion, Ready or not.
     pub deleting: u32,
     /// Those of them that drifted.
     pub drifted: u32,
@@ -158,7 +158,7 @@ pub struct BudgetPool {
     /// USD an hour of all its nodes.
     pub price: f64,
     /// Disruptions for each reason, at the position [`BudgetReason::index`].
-    pub activity: [PoolActivity; 4],
+    pub activity: [PoolActivity; BudgetReason::ALL.len()],
     /// Pending pods of the cluster.
     pub pending_pods: u32,
     /// Declared budgets in the order of the spec.
@@ -166,14 +166,16 @@ pub struct BudgetPool {
 }
 
 impl BudgetPool {
-    /// The smallest active declared budget for the reason; `u32::MAX` when none applies.
+    /// The smallest active declared budget for the reason; `None` when none applies.
+    pub fn declared_least(&self, reason: BudgetReason) -> Option<u32> {
+        let budgets = self.declared.iter();
+        let applying = budgets.filter(|it| it.active && it.reasons.contains(reason));
+        applying.map(|it| it.resolved).min()
+    }
+
+    /// Nodes that the declared budgets allow for the reason; `u32::MAX` when none applies.
     pub fn declared_allowed(&self, reason: BudgetReason) -> u32 {
-        self.declared
-            .iter()
-            .filter(|budget| budget.active && budget.reasons.contains(reason))
-            .map(|budget| budget.resolved)
-            .min()
-            .unwrap_or(u32::MAX)
+        self.declared_least(reason).unwrap_or(u32::MAX)
     }
 }
 

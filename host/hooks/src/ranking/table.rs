@@ -47,7 +47,7 @@ pub struct OfferingTable {
     pub ice_age: Vec<u32>,
     /// Interruptions per node and 30 days; negative when unknown.
     pub interruption_rate: Vec<f64>,
-    /// Effective hourly cost so far.
+    /// Effective USD an hour so far.
     pub prior: Vec<f64>,
     /// Columns that this version has no field for.
     pub extra: Vec<ExtraColumn>,

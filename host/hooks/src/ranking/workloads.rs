@@ -34,7 +34,7 @@ pub struct WorkloadTable {
     pub replicas: Vec<u32>,
     /// How many of them PodDisruptionBudgets let go now.
     pub disruptions_allowed: Vec<u32>,
-    /// How long the longest waiting of them has been without a node; 0 when none waits.
+    /// Seconds that the longest waiting of them has been without a node; 0 when none waits.
     pub oldest_wait: Vec<u32>,
 }
 

@@ -1,8 +1,8 @@
-//! Why a call of a policy has no answer; whichever it is, the default decides.
+//! Why a call of a policy has no answer. Who decides instead is `after_failure.rs`'s.
 
 use std::time::Duration;
 
-/// Why a call has no answer. Each leaves the default deciding.
+/// Why a call has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallFailure {
     /// Spent all its fuel.

@@ -122,11 +122,7 @@ impl Allowances {
     ) -> Option<String> {
         let lowered = answer.items.iter().filter_map(|item| {
             let pool = round.pools.get(index(item.pool))?;
-            let declared = || {
-                let active = pool.declared.iter();
-                let active = active.filter(|it| it.active && it.reasons.contains(item.reason));
-                active.map(|it| it.resolved).min().unwrap_or(pool.total)
-            };
+            let declared = || pool.declared_least(item.reason).unwrap_or(pool.total);
             let known = self.items.get(&(item.pool, item.reason));
             let before = known.map_or_else(declared, |it| it.allowed);
             let is_lower = item.allowed < before && policy.is_for(&pool.name);

@@ -25,11 +25,12 @@ const HOLD_SECONDS: u32 = 60;
 impl ConsolidationHook for PolicyHost {
     fn order(&self, round: &ConsolidationRound) -> OrderAnswer {
         let host = &self.inner;
+        let active = host.active();
         let nodes = &round.nodes;
         let mut uses = Vec::new();
         let mut keys: Vec<Option<f64>> = vec![None; nodes.len()];
         let mut fallback = Fallback::default();
-        for policy in host.active().deciding(PolicyKind::Consolidation) {
+        for policy in active.deciding(PolicyKind::Consolidation) {
             let rows = rows_for(&policy, nodes);
             // A round without nodes is a matter for those alone that are for every pool there may be.
             let is_asked_of_nothing = nodes.is_empty() && policy.is_for_all();
@@ -59,7 +60,7 @@ impl ConsolidationHook for PolicyHost {
             }
         }
         let keys: Vec<f64> = keys.into_iter().map(|key| key.unwrap_or(-1.0)).collect();
-        for shadow in host.active().shadows(PolicyKind::Consolidation) {
+        for shadow in active.shadows(PolicyKind::Consolidation) {
             watch_order(host, round, &shadow, &keys, &decided);
         }
         OrderAnswer { keys, uses }
@@ -67,6 +68,7 @@ impl ConsolidationHook for PolicyHost {
 
     fn judge(&self, round: &ConsolidationRound, moves: &[Move]) -> JudgeAnswer {
         let host = &self.inner;
+        let active = host.active();
         let mut judged = MoveChain {
             host,
             ask: JudgeAsk { round, moves },
@@ -74,10 +76,10 @@ impl ConsolidationHook for PolicyHost {
             uses: Vec::new(),
             fallback: Fallback::default(),
         };
-        for policy in host.active().deciding(PolicyKind::Consolidation) {
+        for policy in active.deciding(PolicyKind::Consolidation) {
             judged.link(&policy);
         }
-        let shadows = host.active().shadows(PolicyKind::Consolidation);
+        let shadows = active.shadows(PolicyKind::Consolidation);
         let decided = match shadows.as_slice() {
             [] => Vec::new(),
             [_, ..] => judged.verdicts.clone(),

@@ -3,6 +3,7 @@
 //! How bindings come in is `host.rs`'s; how rounds are asked `ask.rs`'s.
 
 use crate::active_policy::{ActivePolicies, ActivePolicy};
+use crate::after_failure::AfterFailure;
 use crate::guest::call::Grant;
 use crate::guest::call_failure::CallFailure;
 use crate::guest::called::Called;
@@ -41,7 +42,7 @@ pub(crate) struct HostState {
     pub(super) longest_wait_nanos: AtomicU64,
     pub(super) records: Mutex<PolicyRecords>,
     pub(super) listener: RwLock<Option<BindingListener>>,
-    pub(crate) defaults: [OnceLock<Option<Arc<ActivePolicy>>>; 3],
+    pub(crate) defaults: [OnceLock<Option<Arc<ActivePolicy>>>; PolicyKind::ALL.len()],
 }
 
 /// Which decision a call is for.
@@ -163,13 +164,10 @@ impl HostState {
             reason: reason.to_owned(),
             message,
         };
-        let name = &policy.name;
+        let (name, after) = (&policy.name, AfterFailure::of(policy, round.kind));
         self.report(event(
             failure.reason(),
-            format!(
-                "policy {name} {failure}; the built-in default decided {}",
-                round.decision_id
-            ),
+            format!("policy {name} {failure}; {}", after.told(round.decision_id)),
         ));
         if quarantined {
             self.report(event(

@@ -10,7 +10,7 @@ use scheduling::ranking::{ClaimView, RankHook, RankRound};
 
 use crate::agreement::{consolidation_round, context};
 use crate::random::SplitMix;
-use crate::support::{annotated, builtin, config_map, host, round};
+use crate::support::{annotated, builtin, config_map, host, key, round};
 
 fn rule(name: &str, kind: &str, text: &str) -> BindingSource {
     let mut source = config_map(name, kind);
@@ -278,6 +278,55 @@ fn only_a_host_that_is_told_so_lets_a_policy_lift_budgets() {
     .unwrap();
     bind(&willing, &greedy);
     assert_eq!(lifted(&willing), 3);
+}
+
+#[test]
+fn what_is_told_of_a_failure_says_who_decided_instead() {
+    // Samples have NodePools of other names; of one row more steps than it may take.
+    let nine = "[1,2,3,4,5,6,7,8,9]";
+    let costly = format!("{nine}.map(a, {nine}.map(b, {nine}.map(c, a + b + c)))");
+    let text = format!("nodepool == \"mine\" ? size({costly}) : declared");
+    let source = rule("costly", "budgets", &text);
+    let mut round = closed(5);
+    round.pools[0].name = "mine".to_owned();
+    for (annotation, value, allowed, words, in_quarantine) in [
+        (
+            "on-failure",
+            "default",
+            5,
+            "the built-in default decided",
+            "the built-in default decides until",
+        ),
+        (
+            "on-failure",
+            "hold",
+            0,
+            "disrupts nothing of its NodePools",
+            "the built-in default decides until",
+        ),
+        (
+            "mode",
+            "shadow",
+            5,
+            "it only watches",
+            "it does not watch until",
+        ),
+    ] {
+        let host = host();
+        bind(&host, &annotated(source.clone(), annotation, value));
+        let items = host.allow(&round).items;
+        assert_eq!(items[0].allowed, allowed, "{value}");
+        let told = host.drain_events().remove(0).message;
+        assert!(told.contains(words), "{value}: {told}");
+        for _ in 0..2 {
+            host.allow(&round);
+        }
+        let status = host.status(&key("costly")).unwrap();
+        assert_eq!(status.state, BindingState::Quarantined, "{value}");
+        let told = status.message;
+        assert!(told.contains(in_quarantine), "{value}: {told}");
+        assert_eq!(host.allow(&round).items[0].allowed, 5, "{value}");
+    }
 }
 
 #[test]

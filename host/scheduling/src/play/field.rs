@@ -292,7 +292,10 @@ impl<'a> Field<'a> {
                     let domains = self.domains_among(term.counter, open);
                     Some((term, max_skew, spread_weight(domains)))
                 }
-                _ => None,
+                PlayRule::Spread { .. }
+                | PlayRule::Affinity
+                | PlayRule::AntiAffinity
+                | PlayRule::Preferred(_) => None,
             })
             .collect();
         if soft.is_empty() {
@@ -337,7 +340,10 @@ impl<'a> Field<'a> {
                             weight * self.counters.all[term.counter].selected[it]
                         })
                     }
-                    _ => 0,
+                    PlayRule::Spread { .. }
+                    | PlayRule::SoftSpread { .. }
+                    | PlayRule::Affinity
+                    | PlayRule::AntiAffinity => 0,
                 });
             let of_others = self.counters.counted_by[kind].iter().map(|at| {
                 let domain = self.counters.domain(*at, *node);

@@ -3,6 +3,8 @@
 //! Time is an argument. Whether it is protected is in `protection.rs`. Answers to Karpenter's
 //! `pkg/utils/pod/scheduling.go` and `pkg/utils/disruption`.
 
+use std::collections::BTreeMap;
+
 use apis::labels;
 use jiff::Timestamp;
 
@@ -70,12 +72,7 @@ impl Pod {
 
     /// Cost of evicting it, between -10 and 10.
     pub fn eviction_cost(&self) -> f64 {
-        let annotation = |key: &str| self.shape.annotations.get(key).map(String::as_str);
-        eviction_cost(
-            annotation(labels::DISRUPTION_COST_ANNOTATION),
-            annotation(labels::POD_DELETION_COST_ANNOTATION),
-            self.shape.priority,
-        )
+        eviction_cost(self.shape.annotated_cost, self.shape.priority)
     }
 
     /// In the phase Pending: it has no node yet, or not all of its containers have started.
@@ -85,14 +82,16 @@ impl Pod {
 }
 
 /// Karpenter 1.15: its own annotation wins over Kubernetes' deletion cost, and a bad value adds nothing.
-fn eviction_cost(own: Option<&str>, deletion: Option<&str>, priority: i32) -> f64 {
+pub(super) fn annotated_cost(annotations: &BTreeMap<String, String>) -> i32 {
+    let own = annotations.get(labels::DISRUPTION_COST_ANNOTATION);
+    let cost = own.or_else(|| annotations.get(labels::POD_DELETION_COST_ANNOTATION));
+    cost.and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+fn eviction_cost(annotated: i32, priority: i32) -> f64 {
     const COST_SCALE: f64 = 134_217_728.0; // 2^27
     const PRIORITY_SCALE: f64 = 33_554_432.0; // 2^25
-    let annotated = own
-        .or(deletion)
-        .and_then(|text| text.parse::<i32>().ok())
-        .map_or(0.0, f64::from);
-    let cost = 1.0 + annotated / COST_SCALE + f64::from(priority) / PRIORITY_SCALE;
+    let cost = 1.0 + f64::from(annotated) / COST_SCALE + f64::from(priority) / PRIORITY_SCALE;
     cost.clamp(-10.0, 10.0)
 }
 
@@ -112,7 +111,13 @@ mod tests {
             (Some("134217728"), Some("-134217728"), 0, 2.0),
             (Some("many"), Some("134217728"), 0, 1.0),
         ] {
-            let cost = eviction_cost(own, deletion, priority);
+            let annotations = [
+                (labels::DISRUPTION_COST_ANNOTATION, own),
+                (labels::POD_DELETION_COST_ANNOTATION, deletion),
+            ];
+            let given = annotations.into_iter();
+            let given = given.filter_map(|(key, it)| Some((key.to_owned(), it?.to_owned())));
+            let cost = eviction_cost(annotated_cost(&given.collect()), priority);
             assert!(
                 (cost - expected).abs() < 1e-6,
                 "{own:?} {deletion:?} {priority:?}: {cost}"

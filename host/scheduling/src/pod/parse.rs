@@ -12,10 +12,11 @@ use apis::names::DEFAULT_SCHEDULER;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 
+use super::life::annotated_cost;
 use super::requests::limits;
 use super::{
-    ClaimRef, HostPort, InvalidPod, Nomination, Owner, Pod, PodKey, PodPhase, PodShape, ShapeTable,
-    Toleration, effective_requests,
+    ClaimRef, DoNotDisrupt, HostPort, InvalidPod, Nomination, Owner, Pod, PodKey, PodPhase,
+    PodShape, ShapeTable, Toleration, effective_requests,
 };
 
 use terms::{
@@ -131,10 +132,13 @@ impl PodShape {
             .map(|selector| selector.node_selector_terms)
             .unwrap_or_default();
         let term = |t: &core::PodAffinityTerm| affinity_term(t, &labels);
+        let annotations = annotations(&pod.metadata);
         Ok(Self {
             namespace: key.namespace.clone(),
             requests: effective_requests(pod, spec, key)?,
-            annotations: annotations(&pod.metadata),
+            do_not_disrupt: DoNotDisrupt::of(&annotations),
+            annotated_cost: annotated_cost(&annotations),
+            annotations,
             node_selector: spec.node_selector.clone().unwrap_or_default(),
             has_match_fields: required_terms.iter().any(|t| t.match_fields.is_some()),
             required_node_affinity: required_terms

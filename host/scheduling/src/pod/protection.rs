@@ -3,6 +3,7 @@
 //! Says what counts; what it stops is for the methods of disruption to say. That of a node is `true` or nothing
 //! ([`labels::has_do_not_disrupt`]). Answers to Karpenter's `pkg/utils/pod/scheduling.go` (IsDisruptable).
 
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use apis::duration::GoDuration;
@@ -12,9 +13,10 @@ use jiff::Timestamp;
 use super::Pod;
 
 /// Meaning of the do-not-disrupt annotation of a pod.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum DoNotDisrupt {
     /// The pod has no such annotation.
+    #[default]
     Unset,
     /// The annotation is `true`: the pod is protected for ever.
     Always,
@@ -25,9 +27,10 @@ pub enum DoNotDisrupt {
 }
 
 impl DoNotDisrupt {
-    /// Reads the annotation's value.
-    pub fn parse(value: Option<&str>) -> Self {
-        match value {
+    /// Of a pod with these annotations.
+    pub(super) fn of(annotations: &BTreeMap<String, String>) -> Self {
+        let value = annotations.get(labels::DO_NOT_DISRUPT_ANNOTATION);
+        match value.map(String::as_str) {
             None => Self::Unset,
             Some("true") => Self::Always,
             Some(text) => match GoDuration::from_str(text) {
@@ -39,16 +42,9 @@ impl DoNotDisrupt {
 }
 
 impl Pod {
-    /// Meaning of its do-not-disrupt annotation.
-    pub fn do_not_disrupt(&self) -> DoNotDisrupt {
-        let annotations = &self.shape.annotations;
-        let value = annotations.get(labels::DO_NOT_DISRUPT_ANNOTATION);
-        DoNotDisrupt::parse(value.map(String::as_str))
-    }
-
     /// Protected from disruption at this moment.
     pub fn is_protected(&self, now: Timestamp) -> bool {
-        match self.do_not_disrupt() {
+        match self.shape.do_not_disrupt {
             DoNotDisrupt::Unset | DoNotDisrupt::Invalid => false,
             DoNotDisrupt::Always => true,
             DoNotDisrupt::For(window) => self
@@ -72,8 +68,12 @@ mod tests {
             (Some("0s"), DoNotDisrupt::Invalid),
             (Some("-1h"), DoNotDisrupt::Invalid),
             (Some("yes"), DoNotDisrupt::Invalid),
+            (Some("false"), DoNotDisrupt::Invalid),
         ] {
-            assert_eq!(DoNotDisrupt::parse(value), expected, "{value:?}");
+            let key = labels::DO_NOT_DISRUPT_ANNOTATION.to_owned();
+            let annotations = value.map(|it: &str| (key, it.to_owned()));
+            let annotations = annotations.into_iter().collect();
+            assert_eq!(DoNotDisrupt::of(&annotations), expected, "{value:?}");
         }
     }
 }

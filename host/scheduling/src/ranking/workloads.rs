@@ -142,19 +142,15 @@ fn wait(pod: &Pod, now: Timestamp) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use apis::labels;
+    use apis::duration::GoDuration;
 
     use super::*;
-    use crate::pod::PodKey;
+    use crate::pod::{DoNotDisrupt, PodKey};
 
     /// A pod that has run for an hour.
-    fn pod(do_not_disrupt: Option<&str>, now: Timestamp) -> Pod {
-        let annotation = do_not_disrupt.map(|value| {
-            let key = labels::DO_NOT_DISRUPT_ANNOTATION.to_owned();
-            (key, value.to_owned())
-        });
+    fn pod(do_not_disrupt: DoNotDisrupt, now: Timestamp) -> Pod {
         let shape = PodShape {
-            annotations: annotation.into_iter().collect(),
+            do_not_disrupt,
             ..PodShape::default()
         };
         let key = PodKey {
@@ -171,14 +167,13 @@ mod tests {
     #[test]
     fn policies_are_told_of_the_pods_that_disruption_leaves_alone() {
         let now = Timestamp::from_second(1_700_000_000).unwrap();
+        let minutes = |minutes: i64| DoNotDisrupt::For(GoDuration::from_seconds(minutes * 60));
         for (value, want) in [
-            (None, 0),
-            (Some("true"), 1),
-            (Some("2h"), 1),
-            (Some("30m"), 0),
-            (Some("0s"), 0),
-            (Some("false"), 0),
-            (Some("banana"), 0),
+            (DoNotDisrupt::Unset, 0),
+            (DoNotDisrupt::Always, 1),
+            (minutes(120), 1),
+            (minutes(30), 0),
+            (DoNotDisrupt::Invalid, 0),
         ] {
             let pods = [Arc::new(pod(value, now))];
             let owners = FactsByOwner::new();

@@ -65,9 +65,5 @@ pub(super) fn named(round: &RankRound, row: Option<u32>) -> String {
 
 /// The row that a ranking would launch.
 pub(crate) fn first_choice(round: &RankRound, claim: &ClaimView, ranking: &Ranking) -> Option<u32> {
-    (0_u32..)
-        .zip(rows(claim, round.table.price.len()).zip(&ranking.scores))
-        .filter(|(position, _)| !ranking.excluded.iter().any(|(out, _)| out == position))
-        .min_by(|(_, (_, left)), (_, (_, right))| left.total_cmp(right))
-        .map(|(_, (row, _))| row)
+    choice(round, claim, &ranking.scores, [&ranking.excluded, &[]])
 }

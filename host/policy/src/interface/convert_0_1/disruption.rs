@@ -159,7 +159,7 @@ pub(in crate::interface) fn verdict(verdict: consolidation::Verdict) -> native::
 struct PoolPartsOf01<'a> {
     labels: Vec<(&'a str, &'a str)>,
     declared: Vec<budgets::DeclaredBudget<'a>>,
-    disrupting: [u32; 3],
+    disrupting: [u32; native::BudgetReason::JUDGED.len()],
 }
 
 pub(in crate::interface) fn with_pools<R>(

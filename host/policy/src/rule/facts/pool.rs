@@ -65,11 +65,8 @@ pub(crate) struct PoolFacts<'a> {
 impl PoolFacts<'_> {
     /// Nodes that the declared budgets allow; the whole pool without one.
     pub(crate) fn declared(&self) -> u32 {
-        let (pool, reason) = (self.pool, self.reason);
-        let budgets = pool.declared.iter();
-        let budgets = budgets.filter(|it| it.active && it.reasons.contains(reason));
-        let least = budgets.map(|budget| budget.resolved).min();
-        least.unwrap_or(pool.total)
+        let least = self.pool.declared_least(self.reason);
+        least.unwrap_or(self.pool.total)
     }
 
     /// Count for the reason that is judged.

@@ -121,14 +121,10 @@ pub(super) fn allowances(round: &BudgetRound, answer: &RecordedAnswer) -> LaidOu
             let said = items
                 .iter()
                 .find(|it| it.pool == number && it.reason == reason);
-            let active = pool
-                .declared
-                .iter()
-                .filter(|it| it.active && it.reasons.contains(reason));
             all.push(AllowedNodes {
                 node_pool: pool.name.clone(),
                 reason: reason.as_str(),
-                declared: active.map(|it| it.resolved).min(),
+                declared: pool.declared_least(reason),
                 allowed: said.map(|it| it.allowed),
                 why: said.map_or_else(String::new, |it| it.why.clone()),
             });

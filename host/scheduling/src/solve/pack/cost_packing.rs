@@ -9,7 +9,7 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::host_terms::{HostTerm, HostTermKind};
 use super::item_columns::ItemColumns;
-use super::items::{Item, PackItems};
+use super::items::{BatchId, Item, PackItems};
 use super::plan::Planner;
 use super::plan_context::{PlanContext, seed_order};
 use super::planned_node::{ItemCount, PlannedNode};
@@ -162,7 +162,7 @@ impl Solver<'_> {
         let mut set = self.pools[pool].template;
         let mut rows = BitSet::full(self.pools[pool].rows.len());
         let mut requests = self.dims.zero();
-        let mut taken: Vec<(usize, usize)> = Vec::new();
+        let mut taken: Vec<(BatchId, usize)> = Vec::new();
         for ItemCount { item, count } in &contents.picks {
             let item = &items.items[*item];
             if let Some(of_class) = &items.classes[item.class].rows[pool] {

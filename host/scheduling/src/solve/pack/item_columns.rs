@@ -7,7 +7,7 @@ mod scorer;
 
 use std::ops::Range;
 
-use super::items::PackItems;
+use super::items::{ClassId, PackItems};
 use super::plan_context::PlanContext;
 use super::planned_node::ItemCount;
 use crate::solve::input::pool_table::RowId;
@@ -29,7 +29,7 @@ pub(super) enum Company {
 /// Items of equal class and requests.
 #[derive(Debug)]
 pub(super) struct ItemKind {
-    pub(super) class: usize,
+    pub(super) class: ClassId,
     pub(super) requests: Amounts,
     /// Positions in [`ItemColumns::items`].
     pub(super) items: Range<usize>,
@@ -39,7 +39,7 @@ pub(super) struct ItemKind {
 /// The kinds of a class, side by side in the columns.
 #[derive(Debug)]
 struct ClassBlock {
-    class: usize,
+    class: ClassId,
     is_special: bool,
     slots: Range<usize>,
 }

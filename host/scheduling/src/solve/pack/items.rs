@@ -5,6 +5,7 @@
 //! what differs and not what there is.
 
 use std::collections::BTreeMap;
+use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
 use apis::CapacityType;
@@ -30,6 +31,14 @@ const MANY_SPOT_TYPES: usize = 60;
 /// How many rows of each size (by powers of two of CPU) a class keeps in mind.
 const SHORTLIST_PER_SIZE: usize = 8;
 
+/// A class, by its place in [`PackItems::classes`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ClassId(usize);
+
+/// A batch, by its place among those that are packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct BatchId(usize);
+
 /// Pods that may use the same offerings.
 #[derive(Debug)]
 pub(super) struct ItemClass {
@@ -51,7 +60,7 @@ pub(super) struct ItemClass {
 /// Pods that are the same to the packer.
 #[derive(Debug)]
 pub(super) struct Item {
-    pub(super) class: usize,
+    pub(super) class: ClassId,
     pub(super) requests: Amounts,
     /// Dollars an hour that one pod is worth.
     pub(super) worth: f64,
@@ -65,7 +74,7 @@ pub(super) struct Item {
     /// How many rows take one pod.
     pub(super) choices: usize,
     /// Where its pods come from.
-    pub(super) batches: SmallVec<[usize; 1]>,
+    pub(super) batches: SmallVec<[BatchId; 1]>,
 }
 
 /// All items of a packing, those of a class side by side and the greatest requests first.
@@ -73,6 +82,36 @@ pub(super) struct Item {
 pub(super) struct PackItems {
     pub(super) classes: Vec<ItemClass>,
     pub(super) items: Vec<Item>,
+}
+
+impl Index<ClassId> for [ItemClass] {
+    type Output = ItemClass;
+
+    fn index(&self, ClassId(at): ClassId) -> &ItemClass {
+        &self[at]
+    }
+}
+
+impl Index<ClassId> for Vec<ItemClass> {
+    type Output = ItemClass;
+
+    fn index(&self, ClassId(at): ClassId) -> &ItemClass {
+        &self[at]
+    }
+}
+
+impl Index<BatchId> for [PodBatch] {
+    type Output = PodBatch;
+
+    fn index(&self, BatchId(at): BatchId) -> &PodBatch {
+        &self[at]
+    }
+}
+
+impl IndexMut<BatchId> for [PodBatch] {
+    fn index_mut(&mut self, BatchId(at): BatchId) -> &mut PodBatch {
+        &mut self[at]
+    }
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -87,21 +126,21 @@ struct ClassKey {
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct ItemKey {
-    class: usize,
+    class: ClassId,
     requests: std::cmp::Reverse<Amounts>,
     host_terms: SmallVec<[HostTerm; 2]>,
     shares_one_host: bool,
     ports: Vec<HostPort>,
     /// Pods with volumes stay apart.
-    batch: Option<usize>,
+    batch: Option<BatchId>,
 }
 
 /// Gathers classes and items.
 struct ItemsBuilder {
     classes: Vec<ItemClass>,
     sets: Vec<SetId>,
-    by_key: BTreeMap<ClassKey, usize>,
-    items: BTreeMap<ItemKey, SmallVec<[usize; 1]>>,
+    by_key: BTreeMap<ClassKey, ClassId>,
+    items: BTreeMap<ItemKey, SmallVec<[BatchId; 1]>>,
 }
 
 impl Solver<'_> {
@@ -114,6 +153,7 @@ impl Solver<'_> {
             items: BTreeMap::new(),
         };
         for (at, batch) in batches.iter().enumerate() {
+            let at = BatchId(at);
             let Some(class) = self.class(batch, &mut builder) else {
                 continue;
             };
@@ -152,7 +192,7 @@ impl Solver<'_> {
         let mut demand = vec![self.dims.zero(); classes.len()];
         for item in &items {
             let count = i64::try_from(item.count).unwrap_or(i64::MAX);
-            add_times(&mut demand[item.class], &item.requests, count);
+            add_times(&mut demand[item.class.0], &item.requests, count);
         }
         for (index, class) in classes.iter_mut().enumerate() {
             let pool = class.first_pool;
@@ -186,7 +226,7 @@ impl Solver<'_> {
         self.pools.iter().zip(&class.rows).filter_map(of_pool).sum()
     }
 
-    fn item(&self, key: ItemKey, of_item: SmallVec<[usize; 1]>, batches: &[PodBatch]) -> Item {
+    fn item(&self, key: ItemKey, of_item: SmallVec<[BatchId; 1]>, batches: &[PodBatch]) -> Item {
         let first = &batches[of_item[0]];
         let group = &self.groups[first.view.group];
         let membership = &self.view_of(first.view).membership;
@@ -206,7 +246,7 @@ impl Solver<'_> {
         }
     }
 
-    fn class(&mut self, batch: &PodBatch, builder: &mut ItemsBuilder) -> Option<usize> {
+    fn class(&mut self, batch: &PodBatch, builder: &mut ItemsBuilder) -> Option<ClassId> {
         let pools = self.pools.len();
         let view = self.view_of(batch.view);
         let tolerated: SmallVec<[bool; 8]> = self
@@ -257,7 +297,8 @@ impl Solver<'_> {
                 None => EMPTY_SET,
             })
             .collect();
-        builder.by_key.insert(key, builder.classes.len());
+        let id = ClassId(builder.classes.len());
+        builder.by_key.insert(key, id);
         builder.sets.push(batch.set);
         builder.classes.push(ItemClass {
             rows,
@@ -268,7 +309,7 @@ impl Solver<'_> {
             has_many_types: Vec::new(),
             is_special,
         });
-        Some(builder.classes.len() - 1)
+        Some(id)
     }
 
     /// The rows of a pool that a batch's requirements admit; `None` when there is none.

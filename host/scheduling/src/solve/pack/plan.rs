@@ -278,7 +278,7 @@ impl<'a> Planner<'a> {
     fn least_ratio(&mut self, RowId { pool, row }: RowId, heuristic: Heuristic) -> f64 {
         let value = self.context.pools[pool].value_of_row(row);
         if self.most_worth[pool][row] < 0.0 {
-            let mut last = usize::MAX;
+            let mut last = None;
             let mut most = 0.0_f64;
             let has = &self.context.pools[pool].type_of(row).allocatable;
             for kind in &self.columns.kinds {
@@ -291,8 +291,8 @@ impl<'a> Planner<'a> {
                     // What a GPU is worth is not told by the unit prices.
                     let fits = kind.requests.iter().zip(has).all(|(ask, has)| ask <= has);
                     most = if fits { f64::INFINITY } else { most };
-                } else if kind.class != last {
-                    last = kind.class;
+                } else if Some(kind.class) != last {
+                    last = Some(kind.class);
                     most = most.max(class.price.of_value(value));
                 }
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use apis::CapacityType;
 use smallvec::SmallVec;
 
-use super::items::{Item, ItemClass, PackItems};
+use super::items::{ClassId, Item, ItemClass, PackItems};
 use super::planned_node::{ItemCount, PlannedNode};
 use crate::problem::SPOT_TYPES_MIN;
 use crate::solve::input::bitset::BitSet;
@@ -57,7 +57,7 @@ impl<'a> PlanContext<'a> {
     pub(super) fn rows_left(&self, pool: PoolId, picks: &[ItemCount]) -> (BitSet, Amounts) {
         let mut rows = BitSet::full(self.pools[pool].rows.len());
         let mut requests: Amounts = SmallVec::from_elem(0, self.dimensions);
-        let mut classes: SmallVec<[usize; 8]> = SmallVec::new();
+        let mut classes: SmallVec<[ClassId; 8]> = SmallVec::new();
         for ItemCount { item, count } in picks {
             let item = &self.items[*item];
             if !classes.contains(&item.class) {
