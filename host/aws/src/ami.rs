@@ -1,7 +1,7 @@
 //! Machine images: which ones a class selects, and which one an instance type boots.
 //!
-//! Aliases go through SSM parameters; all other terms are EC2 queries. Answers to Karpenter's
-//! `pkg/providers/amifamily/ami.go` and `pkg/providers/ssm/provider.go`.
+//! Aliases go through SSM parameters; all other terms are EC2 queries. No other image is taken where a class's own are
+//! not there. Answers to Karpenter's `pkg/providers/amifamily/ami.go` and `pkg/providers/ssm/provider.go`.
 
 mod alias;
 
@@ -22,7 +22,7 @@ use scheduling::requirements::{AllowUndefined, Operator, Requirement, Requiremen
 pub(crate) use alias::unsupported_alias;
 
 use crate::cache::TtlCache;
-use crate::error::{invalid, is_not_found, other};
+use crate::error::{call_failure, invalid, is_not_found};
 use crate::node_class::revision::revision_key;
 use crate::options::AwsOptions;
 use crate::pages::all_pages;
@@ -231,7 +231,7 @@ impl AmiProvider {
             .map_err(invalid)?;
         match self.ssm.get_parameter(input).await {
             Err(error) if is_not_found(&error) => Ok(None),
-            Err(error) => Err(other("getting an SSM parameter", &error)),
+            Err(error) => Err(call_failure("getting an SSM parameter", &error)),
             Ok(answer) => {
                 let value = answer.parameter.and_then(|parameter| parameter.value);
                 if let Some(value) = &value {

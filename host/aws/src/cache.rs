@@ -1,7 +1,7 @@
 //! A map whose entries expire, on the injected clock.
 //!
-//! Never reads a clock itself: every call is told what time it is. Ordered, so that sweeping is
-//! deterministic. Answers to Karpenter's `pkg/cache/cache.go`.
+//! Never reads a clock itself: every call is told what time it is. Keeps nothing that must be cleaned up elsewhere, for
+//! what has expired goes without a word. Answers to Karpenter's `pkg/cache/cache.go`.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -13,7 +13,11 @@ use locks::lock;
 /// Entries of one minute: what Karpenter calls the default.
 pub(crate) const DEFAULT_TTL: SignedDuration = SignedDuration::from_mins(1);
 
-/// Entries that expire a fixed time after they were put in.
+/// Entries of one cache. What expires soonest makes room: all that is lost by it is that AWS is asked again.
+pub(crate) const ENTRIES_MAX: usize = 10_000;
+
+/// Entries that expire some time after they were put in. Each insertion takes out what has expired by then, so that
+/// nothing has to sweep.
 #[derive(Debug)]
 pub(crate) struct TtlCache<K, V> {
     ttl: SignedDuration,
@@ -21,6 +25,7 @@ pub(crate) struct TtlCache<K, V> {
 }
 
 impl<K: Ord + Clone, V: Clone> TtlCache<K, V> {
+    /// With no entry.
     pub(crate) fn new(ttl: SignedDuration) -> Self {
         Self {
             ttl,
@@ -45,33 +50,20 @@ impl<K: Ord + Clone, V: Clone> TtlCache<K, V> {
     /// Adds or replaces an entry with its own time to live.
     pub(crate) fn insert_for(&self, key: K, value: V, now: Timestamp, ttl: SignedDuration) {
         let mut entries = lock(&self.entries);
+        entries.retain(|_, (_, expires)| *expires > now);
+        if entries.len() >= ENTRIES_MAX && !entries.contains_key(&key) {
+            let soonest = entries.iter().min_by_key(|(_, (_, expires))| *expires);
+            let soonest = soonest.map(|(key, _)| key.clone());
+            if let Some(soonest) = soonest {
+                entries.remove(&soonest);
+            }
+        }
         entries.insert(key, (value, after(now, ttl)));
-    }
-
-    /// Adds an entry, unless the key has one, be it expired.
-    pub(crate) fn insert_if_absent(&self, key: K, value: V, now: Timestamp) {
-        let mut entries = lock(&self.entries);
-        entries
-            .entry(key)
-            .or_insert_with(|| (value, after(now, self.ttl)));
     }
 
     /// Forgets an entry.
     pub(crate) fn remove(&self, key: &K) -> Option<V> {
         lock(&self.entries).remove(key).map(|(value, _)| value)
-    }
-
-    /// Takes out what has expired, in key order.
-    pub(crate) fn sweep(&self, now: Timestamp) -> Vec<(K, V)> {
-        let mut entries = lock(&self.entries);
-        let dead: Vec<K> = entries
-            .iter()
-            .filter(|(_, (_, expires))| *expires <= now)
-            .map(|(key, _)| key.clone())
-            .collect();
-        dead.into_iter()
-            .filter_map(|key| entries.remove(&key).map(|(value, _)| (key, value)))
-            .collect()
     }
 }
 
@@ -100,8 +92,37 @@ mod tests {
         let later = after(start, SignedDuration::from_secs(5));
         assert_eq!(cache.get(&"a", later), Some(1));
         assert_eq!(cache.get(&"b", later), None);
-        assert_eq!(cache.sweep(later), vec![("b", 2)]);
         assert_eq!(cache.get(&"a", after(start, DEFAULT_TTL)), None);
+    }
+
+    #[test]
+    fn what_has_expired_is_gone_with_the_next_insertion() {
+        let cache = TtlCache::new(DEFAULT_TTL);
+        let start = Timestamp::UNIX_EPOCH;
+        cache.insert("gone", 1, start);
+        cache.insert("stays", 2, after(start, SignedDuration::from_secs(1)));
+        cache.insert("new", 3, after(start, DEFAULT_TTL));
+        let kept: Vec<&str> = lock(&cache.entries).keys().copied().collect();
+        assert_eq!(kept, ["new", "stays"]);
+    }
+
+    #[test]
+    fn a_full_cache_drops_what_would_expire_first_and_nothing_for_a_key_that_it_has() {
+        let cache = TtlCache::new(DEFAULT_TTL);
+        let start = Timestamp::UNIX_EPOCH;
+        let expires = |key| {
+            after(
+                start,
+                SignedDuration::from_secs(if key == 7 { 5 } else { 6 }),
+            )
+        };
+        let entries = (0..ENTRIES_MAX).map(|key| (key, ((), expires(key))));
+        lock(&cache.entries).extend(entries);
+        cache.insert(0, (), start);
+        assert!(cache.get(&7, start).is_some());
+        cache.insert(ENTRIES_MAX, (), start);
+        assert!(cache.get(&7, start).is_none());
+        assert_eq!(lock(&cache.entries).len(), ENTRIES_MAX);
     }
 
     #[test]

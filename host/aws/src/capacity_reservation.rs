@@ -1,7 +1,7 @@
 //! Capacity reservations a class selects, and how many slots of each are free.
 //!
-//! Counts are EC2's at the last look, less what was launched since. Answers to Karpenter's
-//! `pkg/providers/capacityreservation/provider.go`.
+//! Counts are EC2's at the last look, less what was launched since. Never makes, changes or releases a
+//! reservation. Answers to Karpenter's `pkg/providers/capacityreservation/provider.go`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};

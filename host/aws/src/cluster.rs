@@ -7,7 +7,7 @@
 use aws_sdk_eks::operation::describe_cluster::DescribeClusterInput;
 use cloudprovider::CloudProviderError;
 
-use crate::error::{invalid, other};
+use crate::error::{call_failure, invalid};
 use crate::options::AwsOptions;
 use crate::seam::EksApi;
 
@@ -32,7 +32,9 @@ pub async fn describe_cluster(
     let input = DescribeClusterInput::builder().name(name).build();
     let answer = eks.describe_cluster(input.map_err(invalid)?).await;
     let context = format!("asking EKS for cluster {name:?} (eks:DescribeCluster)");
-    let cluster = answer.map_err(|error| other(&context, &error))?.cluster;
+    let cluster = answer
+        .map_err(|error| call_failure(&context, &error))?
+        .cluster;
     let described = cluster.map(|cluster| {
         let network = cluster.kubernetes_network_config;
         DescribedCluster {

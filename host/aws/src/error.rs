@@ -170,8 +170,8 @@ pub(crate) fn reboot_error(context: &str, error: &ApiError) -> RebootError {
     }
 }
 
-/// The failure of anything but a launch.
-pub(crate) fn other(context: &str, error: &ApiError) -> CloudProviderError {
+/// The failure of a call of AWS, but for launches and reboots: their callers have more to tell apart.
+pub(crate) fn call_failure(context: &str, error: &ApiError) -> CloudProviderError {
     if is_not_found(error) {
         CloudProviderError::NotFound(format!("{context}, {error}"))
     } else if is_denied(error) {
@@ -313,7 +313,7 @@ mod tests {
                 "You are not authorized to perform: ec2:CreateFleet. Encoded authorization failure message: {secret}"
             );
             let error = ApiError::client("UnauthorizedOperation", text);
-            let told = other("launching", &error).to_string();
+            let told = call_failure("launching", &error).to_string();
             without_encoded_part(&told).to_owned()
         };
         let told = refusal("abc");
@@ -325,8 +325,8 @@ mod tests {
     #[test]
     fn not_found_codes_are_told_from_other_refusals() {
         let gone = ApiError::client("InvalidInstanceID.NotFound", "i-1");
-        assert!(other("terminating", &gone).is_not_found());
+        assert!(call_failure("terminating", &gone).is_not_found());
         let refused = ApiError::client("UnauthorizedOperation", "no");
-        assert!(!other("terminating", &refused).is_not_found());
+        assert!(!call_failure("terminating", &refused).is_not_found());
     }
 }

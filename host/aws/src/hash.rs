@@ -1,6 +1,6 @@
 //! The static hash of a class, by which nodes notice that their class has changed.
 //!
-//! Answers to the hash controller of Karpenter's `pkg/controllers/nodeclass/hash`.
+//! Writes nothing and compares nothing. Answers to the hash controller of Karpenter's `pkg/controllers/nodeclass/hash`.
 
 use std::collections::BTreeMap;
 

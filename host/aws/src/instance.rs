@@ -22,7 +22,7 @@ use jiff::Timestamp;
 use locks::lock;
 
 use crate::batcher::{BatchWindow, CallBatcher};
-use crate::error::{invalid, other, reboot_error};
+use crate::error::{call_failure, invalid, reboot_error};
 use crate::instance_status::impairments;
 use crate::interruption_history::Exposed;
 use crate::metrics::AwsMetrics;
@@ -241,7 +241,7 @@ impl InstanceProvider {
                 "describing instance {id} was cut off; it is asked again"
             ))
         })?;
-        let found = answer.map_err(|error| other("describing an instance", &error))?;
+        let found = answer.map_err(|error| call_failure("describing an instance", &error))?;
         let instance =
             found.and_then(|instance| Instance::from_ec2(&instance, self.is_reserved_enabled));
         let Some(instance) = instance else {
@@ -329,7 +329,8 @@ impl InstanceProvider {
                 "looking for what was launched for {value} was cut off; it is asked again"
             ))
         })?;
-        let found = answer.map_err(|error| other("looking for launched instances", &error))?;
+        let found =
+            answer.map_err(|error| call_failure("looking for launched instances", &error))?;
         let instances = found.iter();
         let instances = instances.filter_map(|it| Instance::from_ec2(it, self.is_reserved_enabled));
         let mut instances: Vec<Instance> = instances.collect();
@@ -346,7 +347,7 @@ impl InstanceProvider {
             ))
         })?;
         lock(&self.seen).remove(id);
-        answer.map_err(|error| other("terminating an instance", &error))
+        answer.map_err(|error| call_failure("terminating an instance", &error))
     }
 
     /// Asks an instance to reboot. Not batched: it is rare, and one id that EC2 does not know fails a whole call.
@@ -383,7 +384,7 @@ impl InstanceProvider {
         self.ec2
             .create_tags(input)
             .await
-            .map_err(|error| other("tagging an instance", &error))?;
+            .map_err(|error| call_failure("tagging an instance", &error))?;
         if let Some(seen) = lock(&self.seen).get_mut(id) {
             seen.tags.extend(tags.clone());
         }

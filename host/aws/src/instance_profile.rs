@@ -1,7 +1,7 @@
 //! The instance profile of a class: the one it names, or one made for its role.
 //!
-//! A profile made here is named after the class and the role, so that making it twice makes one. Answers to
-//! Karpenter's `pkg/providers/instanceprofile/instanceprofile.go`.
+//! A profile made here is named after the class and the role, so that making it twice makes one. What a class names
+//! itself is neither changed nor deleted. Answers to Karpenter's `pkg/providers/instanceprofile/instanceprofile.go`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use cloudprovider::CloudProviderError;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cache::{DEFAULT_TTL, TtlCache, fingerprint};
-use crate::error::{invalid, is_already_exists, is_not_found, other};
+use crate::error::{call_failure, invalid, is_already_exists, is_not_found};
 use crate::options::AwsOptions;
 use crate::seam::IamApi;
 use crate::tags::{Tags, profile_tags};
@@ -127,7 +127,6 @@ impl InstanceProfileProvider {
         options: &AwsOptions,
         now: Timestamp,
     ) -> Result<(), CloudProviderError> {
-        self.protected.sweep(now);
         for name in self.made_under(&cluster_path(options)).await? {
             if in_use.contains(&name) || self.protected.get(&name, now).is_some() {
                 continue;
@@ -152,7 +151,7 @@ impl InstanceProfileProvider {
                 .build()
                 .map_err(invalid)?;
             let page = self.iam.list_instance_profiles(input).await;
-            let page = page.map_err(|e| other("listing instance profiles", &e))?;
+            let page = page.map_err(|e| call_failure("listing instance profiles", &e))?;
             names.extend(
                 page.instance_profiles
                     .into_iter()
@@ -190,7 +189,7 @@ impl InstanceProfileProvider {
             .map_err(invalid)?;
         match self.iam.get_instance_profile(input).await {
             Err(error) if is_not_found(&error) => Ok(ProfileRole::NoProfile),
-            Err(error) => Err(other("getting the instance profile", &error)),
+            Err(error) => Err(call_failure("getting the instance profile", &error)),
             Ok(answer) => {
                 let roles = answer
                     .instance_profile
@@ -215,7 +214,7 @@ impl InstanceProfileProvider {
             .map_err(invalid)?;
         match self.iam.create_instance_profile(input).await {
             Err(error) if !is_already_exists(&error) => {
-                Err(other("creating the instance profile", &error))
+                Err(call_failure("creating the instance profile", &error))
             }
             Ok(_) | Err(_) => Ok(()),
         }
@@ -250,7 +249,10 @@ impl InstanceProfileProvider {
             }
             return Err(CloudProviderError::Other(message));
         }
-        Err(other("adding the role to the instance profile", &error))
+        Err(call_failure(
+            "adding the role to the instance profile",
+            &error,
+        ))
     }
 
     async fn detach(&self, name: &str, role: &str) -> Result<(), CloudProviderError> {
@@ -260,9 +262,10 @@ impl InstanceProfileProvider {
             .build()
             .map_err(invalid)?;
         match self.iam.remove_role_from_instance_profile(input).await {
-            Err(error) if !is_not_found(&error) => {
-                Err(other("removing the role from the instance profile", &error))
-            }
+            Err(error) if !is_not_found(&error) => Err(call_failure(
+                "removing the role from the instance profile",
+                &error,
+            )),
             Ok(_) | Err(_) => Ok(()),
         }
     }
@@ -280,7 +283,7 @@ impl InstanceProfileProvider {
             .map_err(invalid)?;
         match self.iam.delete_instance_profile(input).await {
             Err(error) if !is_not_found(&error) => {
-                Err(other("deleting the instance profile", &error))
+                Err(call_failure("deleting the instance profile", &error))
             }
             Ok(_) | Err(_) => Ok(()),
         }

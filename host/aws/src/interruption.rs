@@ -16,7 +16,7 @@ use serde::Deserialize;
 use tracing::{debug, warn};
 
 use crate::account::is_account_id;
-use crate::error::other;
+use crate::error::call_failure;
 use crate::interruption::queue_policy::strangers;
 use crate::interruption_history::Interrupted;
 use crate::provider::AwsProvider;
@@ -59,7 +59,7 @@ impl SqsInterruptionQueue {
             return Ok(url);
         }
         let found = self.sqs.queue_url(&self.name).await;
-        let url = found.map_err(|error| other(&self.looking_for(), &error))?;
+        let url = found.map_err(|error| call_failure(&self.looking_for(), &error))?;
         self.check_policy(&url).await;
         *self.lock_remembered() = Some(url.clone());
         Ok(url)
@@ -108,7 +108,7 @@ impl InterruptionQueue for SqsInterruptionQueue {
     async fn receive(&self) -> Result<Vec<Interruption>, CloudProviderError> {
         let url = self.url().await?;
         let options = self.provider.options();
-        let own = Own {
+        let own = AccountRegion {
             account: account_of(&url),
             region: &options.region,
         };
@@ -117,7 +117,7 @@ impl InterruptionQueue for SqsInterruptionQueue {
             Err(error) => {
                 *self.lock_remembered() = None;
                 let doing = format!("receiving interruption notices from {}", self.name);
-                Err(other(&doing, &error))
+                Err(call_failure(&doing, &error))
             }
         }
     }
@@ -125,7 +125,7 @@ impl InterruptionQueue for SqsInterruptionQueue {
     async fn delete(&self, receipt: &str) -> Result<(), CloudProviderError> {
         let url = self.url().await?;
         let deleted = self.sqs.delete(&url, receipt).await;
-        deleted.map_err(|error| other("deleting an interruption notice", &error))
+        deleted.map_err(|error| call_failure("deleting an interruption notice", &error))
     }
 
     fn note(&self, kind: InterruptionKind, node_claim: &NodeClaim) {
@@ -169,15 +169,15 @@ impl InterruptionQueue for SqsInterruptionQueue {
     }
 }
 
-/// Where instances are that can be ours.
-struct Own<'a> {
+/// Account and region of the instances that can be ours.
+struct AccountRegion<'a> {
     /// None where it is not known, which leaves it unchecked.
     account: Option<&'a str>,
     region: &'a str,
 }
 
-impl Own<'_> {
-    fn is_where(&self, envelope: &Envelope) -> bool {
+impl AccountRegion<'_> {
+    fn holds(&self, envelope: &Envelope) -> bool {
         let is_account = self.account.is_none_or(|it| it == envelope.account);
         is_account && envelope.region == self.region
     }
@@ -233,7 +233,7 @@ struct AffectedEntity {
     entity_value: String,
 }
 
-fn read(message: &QueueMessage, own: &Own<'_>) -> Interruption {
+fn read(message: &QueueMessage, own: &AccountRegion<'_>) -> Interruption {
     let nothing = |fault: Option<String>| Interruption {
         receipt: message.receipt.clone(),
         kind: InterruptionKind::NoOp,
@@ -249,7 +249,7 @@ fn read(message: &QueueMessage, own: &Own<'_>) -> Interruption {
         Err(error) => return nothing(Some(error.to_string())),
     };
     // EventBridge says of each event where it happened, and elsewhere nothing can happen to our instances.
-    if !own.is_where(&envelope) {
+    if !own.holds(&envelope) {
         return nothing(None);
     }
     match notice_of(&envelope) {

@@ -36,6 +36,7 @@ const COUNTED_MAX: usize = 1_000;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Exposed<'a> {
     pub(crate) instance_type: &'a str,
+    /// Name of the zone.
     pub(crate) zone: &'a str,
     pub(crate) launched_at: Option<Timestamp>,
 }

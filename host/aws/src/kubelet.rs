@@ -18,14 +18,21 @@ use crate::ami_family::features::Features;
 /// The managed fields, typed, and the rest as written.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Kubelet {
+    /// Addresses of the name servers that pods ask.
     pub(crate) cluster_dns: Vec<String>,
     pub(crate) max_pods: Option<i64>,
     pub(crate) pods_per_core: Option<i64>,
+    /// Quantities by resource, kept for the system.
     pub(crate) system_reserved: BTreeMap<String, String>,
+    /// Quantities by resource, kept for the kubelet and the container runtime.
     pub(crate) kube_reserved: BTreeMap<String, String>,
+    /// Quantities or percentages by eviction signal.
     pub(crate) eviction_hard: BTreeMap<String, String>,
+    /// The same, with a grace period each.
     pub(crate) eviction_soft: BTreeMap<String, String>,
+    /// Durations as Go writes them, by eviction signal.
     pub(crate) eviction_soft_grace_period: BTreeMap<String, String>,
+    /// In seconds.
     pub(crate) eviction_max_pod_grace_period: Option<i64>,
     pub(crate) image_gc_high_threshold_percent: Option<i64>,
     pub(crate) image_gc_low_threshold_percent: Option<i64>,
@@ -41,6 +48,7 @@ pub(crate) struct Kubelet {
 pub(crate) struct KubeletExpression {
     /// Such as `maxPods` or `kubeReserved.cpu`.
     pub(crate) path: String,
+    /// In CEL.
     pub(crate) source: String,
 }
 

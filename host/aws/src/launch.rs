@@ -72,6 +72,7 @@ pub(crate) struct InstanceLauncher {
 
 /// Who takes part in a launch.
 pub(crate) struct LaunchContext<'a> {
+    /// The claim, and what may be bought for it.
     pub(crate) request: &'a LaunchRequest,
     pub(crate) options: &'a AwsOptions,
     pub(crate) subnets: &'a SubnetProvider,
@@ -80,6 +81,7 @@ pub(crate) struct LaunchContext<'a> {
     pub(crate) reservations: &'a CapacityReservationProvider,
     pub(crate) unavailable: &'a UnavailableOfferings,
     pub(crate) instance_types: &'a InstanceTypeProvider,
+    /// Of the class, where it names one.
     pub(crate) placement_group: Option<PlacementGroup>,
     pub(crate) now: Timestamp,
 }
@@ -136,6 +138,7 @@ impl Attempt {
 }
 
 impl InstanceLauncher {
+    /// With no launch known.
     pub(crate) fn new(ec2: Arc<dyn Ec2Api>, metrics: &AwsMetrics) -> Self {
         let launches = Arc::<SharedLaunches>::default();
         let call = FleetCall::new(Arc::clone(&ec2), Arc::clone(&launches));
@@ -410,7 +413,6 @@ impl InstanceLauncher {
             FleetAttempt::First(number) => number,
             FleetAttempt::Again(attempt) => attempt.number,
         };
-        self.ended.sweep(context.now);
         let uid = claim_uid(&context.request.node_claim);
         self.ended.insert(uid, number, context.now);
     }

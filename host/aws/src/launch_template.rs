@@ -4,6 +4,7 @@
 //! `pkg/providers/launchtemplate/launchtemplate.go`.
 
 mod data;
+mod known;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -20,8 +21,9 @@ use tokio::sync::{RwLock, Semaphore};
 
 pub(crate) use data::{NetworkPlan, ReservationPlan, TemplateParameters};
 
-use crate::cache::{DEFAULT_TTL, TtlCache, after, fingerprint};
-use crate::error::{LAUNCH_TEMPLATE_NAME_NOT_FOUND, invalid, is_not_found, other, unbuilt};
+use crate::cache::{after, fingerprint};
+use crate::error::{LAUNCH_TEMPLATE_NAME_NOT_FOUND, call_failure, invalid, is_not_found, unbuilt};
+use crate::launch_template::known::KnownTemplates;
 use crate::metrics::AwsMetrics;
 use crate::pages::all_pages;
 use crate::seam::{ApiError, ApiResult, Ec2Api};
@@ -38,8 +40,7 @@ const LOOK_INTERVAL: SignedDuration = SignedDuration::from_mins(5);
 /// Makes and deletes launch templates.
 pub(crate) struct LaunchTemplateProvider {
     ec2: Arc<dyn Ec2Api>,
-    /// Ids by name; using a template keeps it.
-    templates: TtlCache<String, String>,
+    known: KnownTemplates,
     /// Two launches must not make the same template at once: those being looked for or made, by name.
     making: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
     /// Bounds how many are made at once.
@@ -57,7 +58,7 @@ impl LaunchTemplateProvider {
         Self {
             metrics: metrics.clone(),
             ec2,
-            templates: TtlCache::new(DEFAULT_TTL),
+            known: KnownTemplates::default(),
             making: Mutex::default(),
             makers: Semaphore::new(MAKERS_MAX),
             sweeping: RwLock::default(),
@@ -72,7 +73,7 @@ impl LaunchTemplateProvider {
         now: Timestamp,
     ) -> ApiResult<String> {
         let name = template_name(parameters);
-        if self.touch(&name, now) {
+        if self.known.touch(&name, now) {
             return Ok(name);
         }
         let turn = Arc::clone(lock(&self.making).entry(name.clone()).or_default());
@@ -88,23 +89,13 @@ impl LaunchTemplateProvider {
         made.map(|()| name)
     }
 
-    /// Keeps a template that is known.
-    fn touch(&self, name: &str, now: Timestamp) -> bool {
-        let known = self.templates.get(&name.to_owned(), now);
-        let is_known = known.is_some();
-        if let Some(id) = known {
-            self.templates.insert(name.to_owned(), id, now);
-        }
-        is_known
-    }
-
     async fn make(
         &self,
         name: &str,
         parameters: &TemplateParameters,
         now: Timestamp,
     ) -> ApiResult<()> {
-        if self.touch(name, now) {
+        if self.known.touch(name, now) {
             return Ok(());
         }
         let _no_sweep = self.sweeping.read().await;
@@ -113,7 +104,7 @@ impl LaunchTemplateProvider {
             Some(id) => id,
             None => self.create(name, parameters).await?,
         };
-        self.templates.insert(name.to_owned(), id, now);
+        self.known.keep(name.to_owned(), id, now);
         Ok(())
     }
 
@@ -176,7 +167,7 @@ impl LaunchTemplateProvider {
     /// Forgets templates that a fleet could not find, so that the next launch makes them again.
     pub(crate) fn invalidate(&self, names: impl IntoIterator<Item = String>) {
         for name in names {
-            self.templates.remove(&name);
+            self.known.forget(&name);
         }
     }
 
@@ -191,7 +182,7 @@ impl LaunchTemplateProvider {
             [cluster_name],
         );
         for (name, id) in self.describe(vec![tag]).await? {
-            self.templates.insert_if_absent(name, id, now);
+            self.known.note_listed(name, id, now);
         }
         *lock(&self.looked) = Some(now);
         Ok(())
@@ -206,12 +197,10 @@ impl LaunchTemplateProvider {
         {
             tracing::warn!(%error, "could not list the cluster's launch templates");
         }
-        for (name, id) in self.templates.sweep(now) {
+        for (name, id) in self.known.take_unused(now) {
             if let Err(error) = self.delete(&id).await {
                 tracing::warn!(launch_template = name, %error, "could not delete an unused launch template");
-                // The next sweep tries again.
-                let at_once = SignedDuration::ZERO;
-                self.templates.insert_for(name, id, now, at_once);
+                self.known.put_back(name, id, now);
             }
         }
     }
@@ -232,7 +221,7 @@ impl LaunchTemplateProvider {
             filter(&format!("tag:{}", labels::EC2_NODE_CLASS), [class]),
         ];
         for (name, id) in self.describe(filters).await? {
-            self.templates.remove(&name);
+            self.known.forget(&name);
             self.delete(&id).await?;
         }
         Ok(())
@@ -269,7 +258,9 @@ impl LaunchTemplateProvider {
             .build()
             .map_err(invalid)?;
         match self.ec2.delete_launch_template(input).await {
-            Err(error) if !is_not_found(&error) => Err(other("deleting a launch template", &error)),
+            Err(error) if !is_not_found(&error) => {
+                Err(call_failure("deleting a launch template", &error))
+            }
             Ok(_) | Err(_) => Ok(()),
         }
     }

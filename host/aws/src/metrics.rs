@@ -1,7 +1,8 @@
 //! Metrics of the provider: batches, instances that could not be had or ended, sizes of user data.
 //!
-//! Names, labels and buckets are Karpenter's. Clones count together. Answers to `pkg/batcher/metrics.go` and to
-//! `metrics.go` of `pkg/providers/instance` and `pkg/providers/launchtemplate`.
+//! Names, labels and buckets are Karpenter's. Clones count together. No label may name an instance or a claim, of which
+//! there is no end. Answers to `pkg/batcher/metrics.go` and to `metrics.go` of `pkg/providers/instance` and
+//! `pkg/providers/launchtemplate`.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -44,6 +45,7 @@ fn durations() -> Histogram {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FailurePlace<'a> {
     pub(crate) zone: &'a str,
+    /// Empty where EC2 does not tell it, as in Karpenter's metrics.
     pub(crate) zone_id: &'a str,
 }
 
@@ -111,6 +113,7 @@ impl AwsMetrics {
         );
     }
 
+    /// Counts an offering that a fleet could not give.
     pub(crate) fn launch_failed(
         &self,
         place: FailurePlace<'_>,
@@ -123,23 +126,27 @@ impl AwsMetrics {
         self.launch_failures.get_or_create(&labels).inc();
     }
 
+    /// Counts an instance that EC2 did not end.
     pub(crate) fn count_failed_termination(&self, place: FailurePlace<'_>) {
         let labels = labels_of(place);
         self.termination_failures.get_or_create(&labels).inc();
     }
 
+    /// Notes how long the requests of a batch were gathered.
     pub(crate) fn observe_batch(&self, batcher: &str, gathered: Duration) {
         let labels = vec![("batcher", batcher.to_owned())];
         let seconds = self.batch_seconds.get_or_create(&labels);
         seconds.observe(gathered.as_secs_f64());
     }
 
+    /// Notes how many requests went into a call.
     pub(crate) fn observe_call(&self, batcher: &str, requests: usize) {
         let labels = vec![("batcher", batcher.to_owned())];
         let requests = f64::from(u32::try_from(requests).unwrap_or(u32::MAX));
         self.batch_size.get_or_create(&labels).observe(requests);
     }
 
+    /// Notes the size of the user data of a class, before base64.
     pub(crate) fn observe_rendering(&self, node_class: &str, bytes: usize) {
         if is_nearly_full(bytes) {
             tracing::warn!(
@@ -154,6 +161,7 @@ impl AwsMetrics {
         self.user_data_bytes.get_or_create(&labels).set(bytes);
     }
 
+    /// Takes a class that is gone out of the metrics.
     pub(crate) fn forget_class(&self, node_class: &str) {
         let labels = vec![("nodeclass", node_class.to_owned())];
         self.user_data_bytes.remove(&labels);

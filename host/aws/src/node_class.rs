@@ -8,6 +8,8 @@ pub(crate) mod dry_runs;
 pub(crate) mod revision;
 mod validation;
 
+use std::time::Duration;
+
 use apis::conditions::{
     AMIS_READY, CAPACITY_RESERVATIONS_READY, ConditionEditor, ConditionSet, EC2_NODE_CLASS,
     EC2_NODE_CLASS_RESERVED_CAPACITY, INSTANCE_PROFILE_READY, PLACEMENT_GROUP_READY,
@@ -31,8 +33,14 @@ use crate::subnet::{self, SubnetProvider};
 const PLACEMENT_GROUP_RESOLUTION_FAILED: &str = "PlacementGroupResolutionFailed";
 /// Reason when an expression comes to nothing on some instance type.
 const KUBELET_EXPRESSION_FAILED: &str = "KubeletExpressionEvaluationFailed";
-const MINUTE_SECONDS: u64 = 60;
-const FAILED_SECONDS: u64 = 10;
+/// Looked at again so soon: what is missing may be there by now, and addresses of subnets run out.
+const MINUTE: Duration = Duration::from_mins(1);
+/// What was found stays believed for so long where nothing is counted of it.
+const FOUND: Duration = Duration::from_mins(5);
+/// Not even what ends this moment is looked at again sooner.
+const SOONEST: Duration = Duration::from_secs(1);
+/// Nobody answered, and is asked again so soon.
+const FAILED: Duration = Duration::from_secs(10);
 
 /// Who resolves the parts of a class.
 pub(crate) struct Resolvers<'a> {
@@ -51,7 +59,7 @@ pub(crate) struct Parts {
     pub(crate) node_class: Ec2NodeClass,
     /// Fault that keeps it from being asked about at all.
     fault: Option<Outcome>,
-    requeue_after_seconds: u64,
+    requeue_after: Duration,
     set: ConditionSet,
 }
 
@@ -60,7 +68,7 @@ pub(crate) struct Parts {
 pub(crate) struct Outcome {
     verdict: PartCondition,
     /// None until something about the class changes.
-    requeue_after_seconds: Option<u64>,
+    requeue_after: Option<Duration>,
 }
 
 /// The condition of one part.
@@ -80,10 +88,11 @@ enum PartCondition {
 }
 
 impl Outcome {
-    pub(crate) fn ready(requeue_after_seconds: u64) -> Self {
+    /// All is well, and is looked at again after a while.
+    pub(crate) fn ready(requeue_after: Duration) -> Self {
         Self {
             verdict: PartCondition::True,
-            requeue_after_seconds: Some(requeue_after_seconds),
+            requeue_after: Some(requeue_after),
         }
     }
 
@@ -91,21 +100,21 @@ impl Outcome {
     pub(crate) fn ready_for_good() -> Self {
         Self {
             verdict: PartCondition::True,
-            requeue_after_seconds: None,
+            requeue_after: None,
         }
     }
 
     fn not_ready(
         reason: &'static str,
         message: impl Into<String>,
-        requeue_after_seconds: u64,
+        requeue_after: Duration,
     ) -> Self {
         Self {
             verdict: PartCondition::False {
                 reason,
                 message: message.into(),
             },
-            requeue_after_seconds: Some(requeue_after_seconds),
+            requeue_after: Some(requeue_after),
         }
     }
 
@@ -116,13 +125,13 @@ impl Outcome {
                 reason,
                 message: message.into(),
             },
-            requeue_after_seconds: None,
+            requeue_after: None,
         }
     }
 
     /// The sooner of this one's time to look again and another.
-    fn sooner(&self, seconds: u64) -> u64 {
-        self.requeue_after_seconds.unwrap_or(u64::MAX).min(seconds)
+    fn sooner(&self, other: Duration) -> Duration {
+        self.requeue_after.unwrap_or(Duration::MAX).min(other)
     }
 
     /// An expression in the kubelet's settings comes to nothing on some instance type.
@@ -130,10 +139,11 @@ impl Outcome {
         Self::wrong(KUBELET_EXPRESSION_FAILED, message)
     }
 
+    /// Nobody could be asked.
     pub(crate) fn unasked(error: CloudProviderError) -> Self {
         Self {
             verdict: PartCondition::Unasked(error),
-            requeue_after_seconds: Some(FAILED_SECONDS),
+            requeue_after: Some(FAILED),
         }
     }
 }
@@ -154,11 +164,11 @@ impl Parts {
         let Self {
             node_class,
             fault,
-            requeue_after_seconds,
+            requeue_after,
             set,
         } = self;
         let outcome = fault.unwrap_or(asked);
-        let requeue_after_seconds = outcome.sooner(requeue_after_seconds);
+        let requeue_after = outcome.sooner(requeue_after);
         let mut status = node_class.status.clone().unwrap_or_default();
         let mut editor = set.edit(&node_class.metadata, &mut status.conditions, now);
         apply(
@@ -170,7 +180,7 @@ impl Parts {
         NodeClassStatus {
             status,
             annotations: hash_annotations(&node_class, options),
-            requeue_after_seconds,
+            requeue_after,
         }
     }
 }
@@ -206,9 +216,9 @@ impl Resolvers<'_> {
             INSTANCE_PROFILE_READY,
             self.instance_profile(node_class, &mut status, now).await,
         ));
-        let mut requeue_after_seconds = u64::MAX;
+        let mut requeue_after = Duration::MAX;
         for (condition_type, outcome) in parts {
-            requeue_after_seconds = outcome.sooner(requeue_after_seconds);
+            requeue_after = outcome.sooner(requeue_after);
             let mut editor = set.edit(&node_class.metadata, &mut conditions, now);
             apply(&mut editor, node_class, condition_type, outcome.verdict);
         }
@@ -219,7 +229,7 @@ impl Resolvers<'_> {
         Parts {
             node_class,
             fault,
-            requeue_after_seconds,
+            requeue_after,
             set,
         }
     }
@@ -234,7 +244,7 @@ impl Resolvers<'_> {
         if let Some(text) =
             alias.and_then(|alias| unsupported_alias(&alias, self.options.kubernetes_minor()))
         {
-            return Outcome::not_ready(reason::UNSUPPORTED_ALIAS, text, u64::MAX);
+            return Outcome::wrong(reason::UNSUPPORTED_ALIAS, text);
         }
         match self.amis.list(node_class, self.options, now).await {
             Err(error) => Outcome::unasked(error),
@@ -242,9 +252,9 @@ impl Resolvers<'_> {
                 status.amis = ami::to_status(&images);
                 if images.is_empty() {
                     let message = "spec.amiSelectorTerms matches no image";
-                    return Outcome::not_ready(reason::AMI_NOT_FOUND, message, MINUTE_SECONDS);
+                    return Outcome::not_ready(reason::AMI_NOT_FOUND, message, MINUTE);
                 }
-                Outcome::ready(5 * MINUTE_SECONDS)
+                Outcome::ready(FOUND)
             }
         }
     }
@@ -261,9 +271,9 @@ impl Resolvers<'_> {
                 status.subnets = subnet::to_status(&subnets);
                 if subnets.is_empty() {
                     let message = "spec.subnetSelectorTerms matches no subnet";
-                    return Outcome::not_ready(reason::SUBNETS_NOT_FOUND, message, MINUTE_SECONDS);
+                    return Outcome::not_ready(reason::SUBNETS_NOT_FOUND, message, MINUTE);
                 }
-                Outcome::ready(MINUTE_SECONDS)
+                Outcome::ready(MINUTE)
             }
         }
     }
@@ -281,13 +291,9 @@ impl Resolvers<'_> {
                 status.security_groups = groups;
                 if is_empty {
                     let message = "spec.securityGroupSelectorTerms matches no security group";
-                    return Outcome::not_ready(
-                        reason::SECURITY_GROUPS_NOT_FOUND,
-                        message,
-                        MINUTE_SECONDS,
-                    );
+                    return Outcome::not_ready(reason::SECURITY_GROUPS_NOT_FOUND, message, MINUTE);
                 }
-                Outcome::ready(5 * MINUTE_SECONDS)
+                Outcome::ready(FOUND)
             }
         }
     }
@@ -302,7 +308,7 @@ impl Resolvers<'_> {
             Err(error) => Outcome::unasked(error),
             Ok(profile) => {
                 status.instance_profile = Some(profile);
-                Outcome::ready(u64::MAX)
+                Outcome::ready_for_good()
             }
         }
     }
@@ -316,36 +322,30 @@ impl Resolvers<'_> {
         match self.reservations.list(node_class, now).await {
             Err(error) => Outcome::unasked(error),
             Ok(reservations) => {
-                let ends = reservations
-                    .iter()
-                    .filter_map(|reservation| reservation.end_time.as_ref());
-                let next_end = ends
-                    .map(|end| end.0.duration_since(now).as_secs().max(1))
-                    .min();
-                let next_end = next_end
-                    .and_then(|seconds| u64::try_from(seconds).ok())
-                    .unwrap_or(u64::MAX);
+                let ends = reservations.iter().filter_map(|it| it.end_time.as_ref());
+                let next_end = ends.map(|end| end.0.duration_since(now).as_secs()).min();
+                let next_end = next_end.map_or(Duration::MAX, |seconds| {
+                    Duration::from_secs(u64::try_from(seconds).unwrap_or_default())
+                });
                 status.capacity_reservations = reservations;
-                Outcome::ready(next_end.min(MINUTE_SECONDS))
+                Outcome::ready(next_end.clamp(SOONEST, MINUTE))
             }
         }
     }
 
     async fn placement_group(&self, node_class: &Ec2NodeClass, now: Timestamp) -> Outcome {
         if node_class.spec.placement_group_selector.is_none() {
-            return Outcome::ready(u64::MAX);
+            return Outcome::ready_for_good();
         }
         match self.placement_groups.get(node_class, now).await {
-            Ok(Some(_)) => Outcome::ready(MINUTE_SECONDS),
+            Ok(Some(_)) => Outcome::ready(MINUTE),
             Ok(None) => {
                 let message = "spec.placementGroupSelector matches no available placement group";
-                Outcome::not_ready(reason::PLACEMENT_GROUP_NOT_FOUND, message, MINUTE_SECONDS)
+                Outcome::not_ready(reason::PLACEMENT_GROUP_NOT_FOUND, message, MINUTE)
             }
-            Err(error) => Outcome::not_ready(
-                PLACEMENT_GROUP_RESOLUTION_FAILED,
-                error.to_string(),
-                FAILED_SECONDS,
-            ),
+            Err(error) => {
+                Outcome::not_ready(PLACEMENT_GROUP_RESOLUTION_FAILED, error.to_string(), FAILED)
+            }
         }
     }
 }

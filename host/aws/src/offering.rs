@@ -134,9 +134,10 @@ fn market_offering(
         .get(zone)
         .map(|zone| zone.subnet_ids.as_slice())
         .unwrap_or_default();
-    let is_marked = sources
-        .unavailable
-        .is_unavailable(offered, placement_group, subnets);
+    let is_marked =
+        sources
+            .unavailable
+            .is_unavailable(offered, placement_group, subnets, sources.now);
     let history = sources.unavailable.history(offered, sources.now);
     let is_to_be_had = base.is_compatible && !is_marked;
     Offering {

@@ -1,7 +1,7 @@
 //! Reads every page of a listing.
 //!
-//! A macro, because the SDK gives each listing its own input type. Answers to the paginators of the AWS SDK
-//! for Go that Karpenter uses.
+//! A macro, because the SDK gives each listing its own input type. Part of a listing is never taken for the whole.
+//! Answers to the paginators of the AWS SDK for Go that Karpenter uses.
 
 /// Evaluates to `Result<Vec<Item>, CloudProviderError>`: the items of all pages of one operation.
 macro_rules! all_pages {
@@ -16,7 +16,7 @@ macro_rules! all_pages {
                 Ok(input) => $api.$operation(input).await,
             };
             match page {
-                Err(error) => break Err($crate::error::other($what, &error)),
+                Err(error) => break Err($crate::error::call_failure($what, &error)),
                 Ok(page) => {
                     items.extend(page.$items.unwrap_or_default());
                     next_token = page.next_token.filter(|token| !token.is_empty());

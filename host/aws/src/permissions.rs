@@ -19,7 +19,7 @@ use aws_sdk_ec2::operation::{
 use cloudprovider::CloudProviderError;
 use futures::future::{BoxFuture, FutureExt as _, join_all};
 
-use crate::error::{is_denied, is_dry_run, other};
+use crate::error::{call_failure, is_denied, is_dry_run};
 use crate::seam::{ApiError, Ec2Api};
 
 /// Something that the role may not do.
@@ -51,7 +51,7 @@ pub async fn check_connectivity(ec2: &dyn Ec2Api) -> Result<(), CloudProviderErr
     let error = dry_run!(ec2, describe_instance_types, DescribeInstanceTypesInput).await;
     match error.filter(|error| !is_dry_run(error)) {
         None => Ok(()),
-        Some(error) => Err(other(
+        Some(error) => Err(call_failure(
             "EC2 does not let this controller in (ec2:DescribeInstanceTypes)",
             &error,
         )),

@@ -1,6 +1,7 @@
 //! The placement group that a class names, and the partition of it that a node turns out to be in.
 //!
-//! Answers to Karpenter's `pkg/providers/placementgroup/provider.go` and to the hook of registration beside it.
+//! Never makes a group. Answers to Karpenter's `pkg/providers/placementgroup/provider.go` and to the hook of
+//! registration beside it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -17,7 +17,7 @@ use cloudprovider::CloudProviderError;
 use jiff::Timestamp;
 use locks::lock;
 
-use crate::error::{invalid, other};
+use crate::error::{call_failure, invalid};
 use crate::seam::{Ec2Api, PricingApi};
 use crate::seed;
 
@@ -134,7 +134,7 @@ impl PricingProvider {
                 .pricing
                 .get_products(input)
                 .await
-                .map_err(|e| other("getting products", &e))?;
+                .map_err(|e| call_failure("getting products", &e))?;
             prices.extend(
                 page.price_list()
                     .iter()
@@ -159,7 +159,7 @@ impl PricingProvider {
                 .build()
                 .map_err(invalid)?;
             let page = self.ec2.describe_spot_price_history(input).await;
-            let page = page.map_err(|e| other("describing spot prices", &e))?;
+            let page = page.map_err(|e| call_failure("describing spot prices", &e))?;
             for entry in page.spot_price_history() {
                 let name = entry.instance_type().map(Ec2InstanceType::as_str);
                 let price = entry.spot_price().and_then(guard::parse);

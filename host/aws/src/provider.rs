@@ -23,7 +23,7 @@ use scheduling::instance_type::InstanceType;
 
 use crate::ami::{AmiProvider, is_current};
 use crate::capacity_reservation::CapacityReservationProvider;
-use crate::error::other;
+use crate::error::call_failure;
 use crate::instance::{Instance, InstanceProvider};
 use crate::instance_profile::InstanceProfileProvider;
 use crate::instance_type::InstanceTypeProvider;
@@ -261,7 +261,7 @@ impl AwsProvider {
         now: Timestamp,
     ) -> Result<Option<PlacementGroup>, CloudProviderError> {
         let group = self.placement_groups.get_or_last(node_class, now).await;
-        group.map_err(|error| other("describing the placement group", &error))
+        group.map_err(|error| call_failure("describing the placement group", &error))
     }
 
     async fn types_of(

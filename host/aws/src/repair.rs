@@ -1,6 +1,7 @@
 //! When a node on EC2 counts as sick.
 //!
-//! Answers to `RepairPolicies` in `pkg/cloudprovider/cloudprovider.go` of the AWS provider.
+//! A table: no node is looked at here. Answers to `RepairPolicies` in `pkg/cloudprovider/cloudprovider.go` of the AWS
+//! provider.
 
 use apis::{GoDuration, RepairAction, RepairPolicy};
 

@@ -1,7 +1,7 @@
 //! The seam over HTTP: each method hands the input's fields to the SDK's own client.
 //!
-//! Only translation lives here. Every field of an input is listed, but for those that EC2 retired, so that none gets
-//! lost on the way.
+//! Only translation lives here, and how clients talk: time-outs, repetitions, proxies. Every field of an input is
+//! listed, but for those that EC2 retired, so that none gets lost on the way.
 //! Answers to the client construction in Karpenter's `pkg/operator/operator.go`.
 
 mod change_fence;

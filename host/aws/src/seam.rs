@@ -1,4 +1,5 @@
-//! The one seam to AWS: a thin trait per service, an operation a method, the SDK's own types in and out.
+//! The one seam to AWS: a thin trait per service, an operation a method. Types in and out are the SDK's own, but for
+//! SQS and ARC, whose types are many and of which little is read.
 //!
 //! [`crate::sdk`] answers over HTTP, the simulator answers from its world; everything above runs alike on
 //! both. No decision, default, retry or paging may live here. Answers to Karpenter's `pkg/aws/sdk.go`.
@@ -72,8 +73,8 @@ use aws_sdk_ssm::operation::get_parameter::{GetParameterInput, GetParameterOutpu
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct ApiError {
-    /// The service's error code, such as `InvalidInstanceID.NotFound`; one of the `CODE_` consts of
-    /// this module when no service answered.
+    /// The service's error code, such as `InvalidInstanceID.NotFound`. Where no service answered, or its answer makes
+    /// no sense, a code of ours, such as `RequestError`.
     pub code: String,
     /// Message of the service.
     pub message: String,
@@ -91,8 +92,8 @@ pub enum ErrorFault {
     Cloud,
 }
 
-/// Code of an error that happened before any service answered.
-pub const CODE_TRANSPORT: &str = "RequestError";
+/// Code where no service answered.
+pub(crate) const CODE_TRANSPORT: &str = "RequestError";
 
 impl ApiError {
     /// A refusal of the request, as the service words it.

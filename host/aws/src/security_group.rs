@@ -1,6 +1,7 @@
 //! Security groups that a class selects; every network interface gets all of them.
 //!
-//! Answers to Karpenter's `pkg/providers/securitygroup/securitygroup.go`.
+//! Picks none by itself where a class selects none. Answers to Karpenter's
+//! `pkg/providers/securitygroup/securitygroup.go`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

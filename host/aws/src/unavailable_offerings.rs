@@ -26,7 +26,7 @@ struct UnavailableKey {
     instance_type: String,
     zone: String,
     capacity_type: CapacityType,
-    placement_group: String,
+    placement_group: Option<String>,
 }
 
 /// Refusals of one offering within the window.
@@ -125,20 +125,22 @@ impl UnavailableOfferings {
         lasting.map(|(zone_id, _)| zone_id.clone()).collect()
     }
 
-    /// Whether the offering is marked, by itself, by its capacity type, or by all of its zone's subnets.
+    /// Whether the offering is marked at `now`, by itself, by its capacity type, or by all of its zone's subnets.
     pub(crate) fn is_unavailable(
         &self,
         offering: OfferingName<'_>,
         placement_group: Option<&str>,
         zone_subnets: &[String],
+        now: Timestamp,
     ) -> bool {
         let marks = lock(&self.marks);
-        marks.offerings.contains_key(&offering.key(None))
-            || (placement_group.is_some()
-                && marks.offerings.contains_key(&offering.key(placement_group)))
-            || marks.capacity_types.contains_key(&offering.capacity_type)
-            || (!zone_subnets.is_empty()
-                && zone_subnets.iter().all(|id| marks.subnets.contains_key(id)))
+        let is_live = |expires: Option<&Timestamp>| expires.is_some_and(|it| *it > now);
+        let is_marked = |group| is_live(marks.offerings.get(&offering.key(group)));
+        let is_full = |id: &String| is_live(marks.subnets.get(id));
+        is_marked(None)
+            || (placement_group.is_some() && is_marked(placement_group))
+            || is_live(marks.capacity_types.get(&offering.capacity_type))
+            || (!zone_subnets.is_empty() && zone_subnets.iter().all(is_full))
     }
 
     /// Refusals of an offering within the window.
@@ -256,6 +258,7 @@ pub(crate) struct OfferingName<'a> {
     pub instance_type: &'a str,
     /// Such as `us-east-1a`.
     pub zone: &'a str,
+    /// Under which it is sold.
     pub capacity_type: CapacityType,
 }
 
@@ -265,7 +268,7 @@ impl OfferingName<'_> {
             instance_type: self.instance_type.to_owned(),
             zone: self.zone.to_owned(),
             capacity_type: self.capacity_type,
-            placement_group: placement_group.unwrap_or_default().to_owned(),
+            placement_group: placement_group.map(str::to_owned),
         }
     }
 }
@@ -290,16 +293,17 @@ mod tests {
         let before = marks.stamp("m5.large", at(0));
         marks.mark(OFFERED, None, at(0));
         assert_ne!(marks.stamp("m5.large", at(0)), before);
-        assert!(marks.is_unavailable(OFFERED, None, &[]));
+        assert!(marks.is_unavailable(OFFERED, None, &[], at(0)));
         let elsewhere = OfferingName {
             zone: "us-east-1b",
             ..OFFERED
         };
-        assert!(!marks.is_unavailable(elsewhere, None, &[]));
+        assert!(!marks.is_unavailable(elsewhere, None, &[], at(0)));
         let marked = marks.revision(at(179));
-        assert!(marks.is_unavailable(OFFERED, None, &[]));
+        assert!(marks.is_unavailable(OFFERED, None, &[], at(179)));
+        // A mark that has run out counts no more, whether anybody has swept it out yet or not.
+        assert!(!marks.is_unavailable(OFFERED, None, &[], at(180)));
         assert_ne!(marks.revision(at(180)), marked);
-        assert!(!marks.is_unavailable(OFFERED, None, &[]));
         assert_eq!(
             marks.stamp("c5.large", at(180)),
             UnavailableStamp::default()
@@ -311,19 +315,20 @@ mod tests {
         let marks = UnavailableOfferings::default();
         let subnets = ["subnet-1".to_owned(), "subnet-2".to_owned()];
         marks.mark_subnet("subnet-1", at(0));
-        assert!(!marks.is_unavailable(OFFERED, None, &subnets));
-        marks.mark_subnet("subnet-2", at(0));
-        assert!(marks.is_unavailable(OFFERED, None, &subnets));
-        assert!(!marks.is_unavailable(OFFERED, None, &[]));
+        assert!(!marks.is_unavailable(OFFERED, None, &subnets, at(0)));
+        marks.mark_subnet("subnet-2", at(60));
+        assert!(marks.is_unavailable(OFFERED, None, &subnets, at(60)));
+        assert!(!marks.is_unavailable(OFFERED, None, &[], at(60)));
+        assert!(!marks.is_unavailable(OFFERED, None, &subnets, at(180)));
     }
 
     #[test]
     fn a_placement_group_keeps_its_marks_to_itself() {
         let marks = UnavailableOfferings::default();
         marks.mark(OFFERED, Some("pg-1"), at(0));
-        assert!(!marks.is_unavailable(OFFERED, None, &[]));
-        assert!(!marks.is_unavailable(OFFERED, Some("pg-2"), &[]));
-        assert!(marks.is_unavailable(OFFERED, Some("pg-1"), &[]));
+        assert!(!marks.is_unavailable(OFFERED, None, &[], at(0)));
+        assert!(!marks.is_unavailable(OFFERED, Some("pg-2"), &[], at(0)));
+        assert!(marks.is_unavailable(OFFERED, Some("pg-1"), &[], at(0)));
     }
 
     #[test]
@@ -352,7 +357,7 @@ mod tests {
         let marks = UnavailableOfferings::default();
         let before = marks.stamp("c5.large", at(0));
         marks.mark_capacity_type(CapacityType::Spot, at(0));
-        assert!(marks.is_unavailable(OFFERED, None, &[]));
+        assert!(marks.is_unavailable(OFFERED, None, &[], at(0)));
         assert_ne!(marks.stamp("c5.large", at(0)), before);
     }
 }

@@ -1,7 +1,8 @@
 //! The port to a cloud: what the controllers ask of a provider, and the errors it may answer.
 //!
-//! Answers to Karpenter's `pkg/cloudprovider/types.go`. Nothing here may name a cloud, a Kubernetes client
-//! or a clock source: adapters such as `aws` implement [`CloudProvider`], and the shells call it.
+//! Adapters such as `aws` implement [`CloudProvider`], and the shells call it. No type of AWS may stand here beside the
+//! EC2NodeClass of `apis`, no Kubernetes client and no source of time but the [`Clock`] that is handed in. Answers to
+//! Karpenter's `pkg/cloudprovider/types.go`.
 
 mod clock;
 mod error;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use apis::resources::Resources;
 use apis::{Ec2NodeClass, NodeClaim, NodePool, ProviderId, RepairPolicy};
@@ -31,6 +32,7 @@ pub struct LaunchRequest {
 /// Instance that a claim got, as the cloud tells of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Launched {
+    /// By which cluster and cloud name the instance.
     pub provider_id: ProviderId,
     /// Machine image of the instance.
     pub image_id: String,
@@ -73,8 +75,8 @@ pub struct NodeClassStatus {
     pub status: apis::Ec2NodeClassStatus,
     /// Annotations to merge (the hash and its version).
     pub annotations: BTreeMap<String, String>,
-    /// When to look again.
-    pub requeue_after_seconds: u64,
+    /// How long until the class is to be looked at again, at the latest.
+    pub requeue_after: Duration,
 }
 
 /// Answer of the provider whether a node may register.

@@ -1,6 +1,7 @@
 //! What an installation needs as a template of CloudFormation, in JSON.
 //!
-//! One template does for every account, region and partition, and the cluster is a parameter.
+//! One template does for every account, region and partition, and the cluster is a parameter. Which rights
+//! there are is not decided here.
 
 use serde_json::{Map, Value, json};
 

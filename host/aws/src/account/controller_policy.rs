@@ -1,4 +1,6 @@
 //! Rights of the controller: the table of actions as statements of a policy.
+//!
+//! Allows nothing that the table does not name.
 
 use super::actions::{ACTIONS, AwsAction};
 use super::needs::AccountOptions;

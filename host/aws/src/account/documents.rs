@@ -1,5 +1,7 @@
 //! Everything that an installation needs of an account: for people and scripts as one document, and for the forms that
 //! are deployed as parts.
+//!
+//! Knows no form: how a part is written is the business of `cloudformation.rs` and `terraform.rs`.
 
 use serde_json::{Map, Value, json};
 
@@ -44,10 +46,12 @@ impl EventRule {
         }
     }
 
+    /// Name of the rule in the account.
     pub(super) fn name(&self, names: &AccountNames) -> String {
         format!("{}-{}", names.cluster, self.suffix)
     }
 
+    /// What EventBridge is to send, in its own words.
     pub(super) fn pattern(&self) -> Value {
         json!({"source": [self.source], "detail-type": [self.detail_type]})
     }

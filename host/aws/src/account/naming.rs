@@ -1,4 +1,6 @@
 //! Names in an account as texts have them: what is put in place of the words between braces.
+//!
+//! Checks no name: `names.rs` lets none in that would break a text.
 
 use super::names::AccountPlace;
 use super::needs::AccountOptions;

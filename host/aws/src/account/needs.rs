@@ -1,4 +1,6 @@
 //! Needs of an installation in its account, as those say who set it up.
+//!
+//! Reads texts and refuses wrong ones. Which rights a need brings is not known here.
 
 use std::str::FromStr;
 

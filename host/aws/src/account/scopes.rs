@@ -10,7 +10,9 @@
 pub(super) struct ActionScope {
     /// Name of the statement.
     pub(super) sid: &'static str,
+    /// ARNs, names between braces.
     pub(super) resources: &'static [&'static str],
+    /// Of which all must be met.
     pub(super) conditions: &'static [ScopeCondition],
 }
 
@@ -19,7 +21,9 @@ pub(super) struct ActionScope {
 pub(super) struct ScopeCondition {
     /// How values are compared, such as `StringEquals`.
     pub(super) operator: &'static str,
+    /// Key of the request that is compared.
     pub(super) key: &'static str,
+    /// Of which one must be met.
     pub(super) values: &'static [&'static str],
 }
 

@@ -52,12 +52,15 @@ pub(super) struct StatementCondition {
 /// One statement of a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PolicyStatement {
+    /// Name of the statement.
     pub(super) sid: &'static str,
     pub(super) effect: StatementEffect,
     pub(super) principal: StatementPrincipal,
+    /// As IAM names them, such as `ec2:RunInstances`.
     pub(super) actions: Vec<&'static str>,
     /// None in what a role trusts, which is about the role itself.
     pub(super) resources: Vec<String>,
+    /// Of which all must be met.
     pub(super) conditions: Vec<StatementCondition>,
 }
 

@@ -1,7 +1,8 @@
 //! What an installation needs as a configuration of Terraform and OpenTofu, in their JSON syntax: to be kept as
 //! `mortise.tf.json`, alone or beside files in the other syntax.
 //!
-//! Account, region and partition are those of the provider, and the cluster is a variable.
+//! Account, region and partition are those of the provider, and the cluster is a variable. Which
+//! rights there are is not decided here.
 
 use serde_json::{Map, Value, json};
 

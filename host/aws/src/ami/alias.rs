@@ -11,7 +11,9 @@ use crate::ami_family::windows_build;
 /// A parameter that holds an image id, and what that image is for.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Parameter {
+    /// Name of the parameter at SSM.
     pub(super) path: String,
+    /// Each of which alone is enough for an instance type.
     pub(super) variants: Vec<Requirements>,
 }
 

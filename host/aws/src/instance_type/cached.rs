@@ -39,15 +39,20 @@ pub(super) struct OfferingStamp {
 /// The types of one shape, and what they were built of.
 #[derive(Debug)]
 pub(super) struct CachedTypes {
+    /// Of which all was built.
     pub(super) revision: Revision,
     /// Memory that they were built with.
     pub(super) reported_memory: ReportedMemory,
     pub(super) bases: Arc<[Base]>,
+    /// By the index of the type.
     pub(super) stamps: Vec<OfferingStamp>,
+    /// In the order of names.
     pub(super) built: Arc<[Arc<InstanceType>]>,
+    /// When somebody last asked for them; unused ones are dropped.
     pub(super) used_at: Timestamp,
 }
 
+/// Builds the types of a shape, and takes over of the previous ones what nothing has changed.
 pub(super) fn build(
     catalogue: &RegionTypes,
     shape: &ClassShape,

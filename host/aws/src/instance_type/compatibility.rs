@@ -1,6 +1,7 @@
 //! Whether a class can use an instance type at all.
 //!
-//! Answers to Karpenter's `pkg/providers/instancetype/compatibility`.
+//! Prices, zones and availability do not matter here. Answers to Karpenter's
+//! `pkg/providers/instancetype/compatibility`.
 
 use apis::AmiFamily;
 use aws_sdk_ec2::types::{EnaSupport, InstanceTypeHypervisor, InstanceTypeInfo};

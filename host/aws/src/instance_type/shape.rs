@@ -1,7 +1,8 @@
 //! What of a class shapes its instance types; classes of one shape share one list.
 //!
-//! Answers to the cache key of Karpenter's `pkg/providers/instancetype/instancetype.go`, with the fields the
-//! original forgets (family, CPU options).
+//! No price and nothing of availability may be part of a shape, or each of their changes would build all types anew.
+//! Answers to the cache key of Karpenter's `pkg/providers/instancetype/instancetype.go`, with the fields the original
+//! forgets (family, CPU options).
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,9 @@ use super::reported::ReportedMemory;
 /// A zone in which a class has subnets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ClassZone {
+    /// Where the class's status tells it.
     pub(crate) zone_id: Option<String>,
+    /// Subnets of the class in the zone.
     pub(crate) subnet_ids: Vec<String>,
 }
 
@@ -31,23 +34,31 @@ pub(crate) struct ClassZone {
 pub(crate) struct ClassShape {
     pub(crate) family: AmiFamily,
     pub(crate) region: String,
+    /// By name.
     pub(crate) zones: BTreeMap<String, ClassZone>,
     pub(crate) kubelet: Kubelet,
+    /// Those of the class, or else of the family.
     pub(crate) block_device_mappings: Vec<BlockDeviceMapping>,
+    /// Whether local disks are the node's ephemeral storage.
     pub(crate) is_raid0: bool,
     pub(crate) network_interfaces: Vec<NetworkInterface>,
+    /// Prefixes of addresses on each interface.
     pub(crate) ip_prefix_count: Option<i32>,
     pub(crate) wants_nested_virtualization: bool,
     pub(crate) wants_connection_tracking: bool,
     pub(crate) placement_group: Option<PlacementGroup>,
     /// By instance type: there may be thousands.
     reservations: BTreeMap<String, Vec<CapacityReservation>>,
+    /// Share of the memory that pods do not get, 0.075 by default.
     pub(crate) vm_memory_overhead_percent: f64,
+    /// Interfaces that pods get no addresses of.
     pub(crate) reserved_enis: i64,
+    /// What nodes with the class's images reported.
     pub(crate) reported_memory: ReportedMemory,
 }
 
 impl ClassShape {
+    /// The shape of a class as its spec and status have it.
     pub(crate) fn of(
         node_class: &Ec2NodeClass,
         placement_group: Option<&PlacementGroup>,

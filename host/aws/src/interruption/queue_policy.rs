@@ -1,7 +1,7 @@
 //! Who may send to an interruption queue, as its policy has it.
 //!
-//! Whoever may can have nodes taken away. Reads the JSON of resource policies as the reference of IAM's policy elements
-//! describes it; answers to no file of Karpenter.
+//! Whoever may can have nodes taken away. Changes no policy. Reads the JSON of resource policies as the reference of
+//! IAM's policy elements describes it; answers to no file of Karpenter.
 
 use std::collections::{BTreeMap, BTreeSet};
 

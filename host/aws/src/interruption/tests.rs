@@ -9,7 +9,7 @@ fn read_body(body: &str) -> Interruption {
         receipt: "r".to_owned(),
         body: body.to_owned(),
     };
-    let own = Own {
+    let own = AccountRegion {
         account: account_of("https://sqs.us-east-1.amazonaws.com/111122223333/demo"),
         region: "us-east-1",
     };

@@ -27,11 +27,13 @@ const SAMPLE: MachineFacts<'_> = MachineFacts {
 /// What an expression may speak of.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MachineFacts<'a> {
+    /// Such as `m7i.large`.
     pub(crate) instance_type: &'a str,
     pub(crate) vcpus: i64,
     pub(crate) memory_mib: i64,
     /// Interfaces of the default network card.
     pub(crate) default_enis: i64,
+    /// IPv4 addresses of one interface, its own included.
     pub(crate) ips_per_eni: i64,
     /// Pods as the class would have it without the expression at hand.
     pub(crate) max_pods: i64,
@@ -40,6 +42,7 @@ pub(crate) struct MachineFacts<'a> {
 /// Values of a class's expressions on one machine.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct SettledKubelet {
+    /// None where `maxPods` is no expression.
     pub(crate) max_pods: Option<i64>,
     /// Quantities by the path of their setting.
     pub(crate) amounts: BTreeMap<String, String>,
@@ -74,6 +77,7 @@ impl KubeletExpressions {
         Ok(all)
     }
 
+    /// Whether the class has none.
     pub(crate) fn is_empty(&self) -> bool {
         self.max_pods.is_none() && self.amounts.is_empty()
     }

@@ -1,5 +1,8 @@
 //! The fields that a kubelet's configuration has, and those that every family can apply.
+//!
+//! Tables: what a value may be is `reader.rs`' to judge.
 
+/// What the kubelet evicts pods for.
 pub(super) const EVICTION_SIGNALS: [&str; 6] = [
     "memory.available",
     "nodefs.available",
@@ -9,6 +12,7 @@ pub(super) const EVICTION_SIGNALS: [&str; 6] = [
     "pid.available",
 ];
 
+/// Resources that can be kept from pods.
 pub(super) const RESERVABLE: [&str; 4] = ["cpu", "memory", "ephemeral-storage", "pid"];
 
 /// Fields that every family can apply.
@@ -135,6 +139,7 @@ pub(super) const UPSTREAM: [&str; 104] = [
     "tlsPrivateKeyFile",
 ];
 
+/// The end of [`UPSTREAM`], which is long.
 pub(super) const UPSTREAM_REST: [&str; 6] = [
     "topologyManagerPolicy",
     "topologyManagerPolicyOptions",

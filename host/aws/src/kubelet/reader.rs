@@ -1,4 +1,6 @@
 //! Reads fields of `spec.kubelet` and notes what is wrong with them, each with its path.
+//!
+//! Puts no default in the place of what it cannot read, and does not stop at the first fault.
 
 use crate::kubelet::fields::{EVICTION_SIGNALS, MANAGED, RESERVABLE, UPSTREAM, UPSTREAM_REST};
 use crate::kubelet::{Kubelet, KubeletExpression};
@@ -7,17 +9,23 @@ use apis::quantity::ParsedQuantity;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+/// The fields of one class, with what was found out while reading.
 pub(super) struct KubeletReader<'a> {
+    /// As the class has them.
     pub(super) map: &'a BTreeMap<String, Value>,
+    /// Faults, each with the path of its field.
     pub(super) errors: Vec<String>,
+    /// Values that only follow from the machine.
     pub(super) expressions: Vec<KubeletExpression>,
 }
 
 impl KubeletReader<'_> {
+    /// Notes a fault of a field.
     pub(super) fn fail(&mut self, path: &str, what: &str) {
         self.errors.push(format!("spec.kubelet.{path}: {what}"));
     }
 
+    /// A list of strings; empty where the field is absent or faulty.
     pub(super) fn strings(&mut self, field: &str) -> Vec<String> {
         let Some(value) = self.map.get(field).filter(|value| !value.is_null()) else {
             return Vec::new();
@@ -34,6 +42,7 @@ impl KubeletReader<'_> {
         })
     }
 
+    /// A whole number within bounds, both included.
     pub(super) fn integer(&mut self, field: &str, min: i64, max: i64) -> Option<i64> {
         let value = self.map.get(field).filter(|value| !value.is_null())?;
         match value.as_i64() {
@@ -49,6 +58,7 @@ impl KubeletReader<'_> {
         }
     }
 
+    /// True or false.
     pub(super) fn boolean(&mut self, field: &str) -> Option<bool> {
         let value = self.map.get(field).filter(|value| !value.is_null())?;
         if value.as_bool().is_none() {
@@ -57,6 +67,7 @@ impl KubeletReader<'_> {
         value.as_bool()
     }
 
+    /// `maxPods`, unless it is an expression.
     pub(super) fn max_pods(&mut self) -> Option<i64> {
         if let Some(Value::String(source)) = self.map.get("maxPods") {
             self.set_aside("maxPods".to_owned(), source);
@@ -70,6 +81,7 @@ impl KubeletReader<'_> {
         self.expressions.push(KubeletExpression { path, source });
     }
 
+    /// A map of strings, without entries of other types.
     pub(super) fn entries(&mut self, field: &str) -> BTreeMap<String, String> {
         let Some(value) = self.map.get(field).filter(|value| !value.is_null()) else {
             return BTreeMap::new();
@@ -88,6 +100,7 @@ impl KubeletReader<'_> {
         entries
     }
 
+    /// Quantities by resource, without those that are expressions.
     pub(super) fn reserved(&mut self, field: &str) -> BTreeMap<String, String> {
         let mut entries = self.entries(field);
         entries.retain(|key, value| {
@@ -109,6 +122,7 @@ impl KubeletReader<'_> {
         entries
     }
 
+    /// Thresholds by eviction signal, as quantities or percentages.
     pub(super) fn eviction(&mut self, field: &str) -> BTreeMap<String, String> {
         let entries = self.entries(field);
         for (key, value) in &entries {
@@ -134,6 +148,7 @@ impl KubeletReader<'_> {
         entries
     }
 
+    /// `evictionSoftGracePeriod`, durations by eviction signal.
     pub(super) fn grace_periods(&mut self) -> BTreeMap<String, String> {
         let field = "evictionSoftGracePeriod";
         let entries = self.entries(field);
@@ -147,12 +162,14 @@ impl KubeletReader<'_> {
         entries
     }
 
+    /// Notes it where a key is no eviction signal.
     pub(super) fn signal(&mut self, path: &str, key: &str) {
         if !EVICTION_SIGNALS.contains(&key) {
             self.fail(path, "is not an eviction signal");
         }
     }
 
+    /// Notes fields that no kubelet has.
     pub(super) fn unknown_fields(&mut self) {
         let map = self.map;
         for key in map.keys().map(String::as_str) {
@@ -167,6 +184,7 @@ impl KubeletReader<'_> {
         }
     }
 
+    /// Notes what fields demand of each other.
     pub(super) fn relations(&mut self, kubelet: &Kubelet) {
         let soft = &kubelet.eviction_soft;
         let grace = &kubelet.eviction_soft_grace_period;

@@ -26,8 +26,8 @@ use super::template::{LaunchTemplate, templates};
 use super::{InstanceLauncher, LaunchContext};
 use crate::ami::ami_for;
 use crate::error::{
-    explained, invalid, is_dry_run, is_profile_unknown, is_unauthorized, is_user_data_too_large,
-    other,
+    call_failure, explained, invalid, is_dry_run, is_profile_unknown, is_unauthorized,
+    is_user_data_too_large,
 };
 use crate::seam::ApiError;
 use crate::tags::{launch_tags, specification};
@@ -310,5 +310,5 @@ fn verdict(error: &ApiError, step: &DryRunStep) -> DryRun {
             ),
         };
     }
-    DryRun::Unasked(other(&format!("trying {permission}"), error))
+    DryRun::Unasked(call_failure(&format!("trying {permission}"), error))
 }

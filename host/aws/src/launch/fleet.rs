@@ -35,7 +35,9 @@ pub(super) struct FleetRequest {
     pub(super) input: Arc<CreateFleetInput>,
     /// UID of the claim.
     pub(super) uid: String,
+    /// Whether EC2 was asked for it before.
     pub(super) asked: FleetAttempt,
+    /// Where the token is written before the call.
     pub(super) record: Arc<dyn AttemptRecord>,
     pub(super) now: Timestamp,
 }
@@ -63,9 +65,12 @@ pub(super) enum FleetFailure {
     Call(ApiError),
 }
 
+/// What a fleet gave one caller.
 #[derive(Debug, Clone)]
 pub(super) struct FleetOutcome {
+    /// None where the fleet had fewer than were asked for.
     pub(super) instance: Option<FleetInstance>,
+    /// Those of the whole fleet.
     pub(super) errors: Arc<[FleetError]>,
     /// Whether this caller is the one to act on the errors of the whole fleet.
     pub(super) is_first: bool,
@@ -76,14 +81,18 @@ pub(super) struct FleetOutcome {
 pub(super) struct FleetInstance {
     pub(super) id: String,
     pub(super) instance_type: String,
+    /// Name of the zone, where EC2 tells it.
     pub(super) zone: Option<String>,
+    /// Where EC2 tells it.
     pub(super) subnet_id: Option<String>,
+    /// Where EC2 tells it.
     pub(super) image_id: Option<String>,
 }
 
 /// An offering that a fleet could not get.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FleetError {
+    /// EC2's, such as `InsufficientInstanceCapacity`.
     pub(super) code: String,
     pub(super) message: String,
     pub(super) instance_type: Option<String>,

@@ -24,9 +24,12 @@ use crate::instance::Instance;
 pub(super) struct Bought<'a> {
     pub(super) id: &'a str,
     pub(super) instance_type: &'a str,
+    /// Name of the zone.
     pub(super) zone: &'a str,
     pub(super) capacity_type: CapacityType,
+    /// Where EC2 tells it.
     pub(super) image_id: Option<String>,
+    /// Reservation that it runs in.
     pub(super) reservation_id: Option<&'a str>,
 }
 

@@ -24,7 +24,9 @@ const FEW_TYPES: usize = 5;
 #[derive(Debug)]
 pub(super) struct LaunchPlan {
     pub(super) capacity_type: CapacityType,
+    /// Types that the fleet may choose from, best first.
     pub(super) candidates: Vec<LaunchableType>,
+    /// `default` or `dedicated`.
     pub(super) tenancy: &'static str,
     /// Reservations by type and zone; empty unless the capacity type is reserved.
     pub(super) reservations: ByOffering,
@@ -33,6 +35,7 @@ pub(super) struct LaunchPlan {
 }
 
 impl LaunchPlan {
+    /// The plan for a claim, or why nothing can be asked for.
     pub(super) fn of(context: &LaunchContext<'_>) -> Result<Self, CloudProviderError> {
         let LaunchContext {
             request, options, ..
@@ -113,6 +116,7 @@ impl LaunchPlan {
         pods
     }
 
+    /// Names of the types, best first.
     pub(super) fn instance_type_names(&self) -> impl Iterator<Item = &str> {
         self.candidates
             .iter()

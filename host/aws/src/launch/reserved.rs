@@ -17,10 +17,13 @@ use super::filter::{LaunchableType, TypeAndZone, keep_offerings, type_and_zone};
 pub(super) struct Reservation {
     pub(super) id: String,
     pub(super) kind: CapacityReservationType,
+    /// Whether its owner may take it back.
     pub(super) is_interruptible: bool,
+    /// Slots that are free.
     pub(super) free: u32,
 }
 
+/// The reservation that is chosen for a type in a zone.
 pub(super) type ByOffering = BTreeMap<TypeAndZone, Reservation>;
 
 /// Keeps the reserved offerings of one kind, the cheapest; for each type and zone the reservation with the most

@@ -26,8 +26,11 @@ use crate::tags::launch_tags;
 /// A launch template and the types it is for.
 #[derive(Debug)]
 pub(super) struct LaunchTemplate {
+    /// What the template says.
     pub(super) parameters: TemplateParameters,
+    /// Names of types.
     pub(super) instance_types: BTreeSet<String>,
+    /// Reservation that its instances run in.
     pub(super) reservation_id: Option<String>,
 }
 

@@ -37,14 +37,18 @@ const NO_METADATA_IPV6: [&str; 6] = [
 #[derive(Debug, Clone)]
 pub(crate) struct TemplateParameters {
     pub(crate) image_id: String,
+    /// In base64.
     pub(crate) user_data: String,
+    /// Name of the profile.
     pub(crate) instance_profile: Option<String>,
     pub(crate) block_device_mappings: Vec<BlockDeviceMapping>,
     pub(crate) metadata_options: Option<MetadataOptions>,
+    /// `enabled` or `disabled`; EC2 decides where it is absent.
     pub(crate) nested_virtualization: Option<String>,
     pub(crate) detailed_monitoring: bool,
     pub(crate) network: NetworkPlan,
     pub(crate) has_enclave: bool,
+    /// `default` or `dedicated`.
     pub(crate) tenancy: String,
     pub(crate) placement_group_id: Option<String>,
     /// Partition of the placement group; EC2 chooses one where none is named.
@@ -59,11 +63,13 @@ pub(crate) struct TemplateParameters {
 /// The interfaces of a template.
 #[derive(Debug, Clone)]
 pub(crate) struct NetworkPlan {
+    /// As the class wants them; none leaves the one that every instance has.
     pub(crate) interfaces: Vec<NetworkInterface>,
     /// Adapters to attach because the claim asks for them.
     pub(crate) efa_count: i64,
     pub(crate) security_group_ids: Vec<String>,
     pub(crate) associate_public_ip_address: Option<bool>,
+    /// Prefixes of addresses on each interface.
     pub(crate) ip_prefix_count: Option<i32>,
     pub(crate) connection_tracking: Option<ConnectionTracking>,
 }

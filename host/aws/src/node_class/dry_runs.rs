@@ -2,11 +2,13 @@
 //!
 //! Asks nobody. Answers to the cache and the conditions of Karpenter's `pkg/controllers/nodeclass/validation.go`.
 
+use std::time::Duration;
+
 use apis::Ec2NodeClass;
 use apis::conditions::reason;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{FAILED_SECONDS, Outcome, PartCondition};
+use super::{Outcome, PartCondition};
 use crate::cache::{TtlCache, fingerprint};
 use crate::hash::is_hash_annotation;
 use crate::launch::DryRun;
@@ -16,9 +18,9 @@ const PASSED_TTL: SignedDuration = SignedDuration::from_mins(30);
 /// How long a refusal stands, which somebody may be mending.
 const REFUSED_TTL: SignedDuration = SignedDuration::from_mins(9);
 /// Classes are looked at again so soon.
-const LOOK_SECONDS: u64 = 600;
+const LOOK: Duration = Duration::from_mins(10);
 /// IAM takes some seconds to tell EC2 of a profile.
-const PROFILE_SECONDS: u64 = 5;
+const PROFILE_DELAY: Duration = Duration::from_secs(5);
 
 /// Remembers what EC2 said.
 pub(crate) struct DryRuns {
@@ -57,7 +59,6 @@ impl DryRuns {
         dry_run: DryRun,
         now: Timestamp,
     ) -> Outcome {
-        self.answers.sweep(now);
         let (answer, ttl) = match dry_run {
             DryRun::Passed => (DryRunAnswer::Passed, PASSED_TTL),
             DryRun::Refused { reason, message } => {
@@ -75,10 +76,8 @@ impl DryRuns {
 impl DryRunAnswer {
     fn outcome(&self) -> Outcome {
         match self {
-            Self::Passed => Outcome::ready(LOOK_SECONDS),
-            Self::Refused { reason, message } => {
-                Outcome::not_ready(reason, message.clone(), LOOK_SECONDS)
-            }
+            Self::Passed => Outcome::ready(LOOK),
+            Self::Refused { reason, message } => Outcome::not_ready(reason, message.clone(), LOOK),
         }
     }
 }
@@ -100,7 +99,7 @@ fn unknown_profile(node_class: &Ec2NodeClass) -> Outcome {
     };
     Outcome {
         verdict,
-        requeue_after_seconds: Some(PROFILE_SECONDS.min(FAILED_SECONDS)),
+        requeue_after: Some(PROFILE_DELAY),
     }
 }
 

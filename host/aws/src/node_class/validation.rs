@@ -3,6 +3,8 @@
 //! Pure: judges the object and the conditions of its parts. Answers to Karpenter's
 //! `pkg/controllers/nodeclass/validation.go`.
 
+use std::time::Duration;
+
 use apis::conditions::{
     AMIS_READY, INSTANCE_PROFILE_READY, SECURITY_GROUPS_READY, SUBNETS_READY, is_false, is_true,
     reason,
@@ -23,7 +25,8 @@ const CLUSTER_CIDR_RESOLUTION_FAILED: &str = "ClusterCIDRResolutionFailed";
 const KUBELET_EXPRESSION_INVALID: &str = "KubeletExpressionInvalid";
 /// Reason when kubelet values are expressions and those are switched off.
 const KUBELET_EXPRESSIONS_DISABLED: &str = "KubeletExpressionsDisabled";
-const DEPENDENCIES_SECONDS: u64 = 600;
+/// A class is looked at again so soon where what is missing lies outside it.
+const DEPENDENCIES_POLL: Duration = Duration::from_mins(10);
 /// Parts without which a validation says nothing.
 const DEPENDENCIES: [&str; 4] = [
     AMIS_READY,
@@ -45,7 +48,7 @@ pub(super) fn fault(
         return Some(Outcome::not_ready(
             CLUSTER_CIDR_RESOLUTION_FAILED,
             message,
-            DEPENDENCIES_SECONDS,
+            DEPENDENCIES_POLL,
         ));
     }
     if let Some(outcome) = kubelet(&node_class.spec, family, options) {
@@ -134,6 +137,6 @@ fn dependencies(conditions: &[Condition]) -> Option<Outcome> {
     };
     Some(Outcome {
         verdict,
-        requeue_after_seconds: Some(DEPENDENCIES_SECONDS),
+        requeue_after: Some(DEPENDENCIES_POLL),
     })
 }

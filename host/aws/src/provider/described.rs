@@ -1,6 +1,7 @@
 //! An instance as the port tells of it.
 //!
-//! Answers to `instanceToNodeClaim` in `pkg/cloudprovider/cloudprovider.go` of the AWS provider.
+//! Adds nothing that EC2 did not tell of the instance or its tags. Answers to `instanceToNodeClaim` in
+//! `pkg/cloudprovider/cloudprovider.go` of the AWS provider.
 
 use std::collections::BTreeMap;
 

@@ -9,7 +9,7 @@ use cloudprovider::CloudProviderError;
 use jiff::Timestamp;
 
 use super::AwsProvider;
-use crate::error::other;
+use crate::error::call_failure;
 use crate::instance::Instance;
 use crate::seam::ZonalShift;
 
@@ -56,7 +56,7 @@ impl AwsProvider {
         };
         let shifts = self.zonal_shift.zonal_shifts(arn).await;
         let context = "asking ARC for zonal shifts (arc-zonal-shift:GetManagedResource)";
-        let shifts = shifts.map_err(|error| other(context, &error))?;
+        let shifts = shifts.map_err(|error| call_failure(context, &error))?;
         let mut until = BTreeMap::<String, Timestamp>::new();
         for ZonalShift {
             away_from,

@@ -1,4 +1,4 @@
-//! IAM over the SDK.
+//! IAM over the SDK. Decides nothing.
 
 use crate::sdk::SdkClients;
 use crate::sdk::change_fence::CallEffect;

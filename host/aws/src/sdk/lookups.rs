@@ -1,4 +1,5 @@
 //! Look-ups over the SDK: the cluster at EKS, zonal shifts at ARC, parameters at SSM, products of the price list.
+//! Decides nothing.
 
 use crate::sdk::SdkClients;
 use crate::sdk::request::{api_error, send};

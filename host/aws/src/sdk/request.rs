@@ -1,10 +1,13 @@
 //! How a request of the seam becomes one of the SDK, and its failure one of the seam.
+//!
+//! Never repeats a request, and leaves the meaning of codes to [`crate::error`].
 
 use crate::seam::ApiError;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
+/// The service's refusal in its own words, or that none answered.
 pub(super) fn api_error<E>(error: &SdkError<E, HttpResponse>) -> ApiError
 where
     E: ProvideErrorMetadata + std::error::Error + 'static,

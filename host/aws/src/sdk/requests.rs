@@ -1,6 +1,7 @@
 //! `aws_sdk_go_*`: requests to AWS, each with its attempts, under the names that the Go SDK's users know.
 //!
-//! Answers to the handlers of jonathan-innis/aws-sdk-go-prometheus, which Karpenter puts into its session.
+//! Watches: no request is changed or held up. Answers to the handlers of jonathan-innis/aws-sdk-go-prometheus, which
+//! Karpenter puts into its session.
 
 use std::time::Instant;
 
@@ -53,6 +54,7 @@ impl Default for RequestMetrics {
 }
 
 impl RequestMetrics {
+    /// Puts every metric under its name.
     pub(super) fn register(&self, registry: &mut Registry) {
         let Self {
             requests,

@@ -1,4 +1,4 @@
-//! SQS over the SDK.
+//! SQS over the SDK. Decides nothing, but for how long messages are waited for.
 
 use crate::sdk::SdkClients;
 use crate::sdk::change_fence::CallEffect;
