@@ -98,6 +98,16 @@ impl Status {
     }
 }
 
+/// A condition as it is to be written.
+#[derive(Debug, Clone, Copy)]
+pub struct ConditionUpdate<'a> {
+    pub condition_type: &'a str,
+    pub status: Status,
+    pub reason: &'a str,
+    /// Empty where the reason says all.
+    pub message: &'a str,
+}
+
 /// Which conditions make up the root condition of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConditionSet {
@@ -198,6 +208,63 @@ pub trait Conditioned: Resource<DynamicType = ()> {
     /// Whether the root condition is True.
     fn is_ready(&self) -> bool {
         self.is_condition_true(Self::CONDITIONS.root)
+    }
+
+    /// When the condition got its status; a condition never written counts from the object's creation.
+    fn condition_since(&self, condition_type: &str) -> Timestamp {
+        let written = self
+            .condition(condition_type)
+            .map(|known| known.last_transition_time.0);
+        let created = self.meta().creation_timestamp.as_ref();
+        let created = created.map(|time| time.0);
+        written.or(created).unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+
+    /// A copy with the condition set.
+    #[must_use]
+    fn with_condition(&self, condition: ConditionUpdate<'_>, now: Timestamp) -> Self
+    where
+        Self: Clone,
+    {
+        let ConditionUpdate {
+            condition_type,
+            status,
+            reason,
+            message,
+        } = condition;
+        let mut after = self.clone();
+        after.edit_conditions(now, |conditions| {
+            conditions.set(condition_type, status, reason, message);
+        });
+        after
+    }
+
+    /// A copy with the condition True, with its own type as the reason.
+    #[must_use]
+    fn with_condition_true(&self, condition_type: &str, now: Timestamp) -> Self
+    where
+        Self: Clone,
+    {
+        let mut after = self.clone();
+        after.edit_conditions(now, |conditions| {
+            conditions.set_true(condition_type);
+        });
+        after
+    }
+
+    /// A copy without the condition.
+    #[must_use]
+    fn without_condition(&self, condition_type: &str, now: Timestamp) -> Self
+    where
+        Self: Clone,
+    {
+        let mut after = self.clone();
+        if after.condition(condition_type).is_some() {
+            after.edit_conditions(now, |conditions| {
+                conditions.clear(condition_type);
+            });
+        }
+        after
     }
 
     /// Changes the conditions by the kind's rules; returns whether anything changed.

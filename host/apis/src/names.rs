@@ -1,4 +1,6 @@
 //! Names that Kubernetes and its drivers gave and that several crates go by.
+//!
+//! Names are wire format: they must never change.
 
 /// The scheduler of pods that name none.
 pub const DEFAULT_SCHEDULER: &str = "default-scheduler";

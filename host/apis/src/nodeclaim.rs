@@ -1,17 +1,21 @@
 //! NodeClaim: one node that is to be, is, or is about to go.
 //!
-//! Wire types only. Answers to Karpenter's `pkg/apis/v1/nodeclaim.go` and `nodeclaim_status.go`.
+//! Wire types, and what they say of themselves; what is to be done about it is nobody's business here. Answers to
+//! Karpenter's `pkg/apis/v1/nodeclaim.go` and `nodeclaim_status.go`.
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube_core::ResourceExt;
 use kube_derive::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::duration::{GoDuration, NillableDuration};
+use crate::labels;
 use crate::nodepool::default_expire_after;
 use crate::provider_id::ProviderId;
 use crate::requirement::{NodeClassReference, NodeSelectorRequirementWithMinValues};
@@ -82,6 +86,50 @@ impl NodeClaim {
     /// What the cloud calls its instance; none before it is launched.
     pub fn provider_id(&self) -> Option<ProviderId> {
         ProviderId::parse(self.status.as_ref()?.provider_id.as_deref())
+    }
+
+    /// Its NodePool; none of a claim that no pool made.
+    pub fn pool_name(&self) -> Option<&str> {
+        self.label(labels::NODEPOOL)
+    }
+
+    /// A label, where it has that.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.labels().get(key).map(String::as_str)
+    }
+
+    /// Its instance in words, such as `m7i.large spot us-east-1a`.
+    pub fn instance_text(&self) -> String {
+        let keys = [
+            labels::INSTANCE_TYPE,
+            labels::CAPACITY_TYPE,
+            labels::TOPOLOGY_ZONE,
+        ];
+        let words = keys.map(|key| self.label(key).unwrap_or_default());
+        words.join(" ").trim().to_owned()
+    }
+
+    /// By when the node must be gone, once that is decided.
+    pub fn termination_deadline(&self) -> Option<Timestamp> {
+        self.annotations()
+            .get(labels::NODECLAIM_TERMINATION_TIMESTAMP_ANNOTATION)
+            .and_then(|text| text.parse().ok())
+    }
+
+    /// A copy that says by when the node must be gone.
+    #[must_use]
+    pub fn with_termination_deadline(&self, deadline: Timestamp) -> Self {
+        let mut after = self.clone();
+        after.annotations_mut().insert(
+            labels::NODECLAIM_TERMINATION_TIMESTAMP_ANNOTATION.to_owned(),
+            Self::deadline_text(deadline),
+        );
+        after
+    }
+
+    /// A deadline as the annotation says it: whole seconds of UTC.
+    pub fn deadline_text(deadline: Timestamp) -> String {
+        deadline.strftime("%FT%TZ").to_string()
     }
 }
 

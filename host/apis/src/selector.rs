@@ -1,6 +1,6 @@
 //! Label selectors, in a form that can be compared and shared.
 //!
-//! Answers to Kubernetes' `metav1.LabelSelector`.
+//! A selector matches labels and knows of no object. Answers to Kubernetes' `metav1.LabelSelector`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

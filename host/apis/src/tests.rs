@@ -3,7 +3,7 @@
 use kube_core::Resource;
 use serde_json::{Value, json};
 
-use crate::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodePool};
+use crate::{CapacityBuffer, Ec2NodeClass, NodeClaim, NodePool, labels};
 
 fn read<T: serde::de::DeserializeOwned>(object: &Value) -> T {
     serde_json::from_value(object.clone()).unwrap()
@@ -135,4 +135,47 @@ fn kinds_have_karpenters_names() {
         ),
         "autoscaling.x-k8s.io/v1beta1 CapacityBuffer capacitybuffers"
     );
+}
+
+#[test]
+fn a_claim_says_what_it_is_and_by_when_it_must_be_gone() {
+    let claim = |labels: Value, deadline: Value| -> NodeClaim {
+        let annotations = json!({labels::NODECLAIM_TERMINATION_TIMESTAMP_ANNOTATION: deadline});
+        read(&json!({
+            "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+            "metadata": {"name": "c", "labels": labels, "annotations": annotations},
+            "spec": {"requirements": [], "nodeClassRef": {"group": "g", "kind": "k", "name": "n"}},
+        }))
+    };
+    let launched = json!({
+        labels::NODEPOOL: "web", labels::INSTANCE_TYPE: "m7i.large", labels::CAPACITY_TYPE: "spot",
+        labels::TOPOLOGY_ZONE: "us-east-1a",
+    });
+    let cases = [
+        (launched, Some("web"), "m7i.large spot us-east-1a"),
+        (
+            json!({labels::TOPOLOGY_ZONE: "us-east-1a"}),
+            None,
+            "us-east-1a",
+        ),
+        (json!({}), None, ""),
+    ];
+    for (labels, pool, text) in cases {
+        let claim = claim(labels.clone(), json!(""));
+        assert_eq!(claim.pool_name(), pool, "{labels}");
+        assert_eq!(claim.instance_text(), text, "{labels}");
+    }
+    let deadline = "2026-01-01T00:00:01.5Z".parse().unwrap();
+    for (said, told) in [
+        ("2026-01-01T00:00:01Z", Some("2026-01-01T00:00:01Z")),
+        ("soon", None),
+        ("", None),
+    ] {
+        let claim = claim(json!({}), json!(said));
+        let found = claim.termination_deadline().map(NodeClaim::deadline_text);
+        assert_eq!(found.as_deref(), told, "{said}");
+        let after = claim.with_termination_deadline(deadline);
+        let found = after.termination_deadline().map(NodeClaim::deadline_text);
+        assert_eq!(found.as_deref(), Some("2026-01-01T00:00:01Z"), "{said}");
+    }
 }

@@ -16,9 +16,10 @@ use state::Snapshot;
 
 use crate::provisioning::batcher::Batcher;
 use crate::shell::Shell;
+use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
 use crate::shell::patching::{PatchTarget, patch};
-use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::runtime::Reconciler;
 
 /// Workloads grow and shrink without the buffer's doing.
 const AGAIN: Action = Action::RequeueAfter(Duration::from_secs(30));
@@ -41,14 +42,13 @@ struct Observed {
     resolved: Result<ResolvedBuffer, Unresolved>,
 }
 
-#[async_trait::async_trait]
 impl Reconciler for CapacityBufferController {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
         let Some(observed) = self.observe(key) else {
             // The nodes that held its room may be empty now.
-            self.batcher.trigger(&key.name);
+            self.batcher.trigger(&key.to_string());
             return Ok(Action::Await);
         };
         let after = decide(&observed, self.shell.now());

@@ -15,7 +15,6 @@ use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 use tracing::{error, info};
 
-use crate::node_claim::{NodeClaimExt, with_deadline};
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::journal::JournalEntry;
@@ -164,7 +163,7 @@ fn decide(kind: ImpairmentKind, claim: &NodeClaim, now: Timestamp) -> Vec<Step> 
     // A claim that drains already is hurried, too.
     let may_wait = claim.termination_deadline().is_none_or(|at| at > now);
     let is_hurried = kind.is_forceful() && may_wait;
-    let hurry = is_hurried.then(|| Step::Hurry(Box::new(with_deadline(claim, now))));
+    let hurry = is_hurried.then(|| Step::Hurry(Box::new(claim.with_termination_deadline(now))));
     let is_living = claim.metadata.deletion_timestamp.is_none();
     let withdraw = is_living.then_some(Step::Withdraw);
     hurry.into_iter().chain(withdraw).collect()

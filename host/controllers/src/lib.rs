@@ -32,10 +32,10 @@ mod zonal_shift;
 
 pub use observability::StateMetrics;
 pub use observability::page::metrics_page;
-pub use policy_binding::{POLICY_LABEL, STATUS_ANNOTATION, source_of};
+pub use policy_binding::{POLICY_LABEL, source_of};
 pub use settings::{
-    FeatureGates, MinValuesPolicy, NominatePlannedPods, Packing, PreferencePolicy, Settings,
-    SolvePlacement, SolverPlace, SolverRun, SolverSettings,
+    FeatureGates, NominatePlannedPods, Settings, SolvePlacement, SolverPlace, SolverRun,
+    SolverSettings,
 };
 pub use shell::feed::{DecisionFeed, FeedLine};
 pub use shell::journal::SharedLedger;

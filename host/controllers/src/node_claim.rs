@@ -30,7 +30,7 @@ pub(crate) mod tagging;
 use std::time::Duration;
 
 use apis::conditions::{self, Conditioned, Status};
-use apis::{NodeClaim, ProviderId, labels};
+use apis::{NodeClaim, ProviderId};
 use cloudprovider::{CloudProvider, CloudProviderError, InstanceLife};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
@@ -38,16 +38,6 @@ use kube::ResourceExt;
 /// Time after which it is told on the claim what keeps a node from opening or from being initialized: most causes are
 /// soon over, and each word is a write.
 const TOLD_AFTER: SignedDuration = SignedDuration::from_secs(5);
-
-/// A condition as it is to be written.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ConditionUpdate<'a> {
-    pub(crate) condition_type: &'a str,
-    pub(crate) status: Status,
-    pub(crate) reason: &'a str,
-    /// Empty where the reason says all.
-    pub(crate) message: &'a str,
-}
 
 /// How far the life of an instance has got, where the cloud knows it.
 pub(crate) async fn instance_life(
@@ -61,112 +51,9 @@ pub(crate) async fn instance_life(
     }
 }
 
-/// Questions that several controllers ask of a claim.
-pub(crate) trait NodeClaimExt {
-    /// Its NodePool; none of a claim that no pool made.
-    fn pool_name(&self) -> Option<&str>;
-    /// A label, where it has that.
-    fn label(&self, key: &str) -> Option<&str>;
-    /// Such as `m7i.large spot us-east-1a`.
-    fn instance_text(&self) -> String;
-    /// When the condition got its status; a condition never written counts from the object's creation.
-    fn condition_since(&self, condition_type: &str) -> Timestamp;
-    /// By when the node must be gone, once that is decided.
-    fn termination_deadline(&self) -> Option<Timestamp>;
-    /// A copy with the condition set.
-    fn with_condition(&self, condition: ConditionUpdate<'_>, now: Timestamp) -> NodeClaim;
-    /// A copy with the condition True.
-    fn with_true(&self, condition_type: &str, now: Timestamp) -> NodeClaim;
-    /// A copy without the condition.
-    fn without(&self, condition_type: &str, now: Timestamp) -> NodeClaim;
-}
-
 /// The claim's UID, or the empty string.
 fn uid(claim: &NodeClaim) -> String {
     claim.uid().unwrap_or_default()
-}
-
-impl NodeClaimExt for NodeClaim {
-    fn pool_name(&self) -> Option<&str> {
-        self.label(labels::NODEPOOL)
-    }
-
-    fn label(&self, key: &str) -> Option<&str> {
-        self.labels().get(key).map(String::as_str)
-    }
-
-    fn instance_text(&self) -> String {
-        let keys = [
-            labels::INSTANCE_TYPE,
-            labels::CAPACITY_TYPE,
-            labels::TOPOLOGY_ZONE,
-        ];
-        let words = keys.map(|key| self.label(key).unwrap_or_default());
-        words.join(" ").trim().to_owned()
-    }
-
-    fn condition_since(&self, condition_type: &str) -> Timestamp {
-        let written = self
-            .condition(condition_type)
-            .map(|known| known.last_transition_time.0);
-        let created = self.metadata.creation_timestamp.as_ref().map(|time| time.0);
-        written.or(created).unwrap_or(Timestamp::UNIX_EPOCH)
-    }
-
-    fn termination_deadline(&self) -> Option<Timestamp> {
-        self.annotations()
-            .get(labels::NODECLAIM_TERMINATION_TIMESTAMP_ANNOTATION)
-            .and_then(|text| text.parse().ok())
-    }
-
-    fn with_condition(&self, condition: ConditionUpdate<'_>, now: Timestamp) -> NodeClaim {
-        let ConditionUpdate {
-            condition_type,
-            status,
-            reason,
-            message,
-        } = condition;
-        let mut after = self.clone();
-        after.edit_conditions(now, |conditions| {
-            conditions.set(condition_type, status, reason, message);
-        });
-        after
-    }
-
-    fn with_true(&self, condition_type: &str, now: Timestamp) -> NodeClaim {
-        let condition = ConditionUpdate {
-            condition_type,
-            status: Status::True,
-            reason: condition_type,
-            message: "",
-        };
-        self.with_condition(condition, now)
-    }
-
-    fn without(&self, condition_type: &str, now: Timestamp) -> NodeClaim {
-        let mut after = self.clone();
-        if after.condition(condition_type).is_some() {
-            after.edit_conditions(now, |conditions| {
-                conditions.clear(condition_type);
-            });
-        }
-        after
-    }
-}
-
-/// A copy that says by when the node must be gone.
-pub(crate) fn with_deadline(claim: &NodeClaim, deadline: Timestamp) -> NodeClaim {
-    let mut after = claim.clone();
-    after.annotations_mut().insert(
-        labels::NODECLAIM_TERMINATION_TIMESTAMP_ANNOTATION.to_owned(),
-        deadline_text(deadline),
-    );
-    after
-}
-
-/// A deadline as the annotation says it: whole seconds of UTC.
-pub(crate) fn deadline_text(deadline: Timestamp) -> String {
-    deadline.strftime("%FT%TZ").to_string()
 }
 
 /// Time left of `limit` since `since`; zero once it is over.

@@ -15,15 +15,18 @@ use kube::ResourceExt;
 
 use crate::node_claim::hashes::{HashKeys, carry_over};
 use crate::shell::Shell;
+use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
 use crate::shell::finalizers::{add_finalizer, has_finalizer, remove_finalizer};
 use crate::shell::journal::JournalEntry;
 use crate::shell::log_values::FirstFew;
 use crate::shell::patching::{PatchTarget, patch};
 use crate::shell::recorder::{EventType, KubernetesEvent};
-use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::runtime::Reconciler;
 
 const RELEASE_POLL: Duration = Duration::from_secs(30);
+/// A class is not resolved more often, whatever its provider asks for.
+const REQUEUE_MIN: Duration = Duration::from_secs(1);
 const HASH_KEYS: HashKeys = HashKeys {
     hash: labels::EC2_NODE_CLASS_HASH_ANNOTATION,
     version: labels::EC2_NODE_CLASS_HASH_VERSION_ANNOTATION,
@@ -45,7 +48,6 @@ enum Step {
     Leave,
 }
 
-#[async_trait::async_trait]
 impl Reconciler for NodeClassController {
     type Key = ObjectKey;
 
@@ -123,7 +125,7 @@ impl NodeClassController {
         let NodeClassStatus {
             status,
             annotations,
-            requeue_after_seconds,
+            requeue_after,
         } = self.provider.resolve_node_class(class, &pools).await?;
         let version = annotations.get(HASH_KEYS.version);
         if version.is_some_and(|it| class.annotations().get(HASH_KEYS.version) != Some(it)) {
@@ -142,9 +144,7 @@ impl NodeClassController {
             let entry = NodeClassEntry::Resolved;
             self.shell.journal.write(&after, &entry);
         }
-        Ok(Action::RequeueAfter(Duration::from_secs(
-            requeue_after_seconds.max(1),
-        )))
+        Ok(Action::RequeueAfter(requeue_after.max(REQUEUE_MIN)))
     }
 
     async fn write(
@@ -204,5 +204,44 @@ fn decide(class: &Ec2NodeClass, users: Vec<String>) -> Step {
         (true, false) => Step::Leave,
         (true, true) if users.is_empty() => Step::Release,
         (true, true) => Step::AwaitClaims(users),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::test_objects::with_values;
+
+    #[test]
+    fn a_class_is_held_before_it_is_resolved_and_let_go_after_its_last_claim() {
+        let held = json!([labels::EC2_NODE_CLASS_TERMINATION_FINALIZER]);
+        let others = json!(["example.com/held"]);
+        let going = json!("2026-01-01T00:00:00Z");
+        let claims = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect();
+        let cases: [(_, _, Vec<String>, _); 7] = [
+            (json!(null), json!([]), claims(&[]), Step::AddFinalizer),
+            (json!(null), others.clone(), claims(&[]), Step::AddFinalizer),
+            (json!(null), held.clone(), claims(&[]), Step::Resolve),
+            (
+                going.clone(),
+                held.clone(),
+                claims(&["a", "b"]),
+                Step::AwaitClaims(claims(&["a", "b"])),
+            ),
+            (going.clone(), held, claims(&[]), Step::Release),
+            (going.clone(), others, claims(&[]), Step::Leave),
+            (going, json!([]), claims(&["a"]), Step::Leave),
+        ];
+        for (deleted_at, finalizers, users, expected) in cases {
+            let class = json!({
+                "apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "default"},
+                "spec": {"amiSelectorTerms": [], "subnetSelectorTerms": [], "securityGroupSelectorTerms": []},
+            });
+            let said = json!({"/metadata/deletionTimestamp": deleted_at, "/metadata/finalizers": finalizers});
+            let class = serde_json::from_value(with_values(class, &said)).unwrap();
+            assert_eq!(decide(&class, users), expected, "{said}");
+        }
     }
 }

@@ -21,9 +21,10 @@ use tracing::debug;
 
 use self::overlays::{JudgedOverlays, Overlays};
 use crate::shell::Shell;
+use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
 use crate::shell::patching::{PatchTarget, patch};
-use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::runtime::Reconciler;
 
 /// Types and prices change without an event, so overlays are judged again now and then.
 const AGAIN: Action = Action::RequeueAfter(Duration::from_hours(6));
@@ -59,7 +60,6 @@ struct Decided {
     again: Action,
 }
 
-#[async_trait::async_trait]
 impl Reconciler for NodeOverlayController {
     type Key = ObjectKey;
 

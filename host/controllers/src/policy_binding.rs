@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use apis::ObjectKey;
+use hooks::binding::keys::STATUS_ANNOTATION;
 use hooks::binding::{BindingSource, BindingStatus, OtherConfigMap, PolicyRegistry};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
@@ -27,13 +28,13 @@ use crate::policy_binding::known::{AfterDeletion, AfterReading, BindingReading, 
 use crate::policy_binding::source::{binding_of, decoded, fingerprint, shown_of};
 use crate::policy_binding::status::{StatusWrite, decide, until_counted};
 use crate::shell::Shell;
+use crate::shell::action::Action;
 use crate::shell::error::{ReconcileError, ignore_not_found};
-use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::runtime::Reconciler;
 
 pub use hooks::binding::keys::POLICY_LABEL;
 pub(crate) use objects::{PolicyFact, PolicyObjects};
 pub use source::source_of;
-pub use status::STATUS_ANNOTATION;
 
 /// Controller of policy bindings: one ConfigMap a reconcile.
 pub(crate) struct PolicyBinding {
@@ -251,7 +252,6 @@ impl PolicyBinding {
     }
 }
 
-#[async_trait::async_trait]
 impl Reconciler for PolicyBinding {
     type Key = ObjectKey;
 

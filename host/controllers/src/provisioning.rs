@@ -3,8 +3,8 @@
 //! Nothing here places a pod; `scheduling::solve` does. Answers to
 //! `pkg/controllers/provisioning/provisioner.go`.
 
+mod apply;
 pub(crate) mod batcher;
-mod create;
 mod creation;
 mod early;
 mod entries;

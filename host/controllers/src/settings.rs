@@ -15,8 +15,9 @@ use clap::builder::{BoolishValueParser, Resettable};
 use clap::{ArgAction, Args, Command, FromArgMatches as _, ValueEnum};
 use jiff::Timestamp;
 use planning::scheduler_config::SchedulerConfig;
-pub use scheduling::problem::{MinValuesPolicy, Packing, PreferencePolicy};
-use scheduling::problem::{Options, ReservedMode, SolverTuning};
+use scheduling::problem::{
+    MinValuesPolicy, Options, Packing, PreferencePolicy, ReservedMode, SolverTuning,
+};
 use scheduling::ranking::PremiumMax;
 
 pub use feature_gates::FeatureGates;

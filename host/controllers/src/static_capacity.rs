@@ -20,11 +20,12 @@ use scheduling::solution::NewClaim;
 use state::Snapshot;
 
 use self::pending::StaticPending;
-use crate::node_claim::creation::{ClaimCreator, CreationCause, PROVISIONED};
+use crate::node_claim::creation::{ClaimCreator, CreationCause, CreationReason};
 use crate::node_claim::entries::launch::ClaimSurplus;
 use crate::shell::Shell;
+use crate::shell::action::Action;
 use crate::shell::error::{ReconcileError, ignore_not_found};
-use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::runtime::Reconciler;
 
 const PERIOD: Action = Action::RequeueAfter(Duration::from_mins(1));
 const AT_LIMIT: Action = Action::RequeueAfter(Duration::from_secs(30));
@@ -120,7 +121,6 @@ enum Step {
     },
 }
 
-#[async_trait::async_trait]
 impl Reconciler for StaticPools {
     type Key = ObjectKey;
 
@@ -179,7 +179,7 @@ impl StaticPools {
         let name = pool.name_any();
         let cause = CreationCause {
             decision_id: &name,
-            reason: PROVISIONED,
+            reason: CreationReason::Provisioned,
             record: Some("replicas"),
         };
         let new = NewClaim::of_template(pool, &[]);
@@ -295,6 +295,15 @@ mod tests {
             // A node goes first and makes up for itself only once it is going.
             (count(2, 1, 0, 3, 3), (0, 0, 0)),
             (count(2, 0, 1, 3, 3), (1, 0, 0)),
+            // Of two that are replaced both are still there, then one, then none.
+            (count(3, 2, 0, 3, 9), (0, 0, 4)),
+            (count(3, 1, 1, 3, 9), (0, 0, 4)),
+            (count(3, 0, 2, 3, 9), (0, 0, 4)),
+            // Two go first; what is missing comes as soon as the limit lets it.
+            (count(1, 2, 0, 3, 3), (0, 0, 0)),
+            (count(1, 1, 1, 3, 3), (2, 0, 0)),
+            (count(1, 0, 2, 3, 3), (2, 0, 0)),
+            (count(1, 0, 1, 3, 3), (2, 0, 1)),
             (count(5, 0, 0, 3, 9), (0, 2, 4)),
             (count(0, 0, 0, 0, 9), (0, 0, 9)),
         ];

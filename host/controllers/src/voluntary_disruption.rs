@@ -34,7 +34,7 @@ use crate::provisioning::passes::Passes;
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::log_values::loop_span;
-use crate::shell::metrics::Labels;
+use crate::shell::metrics::{Labels, consolidation_type_label, reason_label};
 use crate::shell::periodic::Periodic as _;
 use crate::static_capacity::pending::StaticPending;
 use crate::voluntary_disruption::deletion_cost::written::WrittenCosts;
@@ -303,7 +303,7 @@ impl VoluntaryDisruption {
 /// How metrics call a method.
 fn method_labels(method: Method) -> Labels {
     vec![
-        ("reason", method.reason().to_string().to_lowercase()),
-        ("consolidation_type", method.consolidation_type().to_owned()),
+        reason_label(method.reason()),
+        consolidation_type_label(method),
     ]
 }

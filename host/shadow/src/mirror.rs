@@ -24,7 +24,7 @@ use crate::gathered::{Gathered, ObjectChange};
 use crate::kinds::ReadKind;
 use crate::node_class::StandIn;
 use crate::object::{key_of, label};
-use crate::pods::{self, is_finished, owner_kind, owner_uid};
+use crate::pods::{self, is_finished, owner_kind};
 use crate::runs::{Run, Runs};
 use known::{Known, Novelty};
 use loners::Loners;
@@ -157,7 +157,7 @@ impl Mirror {
             }
         }
         if kind == ReadKind::Pods {
-            let is_owned = self.workloads.has(owner_uid(&object));
+            let is_owned = self.workloads.own(&object);
             let key = key_of(&object);
             if is_finished(&object) {
                 self.ended.insert(key.clone());
@@ -242,33 +242,50 @@ impl Mirror {
             // Its status is the cluster's, too.
             return Some(MirrorWrite::Restore { kind, object });
         }
-        let object = match (kind, news) {
-            (_, Novelty::Same)
-            // Volumes of the shadow's own pods are the shadow's; claims do not change in what counts.
-            | (ReadKind::PersistentVolumes | ReadKind::PersistentVolumeClaims, Novelty::Changed) => return None,
-            (ReadKind::Ec2NodeClasses, _) => self.stand_in.class(object, &self.account),
-            (ReadKind::NodePools, _) => self.stand_in.pool(object),
-            _ => object,
-        };
-        Some(match news {
-            Novelty::Changed => MirrorWrite::Update { kind, object },
-            Novelty::New | Novelty::Same => MirrorWrite::Restore { kind, object },
-        })
+        // Volumes of the shadow's own pods are the shadow's; claims do not change in what counts.
+        let is_of_shadow = [
+            ReadKind::PersistentVolumes,
+            ReadKind::PersistentVolumeClaims,
+        ]
+        .contains(&kind);
+        match news {
+            Novelty::Same => None,
+            Novelty::Changed if is_of_shadow => None,
+            Novelty::Changed => {
+                let object = self.stood_in(kind, object);
+                Some(MirrorWrite::Update { kind, object })
+            }
+            Novelty::New => {
+                let object = self.stood_in(kind, object);
+                Some(MirrorWrite::Restore { kind, object })
+            }
+        }
+    }
+
+    /// The object, or what stands in for it in the shadow.
+    fn stood_in(&mut self, kind: ReadKind, object: Value) -> Value {
+        if kind == ReadKind::Ec2NodeClasses {
+            self.stand_in.class(object, &self.account)
+        } else if kind == ReadKind::NodePools {
+            self.stand_in.pool(object)
+        } else {
+            object
+        }
     }
 
     fn pod(&mut self, change: ObjectChange, now: Timestamp) -> Vec<MirrorWrite> {
         let (object, is_gone) = (&change.object, change.is_gone);
         let key = key_of(object);
-        let is_owned = self.workloads.has(owner_uid(object));
+        let is_owned = self.workloads.own(object);
         let mut writes: Vec<MirrorWrite> = Vec::new();
         if is_owned && !is_gone {
             writes.extend(self.workloads.pod(object));
         }
-        let runs_to_an_end = !is_owned || owner_kind(object) == "Job";
+        let runs_to_an_end = !is_owned || owner_kind(object) == Some("Job");
         if runs_to_an_end && is_finished(object) && self.ended.insert(key.clone()) {
             let group = match owner_kind(object) {
-                "Job" if is_owned => job_of(object),
-                _ => key.clone(),
+                Some("Job") if is_owned => job_of(object),
+                Some(_) | None => key.clone(),
             };
             self.runs.add(group, run(object, now));
         }
@@ -299,8 +316,8 @@ impl Mirror {
                 .as_str()
                 .and_then(|it| it.parse().ok());
             let group = match owner_kind(pod) {
-                "Job" if self.workloads.has(owner_uid(pod)) => job_of(pod),
-                _ => key_of(pod),
+                Some("Job") if self.workloads.own(pod) => job_of(pod),
+                Some(_) | None => key_of(pod),
             };
             let it = crate::runs::Running {
                 since: since.unwrap_or(now),

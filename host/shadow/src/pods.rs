@@ -6,16 +6,14 @@ use serde_json::{Value, json};
 
 use crate::object::{controller_of, is_deleting};
 
-/// The kind of a pod's controller; empty without one.
-pub(crate) fn owner_kind(pod: &Value) -> &str {
-    let owner = controller_of(pod);
-    owner.and_then(|it| it["kind"].as_str()).unwrap_or_default()
+/// The kind of a pod's controller.
+pub(crate) fn owner_kind(pod: &Value) -> Option<&str> {
+    controller_of(pod)?["kind"].as_str()
 }
 
-/// The UID of a pod's controller; empty without one.
-pub(crate) fn owner_uid(pod: &Value) -> &str {
-    let owner = controller_of(pod);
-    owner.and_then(|it| it["uid"].as_str()).unwrap_or_default()
+/// The UID of a pod's controller.
+pub(crate) fn owner_uid(pod: &Value) -> Option<&str> {
+    controller_of(pod)?["uid"].as_str()
 }
 
 /// Whether its containers ended for good.
@@ -28,21 +26,21 @@ pub(crate) fn is_finished(pod: &Value) -> bool {
 
 /// Whether it belongs to its node: a daemon, or a pod of the kubelet's own.
 pub(crate) fn is_of_its_node(pod: &Value) -> bool {
-    matches!(owner_kind(pod), "DaemonSet" | "Node")
+    matches!(owner_kind(pod), Some("DaemonSet" | "Node"))
 }
 
 /// The pod as the shadow starts it: where it is, if its node is in the shadow, else waiting for another. Nothing of
 /// pods that are on their way out, and of those that ended, if no Job counts them.
 pub(crate) fn at_start(pod: Value, nodes: &BTreeSet<String>) -> Option<Value> {
-    if is_deleting(&pod) || (is_finished(&pod) && owner_kind(&pod) != "Job") {
+    if is_deleting(&pod) || (is_finished(&pod) && owner_kind(&pod) != Some("Job")) {
         return None;
     }
-    let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
-    if is_finished(&pod) || nodes.contains(node) {
+    let node = pod["spec"]["nodeName"].as_str().filter(|it| !it.is_empty());
+    if is_finished(&pod) || node.is_some_and(|it| nodes.contains(it)) {
         return Some(pod);
     }
     let nominated = pod["status"]["nominatedNodeName"].as_str();
-    if node.is_empty() && nominated.is_none_or(|it| nodes.contains(it)) {
+    if node.is_none() && nominated.is_none_or(|it| nodes.contains(it)) {
         return Some(pod);
     }
     if is_of_its_node(&pod) {

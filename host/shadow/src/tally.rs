@@ -70,7 +70,7 @@ struct CountedClaim {
     cpu_millis: i64,
     is_launched: bool,
     is_deleting: bool,
-    node: String,
+    node: Option<String>,
 }
 
 #[derive(Debug)]
@@ -168,7 +168,20 @@ impl FleetTally {
                 self.apply_pod(object, is_gone);
                 None
             }
-            _ => None,
+            ReadKind::Namespaces
+            | ReadKind::PriorityClasses
+            | ReadKind::StorageClasses
+            | ReadKind::PersistentVolumes
+            | ReadKind::PersistentVolumeClaims
+            | ReadKind::PodDisruptionBudgets
+            | ReadKind::Ec2NodeClasses
+            | ReadKind::NodePools
+            | ReadKind::NodeOverlays
+            | ReadKind::CsiNodes
+            | ReadKind::ReplicaSets
+            | ReadKind::StatefulSets
+            | ReadKind::DaemonSets
+            | ReadKind::Jobs => None,
         }
     }
 
@@ -189,7 +202,8 @@ impl FleetTally {
 
     /// Nodes that nobody launches by claims.
     pub(crate) fn bare_nodes(&self) -> usize {
-        let claimed: BTreeSet<&str> = self.claims.values().map(|it| it.node.as_str()).collect();
+        let named = self.claims.values().filter_map(|it| it.node.as_deref());
+        let claimed: BTreeSet<&str> = named.collect();
         let bare = self
             .nodes
             .iter()
@@ -221,8 +235,8 @@ impl FleetTally {
         let claim = claim(object);
         let is_news = claim.is_launched && !was_launched;
         let PoolStock { node_pool, bought } = claim.stock.clone();
-        if claim.is_deleting && !claim.node.is_empty() {
-            self.decide(&claim.node.clone(), Some(&node_pool));
+        if let Some(node) = claim.node.as_deref().filter(|_| claim.is_deleting) {
+            self.decide(node, Some(&node_pool));
         }
         self.claims.insert(name, claim);
         if !is_news {
@@ -276,7 +290,10 @@ impl FleetTally {
         if !self.has_begun {
             return;
         }
-        let claim = self.claims.values().find(|it| it.node == node);
+        let claim = self
+            .claims
+            .values()
+            .find(|it| it.node.as_ref() == Some(&node));
         let is_deleting = claim.is_some_and(|it| it.is_deleting);
         let facts = self.nodes.get(&node);
         let is_drained = is_deleting || facts.is_some_and(|it| it.is_disrupted);
@@ -303,7 +320,7 @@ impl FleetTally {
 fn claim(object: &Value) -> CountedClaim {
     let told = |key: &str| label(object, key).unwrap_or_default().to_owned();
     let status = &object["status"];
-    let text = |field: &str| status[field].as_str().unwrap_or_default().to_owned();
+    let text = |field: &str| status[field].as_str().filter(|it| !it.is_empty());
     let cpu = status["capacity"]["cpu"].as_str().unwrap_or_default();
     CountedClaim {
         stock: PoolStock {
@@ -315,9 +332,9 @@ fn claim(object: &Value) -> CountedClaim {
             },
         },
         cpu_millis: quantity::parse_millis(cpu).unwrap_or_default(),
-        is_launched: !text("providerID").is_empty(),
+        is_launched: text("providerID").is_some(),
         is_deleting: is_deleting(object),
-        node: text("nodeName"),
+        node: text("nodeName").map(str::to_owned),
     }
 }
 

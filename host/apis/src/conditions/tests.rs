@@ -168,3 +168,29 @@ fn times_keep_whole_seconds() {
     let time = &claim.condition(LAUNCHED).unwrap().last_transition_time;
     assert_eq!(time.0.to_string(), "2026-01-02T03:04:05Z");
 }
+
+#[test]
+fn a_copy_has_the_condition_or_has_it_no_more() {
+    let claim = claim();
+    let drifted = ConditionUpdate {
+        condition_type: DRIFTED,
+        status: Status::False,
+        reason: "Same",
+        message: "as its pool",
+    };
+    let one = claim.with_condition(drifted, at(200));
+    let other = one.with_condition_true(DRIFTED, at(300));
+    let none = other.without_condition(DRIFTED, at(400));
+    let said = |claim: &NodeClaim| {
+        let condition = claim.condition(DRIFTED)?;
+        Some((condition.status.clone(), condition.reason.clone()))
+    };
+    let is = |status: &str, reason: &str| Some((status.to_owned(), reason.to_owned()));
+    assert_eq!(said(&one), is("False", "Same"));
+    assert_eq!(said(&other), is("True", DRIFTED));
+    assert_eq!([said(&claim), said(&none)], [None, None]);
+    // What was never said has been so since the beginning.
+    let since = [&claim, &one, &other].map(|it| it.condition_since(DRIFTED));
+    assert_eq!(since, [at(100), at(200), at(300)]);
+    assert_eq!(claim.without_condition(DRIFTED, at(200)), claim);
+}

@@ -1,6 +1,7 @@
 //! Which parts of an EC2NodeClass are hashed, under which names.
 //!
-//! Answers to the field order of the AWS provider's `pkg/apis/v1/ec2nodeclass.go`.
+//! A part that is hashed otherwise drifts every node there is. Answers to the field order of the AWS provider's
+//! `pkg/apis/v1/ec2nodeclass.go`.
 
 use serde_json::Value;
 

@@ -1,6 +1,7 @@
 //! Which parts of a NodePool's template are hashed, under which names.
 //!
-//! Answers to the field order of Karpenter's `pkg/apis/v1/nodepool.go` and to Kubernetes' Taint.
+//! A part that is hashed otherwise drifts every node there is. Answers to the field order of Karpenter's
+//! `pkg/apis/v1/nodepool.go` and to Kubernetes' Taint.
 
 use k8s_openapi::api::core::v1::Taint;
 

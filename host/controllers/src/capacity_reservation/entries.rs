@@ -4,7 +4,6 @@ use apis::NodeClaim;
 use kube::ResourceExt;
 use tracing::info;
 
-use crate::node_claim::NodeClaimExt;
 use crate::shell::journal::JournalEntry;
 
 /// Consequence of the end of a reservation.

@@ -8,7 +8,6 @@ use apis::{CapacityType, NodeClaim, labels};
 use cloudprovider::{InstanceLife, InterruptionKind};
 
 use super::Handled;
-use crate::node_claim::NodeClaimExt;
 
 /// Claim of the instance that a notice is about, as far as it is known.
 pub(super) enum Observed {

@@ -13,7 +13,7 @@ use state::facts::NodeFacts;
 use state::ledger::{OutcomeId, Record, TerminationRecord};
 use tracing::{debug, info};
 
-use crate::node_claim::{NodeClaimExt, drain_reason};
+use crate::node_claim::drain_reason;
 use crate::shell::journal::JournalEntry;
 use crate::shell::metrics::Metrics;
 use crate::shell::recorder::{EventType, KubernetesEvent};
@@ -260,7 +260,7 @@ impl<'a> JournalEntry for PodEntry<'a> {
 
 /// By when the claim's node must be gone; empty where nothing bounds that.
 fn deadline_of(claim: Option<&NodeClaim>) -> String {
-    let deadline = claim.and_then(NodeClaimExt::termination_deadline);
+    let deadline = claim.and_then(NodeClaim::termination_deadline);
     deadline.map(|at| at.to_string()).unwrap_or_default()
 }
 

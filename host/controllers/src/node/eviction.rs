@@ -1,7 +1,7 @@
-//! Asks pods of draining nodes to leave, through the Eviction API, with back-off when a budget refuses; deletes
-//! those that would outlive their node's deadline.
+//! Asks pods of draining nodes to leave, through the Eviction API, with back-off when a budget refuses; deletes those
+//! that would outlive their node's deadline.
 //!
-//! Answers to `pkg/controllers/node/termination/terminator/eviction.go`.
+//! A budget is gone over for those alone. Answers to `pkg/controllers/node/termination/terminator/eviction.go`.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -18,13 +18,13 @@ use locks::lock;
 use scheduling::pod::{Pod, PodKey};
 
 use crate::node::entries::{LeavingPod, PodEntry};
-use crate::node_claim::NodeClaimExt;
 use crate::node_claim::reboot::draining::is_draining;
 use crate::shell::Shell;
+use crate::shell::action::Action;
 use crate::shell::error::{ReconcileError, api_code};
 use crate::shell::log_values::{ControllerName, LoggedKey};
 use crate::shell::references;
-use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::runtime::Reconciler;
 use crate::shell::work_queue::{BackOff, WorkQueue};
 
 /// A pod on its way out, and the node it leaves.
@@ -230,7 +230,6 @@ impl EvictionQueue {
     }
 }
 
-#[async_trait::async_trait]
 impl Reconciler for EvictionQueue {
     type Key = EvictionKey;
 
@@ -267,7 +266,7 @@ fn decide(observed: &Observed, node: &str, now: Timestamp) -> Step {
     if is_elsewhere || pod.is_terminal() || claim.is_some_and(rides_through) {
         return Step::Leave;
     }
-    let deadline = claim.and_then(NodeClaimExt::termination_deadline);
+    let deadline = claim.and_then(NodeClaim::termination_deadline);
     let pods = std::slice::from_ref(pod);
     let drain = drain_step(&DrainInput {
         pods,

@@ -3,6 +3,9 @@
 //! Sick nodes are taken away by force, without budgets and whatever their pods ask, unless too many are sick at
 //! once. Answers to `pkg/controllers/node/health/controller.go`.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +17,6 @@ use state::Snapshot;
 use tracing::error;
 
 use crate::node_claim::entries::end::ClaimRepaired;
-use crate::node_claim::{NodeClaimExt, with_deadline};
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::journal::JournalEntry;
@@ -161,7 +163,7 @@ impl NodeHealth {
         }
         let now = self.shell.now();
         let deadline = claim.termination_deadline().map_or(now, |at| at.min(now));
-        let after = with_deadline(&claim, deadline);
+        let after = claim.with_termination_deadline(deadline);
         let claim = self.shell.writer.write_claim(&claim, &after).await?;
         ignore_not_found(self.shell.writer.delete(&claim).await)?;
         let entry = ClaimRepaired {

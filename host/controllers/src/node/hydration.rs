@@ -1,6 +1,6 @@
 //! Gives nodes made by older releases the NodeClass label of their claim.
 //!
-//! Answers to `pkg/controllers/node/hydration/controller.go`.
+//! Nothing else of them is touched. Answers to `pkg/controllers/node/hydration/controller.go`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 
 use crate::shell::Shell;
+use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
-use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::runtime::Reconciler;
 
 /// Controller that completes old Nodes: one a reconcile.
 pub(crate) struct NodeHydration {
     pub(crate) shell: Arc<Shell>,
 }
 
-#[async_trait::async_trait]
 impl Reconciler for NodeHydration {
     type Key = ObjectKey;
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apis::ObjectKey;
-use apis::conditions::{self, Status, reason};
+use apis::conditions::{self, ConditionUpdate, Conditioned, Status, reason};
 use apis::{NodeClaim, ProviderId, labels};
 use cloudprovider::{CloudProvider, CloudProviderError};
 use disruption::drain::DrainStep;
@@ -23,11 +23,12 @@ use state::facts::NodeFacts;
 use self::decision::{Observed, Step, decide, is_ours, tainted};
 use crate::node::entries::{LeavingNode, NodeEntry};
 use crate::node::eviction::EvictionKey;
-use crate::node_claim::{ConditionUpdate, NodeClaimExt, instance_life};
+use crate::node_claim::instance_life;
 use crate::shell::Shell;
+use crate::shell::action::Action;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::finalizers::remove_finalizer;
-use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::runtime::Reconciler;
 use crate::shell::work_queue::WorkQueue;
 
 const DRAIN_POLL: Duration = Duration::from_secs(1);
@@ -94,13 +95,13 @@ impl Termination {
             Step::Taint => self.taint(observed).await,
             Step::Drain(drain) => self.drain(observed, drain).await,
             Step::Drained(claim) => {
-                let after = claim.with_true(conditions::DRAINED, self.shell.now());
+                let after = claim.with_condition_true(conditions::DRAINED, self.shell.now());
                 self.drained(observed, claim, &after).await
             }
             Step::DrainedAndDetached(claim) => {
                 let now = self.shell.now();
-                let drained = claim.with_true(conditions::DRAINED, now);
-                let after = drained.with_true(conditions::VOLUMES_DETACHED, now);
+                let drained = claim.with_condition_true(conditions::DRAINED, now);
+                let after = drained.with_condition_true(conditions::VOLUMES_DETACHED, now);
                 self.drained(observed, claim, &after).await
             }
             Step::AwaitVolumes(attachments) => {
@@ -244,7 +245,7 @@ impl Termination {
 
     fn warn_of_deadline(&self, observed: &Observed) {
         let claim = observed.claim.as_deref();
-        if let Some(deadline) = claim.and_then(NodeClaimExt::termination_deadline) {
+        if let Some(deadline) = claim.and_then(NodeClaim::termination_deadline) {
             self.write_entry(observed, &NodeEntry::DeadlineSet { deadline });
         }
     }
@@ -273,7 +274,6 @@ impl Termination {
     }
 }
 
-#[async_trait::async_trait]
 impl Reconciler for Termination {
     type Key = ObjectKey;
 

@@ -1,20 +1,20 @@
 //! Checks that an initialized node is about as large as its claim was told it would be.
 //!
-//! Answers to `pkg/controllers/nodeclaim/consistency/controller.go`.
+//! It says so on the claim and does nothing about it. Answers to `pkg/controllers/nodeclaim/consistency/controller.go`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use apis::conditions::{self, Conditioned, Status, reason};
+use apis::conditions::{self, ConditionUpdate, Conditioned, Status, reason};
 use apis::{NodeClaim, ObjectKey};
 use jiff::Timestamp;
 use state::StateNode;
 
 use crate::node_claim::entries::running::NodeInconsistent;
-use crate::node_claim::{ConditionUpdate, NodeClaimExt};
 use crate::shell::Shell;
+use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
-use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::runtime::Reconciler;
 
 const PERIOD: Action = Action::RequeueAfter(Duration::from_mins(10));
 /// A node that has less than this share of what was expected is inconsistent.
@@ -53,7 +53,6 @@ fn decide(node: &StateNode) -> Vec<String> {
     claim.requests.iter().filter_map(short).collect()
 }
 
-#[async_trait::async_trait]
 impl Reconciler for Consistency {
     type Key = ObjectKey;
 
@@ -97,7 +96,7 @@ impl Consistency {
 fn judged(claim: &NodeClaim, issues: &[String], now: Timestamp) -> NodeClaim {
     let condition_type = conditions::CONSISTENT_STATE_FOUND;
     if issues.is_empty() {
-        return claim.with_true(condition_type, now);
+        return claim.with_condition_true(condition_type, now);
     }
     let message = issues.join(", ");
     let failed = ConditionUpdate {

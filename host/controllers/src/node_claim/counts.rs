@@ -4,7 +4,7 @@
 
 use apis::{GoDuration, NodeClaim, labels};
 
-use super::{NodeClaimExt, termination_mode};
+use super::termination_mode;
 use crate::shell::metrics::{Metrics, snake_case};
 
 /// Counts a claim that is deleted for a reason other than a person's wish; a consolidation names its pool's policy.

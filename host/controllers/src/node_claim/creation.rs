@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use apis::{NodeClaim, NodePool, NodeRef};
+use apis::{DisruptionReason, NodeClaim, NodePool, NodeRef};
 use kube::ResourceExt;
 use scheduling::pod::PodKey;
 use scheduling::solution::NewClaim;
@@ -15,9 +15,7 @@ use super::entries::launch::ClaimCreated;
 use super::pods_of_claims::PodsOfClaims;
 use crate::node_overlay::overlays::Overlays;
 use crate::shell::Shell;
-
-/// Karpenter's reason for what comes for pods or replicas.
-pub(crate) const PROVISIONED: &str = "provisioned";
+use crate::shell::metrics::reason_word;
 
 /// Shared by all that create claims.
 pub(crate) struct ClaimCreator {
@@ -26,13 +24,31 @@ pub(crate) struct ClaimCreator {
     pub(crate) pods_of_claims: Arc<PodsOfClaims>,
 }
 
+/// Karpenter's reasons for which a claim is created.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum CreationReason {
+    /// For pods or replicas.
+    Provisioned,
+    /// In place of nodes that are disrupted for this reason.
+    Disrupted(DisruptionReason),
+}
+
+impl CreationReason {
+    /// As log lines and metrics say it.
+    pub(crate) fn word(self) -> String {
+        match self {
+            Self::Provisioned => "provisioned".to_owned(),
+            Self::Disrupted(reason) => reason_word(reason),
+        }
+    }
+}
+
 /// Why a claim is created.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CreationCause<'a> {
     /// The decision, by which what the pool leaves open is picked.
     pub(crate) decision_id: &'a str,
-    /// One of Karpenter's reasons.
-    pub(crate) reason: &'a str,
+    pub(crate) reason: CreationReason,
     /// The reason for the ledger, where no round of decisions has the claim.
     pub(crate) record: Option<&'a str>,
 }
@@ -56,7 +72,10 @@ impl ClaimCreator {
             self.overlays.mark(&mut object, &new.pool);
         }
         let created = self.shell.writer.create_claim(&object).await?;
-        let entry = ClaimCreated { reason, record };
+        let entry = ClaimCreated {
+            reason: &reason.word(),
+            record,
+        };
         self.shell.journal.write(&created, &entry);
         Ok(created)
     }

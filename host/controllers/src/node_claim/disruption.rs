@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use apis::ObjectKey;
-use apis::conditions::{self, Conditioned, Status};
+use apis::conditions::{self, ConditionUpdate, Conditioned, Status};
 use apis::{Ec2NodeClass, NodeClaim, NodePool, labels};
 use cloudprovider::CloudProvider;
 use jiff::Timestamp;
@@ -18,10 +18,11 @@ use state::facts::ClaimFacts;
 
 use crate::node_claim::drift::{drift, is_instance_type_gone};
 use crate::node_claim::entries::running::ClaimDrifted;
-use crate::node_claim::{ConditionUpdate, NodeClaimExt, remaining};
+use crate::node_claim::remaining;
 use crate::shell::Shell;
+use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
-use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::runtime::Reconciler;
 
 const DRIFT_PERIOD: Duration = Duration::from_mins(5);
 /// A young claim's type cannot have gone yet; the cloud's lists may only be behind.
@@ -247,7 +248,6 @@ fn question(facts: &ClaimFacts, pool: &NodePool, class: Option<&Ec2NodeClass>) -
     DriftQuestion(hasher.finish())
 }
 
-#[async_trait::async_trait]
 impl Reconciler for NodeClaimDisruption {
     type Key = ObjectKey;
 
@@ -308,7 +308,7 @@ fn mark_drift(observed: &Observed, now: Timestamp) -> NodeClaim {
         provider_drift,
     } = observed;
     if !claim.is_condition_true(conditions::LAUNCHED) {
-        return claim.without(conditions::DRIFTED, now);
+        return claim.without_condition(conditions::DRIFTED, now);
     }
     let reason = drift(claim, pool)
         .map(str::to_owned)
@@ -323,7 +323,7 @@ fn mark_drift(observed: &Observed, now: Timestamp) -> NodeClaim {
             };
             claim.with_condition(drifted, now)
         }
-        None => claim.without(conditions::DRIFTED, now),
+        None => claim.without_condition(conditions::DRIFTED, now),
     }
 }
 
@@ -340,9 +340,9 @@ pub(super) fn mark_consolidatable(
     let last_event = last_event.map(|time| time.0);
     let (wanted, action) = consolidatable(pool, initialized_at, last_event, now);
     let after = if wanted {
-        claim.with_true(conditions::CONSOLIDATABLE, now)
+        claim.with_condition_true(conditions::CONSOLIDATABLE, now)
     } else {
-        claim.without(conditions::CONSOLIDATABLE, now)
+        claim.without_condition(conditions::CONSOLIDATABLE, now)
     };
     (after, action)
 }

@@ -12,8 +12,9 @@ use state::facts::ClaimFacts;
 use crate::node_claim::entries::end::ClaimExpired;
 use crate::node_claim::remaining;
 use crate::shell::Shell;
+use crate::shell::action::Action;
 use crate::shell::error::{ReconcileError, ignore_not_found};
-use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::runtime::Reconciler;
 
 /// Controller of lifetimes: one claim a reconcile.
 pub(crate) struct Expiration {
@@ -32,7 +33,6 @@ fn decide(claim: &ClaimFacts, now: Timestamp) -> Option<Duration> {
     ))
 }
 
-#[async_trait::async_trait]
 impl Reconciler for Expiration {
     type Key = ObjectKey;
 

@@ -14,11 +14,10 @@ use state::facts::NodeFacts;
 
 use crate::node_claim::entries::end::{ClaimReleased, DeadlineSet, InstanceTerminated};
 use crate::node_claim::launch::is_listed_by_now;
-use crate::node_claim::{NodeClaimExt, deadline_text, with_deadline};
 use crate::shell::Shell;
+use crate::shell::action::Action;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::finalizers::{has_finalizer, remove_finalizer};
-use crate::shell::runtime::Action;
 
 const INSTANCE_POLL: Duration = Duration::from_secs(5);
 const NODE_POLL: Duration = Duration::from_secs(5);
@@ -83,8 +82,8 @@ impl Finalizer {
         match step {
             Step::Leave => Ok(Action::Await),
             Step::SetDeadline(deadline) => {
-                let text = deadline_text(deadline);
-                let after = with_deadline(claim, deadline);
+                let text = NodeClaim::deadline_text(deadline);
+                let after = claim.with_termination_deadline(deadline);
                 self.shell.writer.write_claim(claim, &after).await?;
                 let entry = DeadlineSet { deadline: &text };
                 self.shell.journal.write(claim, &entry);
@@ -109,7 +108,7 @@ impl Finalizer {
         let now = self.shell.now();
         match self.provider.delete(provider_id).await {
             Ok(()) => {
-                let after = claim.with_true(conditions::INSTANCE_TERMINATING, now);
+                let after = claim.with_condition_true(conditions::INSTANCE_TERMINATING, now);
                 self.shell.writer.write_claim_status(claim, &after).await?;
                 Ok(Action::RequeueAfter(INSTANCE_POLL))
             }

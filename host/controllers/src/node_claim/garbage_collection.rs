@@ -240,7 +240,7 @@ fn decide(observed: Observed, now: Timestamp) -> Decided {
     // One that bears neither was left by a Karpenter, and any claim of its pool may take it that nobody has tried yet.
     let untried: BTreeSet<String> = waiting()
         .filter(|claim| LaunchAttempt::of(claim).is_none())
-        .filter_map(|claim| claim.labels().get(labels::NODEPOOL).cloned())
+        .filter_map(|claim| claim.pool_name().map(str::to_owned))
         .collect();
     let is_awaited = |instance: &Launched| {
         let is_in = |known: &BTreeSet<String>, tag: Option<&String>| {

@@ -1,6 +1,6 @@
 //! Gives claims made by older releases the NodeClass label.
 //!
-//! Answers to `pkg/controllers/nodeclaim/hydration/controller.go`.
+//! Nothing else of them is touched. Answers to `pkg/controllers/nodeclaim/hydration/controller.go`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use apis::{NodeClaim, ObjectKey, labels};
 use kube::ResourceExt;
 
 use crate::shell::Shell;
+use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
-use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::runtime::Reconciler;
 
 /// Controller that completes old NodeClaims: one a reconcile.
 pub(crate) struct NodeClaimHydration {
     pub(crate) shell: Arc<Shell>,
 }
 
-#[async_trait::async_trait]
 impl Reconciler for NodeClaimHydration {
     type Key = ObjectKey;
 

@@ -3,14 +3,13 @@
 //! Pure. Answers to `pkg/controllers/nodeclaim/lifecycle/initialization.go`.
 
 use apis::NodeClaim;
-use apis::conditions::{self, Status, reason};
+use apis::conditions::{self, ConditionUpdate, Status, reason};
 use apis::labels;
 use apis::resources::Resources;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::ResourceExt;
 use state::facts::NodeFacts;
 
-use super::ConditionUpdate;
 use crate::node::taints::has_taint;
 
 /// The label that says that a node lacks nothing.

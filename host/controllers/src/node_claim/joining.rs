@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apis::NodeClaim;
-use apis::conditions::{self, Status, reason};
+use apis::conditions::{self, ConditionUpdate, Conditioned, Status, reason};
 use cloudprovider::{CloudProvider, CloudProviderError, Registrable};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
@@ -24,12 +24,12 @@ use super::entries::running::UnregisteredTaintMissing;
 use super::initialization::{self, Lack};
 use super::liveness::TimeLimit;
 use super::milestones::Milestones;
-use super::{ConditionUpdate, NodeClaimExt as _, TOLD_AFTER, registration};
+use super::{TOLD_AFTER, registration};
 use crate::node_capacity;
 use crate::pod_nomination::until_next_look;
 use crate::shell::Shell;
+use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
-use crate::shell::runtime::Action;
 
 /// The part of the lifecycle that ends with a registered node.
 pub(crate) struct Joining {
@@ -193,17 +193,19 @@ impl Joining {
         let after = self.registered(claim, seen, lack.as_ref());
         self.shell.writer.write_claim_status(claim, &after).await?;
         node_capacity::report(&self.shell, self.provider.as_ref(), claim, &node).await;
-        self.milestones.tell_registered(claim, &seen.name).await?;
+        self.milestones.tell_registered(claim, &seen.name);
         if lack.is_none() {
             self.milestones.tell_initialized(claim, &seen.name);
         }
+        // Last of all: the claim says already what was told, so nobody comes back to tell it.
+        self.milestones.note_registered(claim).await?;
         Ok(Action::Await)
     }
 
     /// The claim of a node that has joined, and that lacks this or nothing.
     fn registered(&self, claim: &NodeClaim, node: &NodeFacts, lack: Option<&Lack>) -> NodeClaim {
         let now = self.shell.now();
-        let mut after = claim.with_true(conditions::REGISTERED, now);
+        let mut after = claim.with_condition_true(conditions::REGISTERED, now);
         after.status.get_or_insert_default().node_name = Some(node.name.clone());
         match lack {
             None => self.milestones.initialized(&after),

@@ -1,6 +1,7 @@
 //! Launches the instance of a claim: asks the ranking policy for the order of offerings, then the provider.
 //!
-//! Answers to `pkg/controllers/nodeclaim/lifecycle/launch.go`.
+//! What may be bought and how it is bought are not decided here. Answers to
+//! `pkg/controllers/nodeclaim/lifecycle/launch.go`.
 
 mod claim_record;
 pub(crate) mod failure;
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use apis::conditions::{self, Status, reason};
+use apis::conditions::{self, ConditionUpdate, Conditioned, Status, reason};
 use apis::{NodeClaim, NodePool};
 use cloudprovider::{
     CloudProvider, CloudProviderError, LISTED_AFTER, LaunchAttempt, LaunchRequest, Launched,
@@ -35,12 +36,12 @@ use self::launching::Launching;
 use crate::node_claim::entries::launch::{ClaimLaunched, LaunchFailed, LaunchGivenUp};
 use crate::node_claim::liveness::{LAUNCH_TIMEOUT, TimeLimit};
 use crate::node_claim::pods_of_claims::PodsOfClaims;
-use crate::node_claim::{ConditionUpdate, NodeClaimExt, remaining, uid};
+use crate::node_claim::{remaining, uid};
 use crate::shell::Shell;
+use crate::shell::action::Action;
 use crate::shell::error::{ErrorClass, ReconcileError, ignore_not_found};
 use crate::shell::recorder::shorten;
 use crate::shell::references;
-use crate::shell::runtime::Action;
 
 /// A condition message of a failed launch is cut here.
 const MESSAGE_BYTES_MAX: usize = 300;

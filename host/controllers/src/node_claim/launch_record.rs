@@ -6,7 +6,6 @@ use kube::ResourceExt;
 use scheduling::ranking::{Exclusions, RankedLaunch};
 use state::ledger::{LaunchStepRecord, OutcomeId, Record};
 
-use crate::node_claim::NodeClaimExt;
 use crate::shell::recorder::shorten;
 
 /// A policy's note on a launch is cut here.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apis::ObjectKey;
-use apis::conditions::{self, Conditioned, Status, reason};
+use apis::conditions::{self, ConditionUpdate, Conditioned, Status, reason};
 use apis::{NodeClaim, labels};
 use cloudprovider::CloudProvider;
 use jiff::Timestamp;
@@ -22,12 +22,13 @@ use crate::node_claim::joining::Joining;
 use crate::node_claim::launch::Launcher;
 use crate::node_claim::liveness::TimeLimit;
 use crate::node_claim::milestones::Milestones;
-use crate::node_claim::{ConditionUpdate, NodeClaimExt, TOLD_AFTER, registration};
+use crate::node_claim::{TOLD_AFTER, registration};
 use crate::pod_nomination::until_next_look;
 use crate::shell::Shell;
+use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
 use crate::shell::finalizers::{add_finalizer, has_finalizer};
-use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::runtime::Reconciler;
 
 /// Controller of NodeClaims from creation to deletion: one claim a reconcile.
 pub(crate) struct Lifecycle {
@@ -161,7 +162,6 @@ impl Lifecycle {
     }
 }
 
-#[async_trait::async_trait]
 impl Reconciler for Lifecycle {
     type Key = ObjectKey;
 

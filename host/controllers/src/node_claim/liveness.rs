@@ -4,11 +4,12 @@
 
 use std::time::Duration;
 
-use apis::{NodeClaim, conditions};
+use apis::NodeClaim;
+use apis::conditions::{self, Conditioned as _};
 use jiff::Timestamp;
 use state::ledger::OutcomeId;
 
-use super::{NodeClaimExt as _, remaining};
+use super::remaining;
 
 /// A claim that did not launch within this time is deleted.
 pub(crate) const LAUNCH_TIMEOUT: Duration = Duration::from_mins(5);

@@ -1,21 +1,23 @@
 //! Milestones of a claim, or its end: what is written and told is the same whichever part of the lifecycle sees it.
+//!
+//! Whether one is reached is not decided here.
 
 use std::sync::Arc;
 
 use apis::NodeClaim;
-use apis::conditions::{self, Conditioned as _, reason};
+use apis::conditions::{self, ConditionUpdate, Conditioned as _, reason};
 use kube::ResourceExt as _;
 
+use super::consistency;
 use super::entries::end::ClaimTimedOut;
 use super::entries::running::{NodeInitialized, NodeRegistered};
 use super::liveness::TimeLimit;
 use super::pods_of_claims::PodsOfClaims;
-use super::{ConditionUpdate, NodeClaimExt as _, consistency};
 use crate::node_pool::registration_health::{Registration, RegistrationHealth};
 use crate::pod_nomination::PodNominations;
 use crate::shell::Shell;
+use crate::shell::action::Action;
 use crate::shell::error::{ReconcileError, ignore_not_found};
-use crate::shell::runtime::Action;
 
 /// Writer and teller that all parts of the lifecycle share.
 pub(crate) struct Milestones {
@@ -61,14 +63,14 @@ impl Milestones {
     }
 
     /// The node is the claim's from now on.
-    pub(super) async fn tell_registered(
-        &self,
-        claim: &NodeClaim,
-        node: &str,
-    ) -> Result<(), ReconcileError> {
+    pub(super) fn tell_registered(&self, claim: &NodeClaim, node: &str) {
         let entry = NodeRegistered { node };
         self.shell.journal.write(claim, &entry);
         self.pods_of_claims.settle(&claim.name_any());
+    }
+
+    /// The claim's pool hears that its node joined.
+    pub(super) async fn note_registered(&self, claim: &NodeClaim) -> Result<(), ReconcileError> {
         self.note_registration(claim, &Registration::Succeeded)
             .await
     }
@@ -86,11 +88,11 @@ impl Milestones {
     /// The claim, initialized, and found to be what it was told to be in the same write if it is.
     pub(super) fn initialized(&self, claim: &NodeClaim) -> NodeClaim {
         let now = self.shell.now();
-        let after = claim.with_true(conditions::INITIALIZED, now);
+        let after = claim.with_condition_true(conditions::INITIALIZED, now);
         let snapshot = self.shell.model.snapshot();
         match snapshot.node_of_claim(&claim.name_any()) {
             Some(node) if consistency::is_consistent(node) => {
-                after.with_true(conditions::CONSISTENT_STATE_FOUND, now)
+                after.with_condition_true(conditions::CONSISTENT_STATE_FOUND, now)
             }
             Some(_) | None => after,
         }

@@ -1,6 +1,6 @@
 //! Notes on a claim when a pod last came to its node or left it; `consolidateAfter` counts from there.
 //!
-//! Answers to `pkg/controllers/nodeclaim/podevents/controller.go`.
+//! What follows from it is decided elsewhere. Answers to `pkg/controllers/nodeclaim/podevents/controller.go`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,11 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::node_claim::disruption::mark_consolidatable;
-use crate::node_claim::{NodeClaimExt, remaining};
+use crate::node_claim::remaining;
 use crate::shell::Shell;
+use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
-use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::runtime::Reconciler;
 
 /// A time noted this lately is good enough.
 const DEDUPE: Duration = Duration::from_secs(10);
@@ -47,7 +48,6 @@ fn decide(claim: &NodeClaim, pool: Option<&NodePool>, now: Timestamp) -> Option<
     Some(after)
 }
 
-#[async_trait::async_trait]
 impl Reconciler for PodEvents {
     type Key = ObjectKey;
 

@@ -4,16 +4,16 @@
 //! the middle goes on where it was. What does not come back is replaced. Answers to Karpenter's
 //! `pkg/controllers/nodeclaim/reboot`.
 
+mod asked;
 mod decision;
 pub(crate) mod draining;
 mod entries;
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use apis::ObjectKey;
-use apis::conditions::{self, Conditioned, Status};
+use apis::conditions::{self, ConditionUpdate, Conditioned, Status};
 use apis::duration::GoDuration;
 use apis::{NodeClaim, labels};
 use cloudprovider::{CloudProvider, RebootError};
@@ -21,19 +21,19 @@ use disruption::drain::DrainStep;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
-use locks::lock;
 use tracing::warn;
 
 use crate::node::eviction::EvictionKey;
 use crate::node::taints::{with_taint, without_taint};
+use crate::node_claim::reboot::asked::AskedReboots;
 use crate::node_claim::reboot::decision::{
     Ending, FailedReboot, ISSUED, Observed, Step, decide, is_issued,
 };
 use crate::node_claim::reboot::entries::{RebootEntry, RebootFailure};
-use crate::node_claim::{ConditionUpdate, NodeClaimExt, uid, with_deadline};
 use crate::shell::Shell;
+use crate::shell::action::Action;
 use crate::shell::error::{ReconcileError, ignore_not_found};
-use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::runtime::Reconciler;
 use crate::shell::work_queue::WorkQueue;
 
 const SUCCEEDED: &str = "RebootSucceeded";
@@ -49,8 +49,7 @@ pub(crate) struct Reboot {
     shell: Arc<Shell>,
     provider: Arc<dyn CloudProvider>,
     evictions: Arc<WorkQueue<EvictionKey>>,
-    /// When the cloud was first asked, by UID of the claim; a restart begins anew.
-    asked: Mutex<BTreeMap<String, Timestamp>>,
+    asked: AskedReboots,
 }
 
 impl Reboot {
@@ -63,19 +62,16 @@ impl Reboot {
             shell,
             provider,
             evictions,
-            asked: Mutex::default(),
+            asked: AskedReboots::default(),
         }
     }
 
     async fn observe(&self, key: &ObjectKey) -> Result<Option<Observed>, ReconcileError> {
-        let Some(claim) = self.shell.model.node_claim(&key.name).await? else {
+        let claim = self.shell.model.node_claim(&key.name).await?;
+        let Some(claim) = claim.filter(|it| is_to_reboot(it)) else {
+            self.asked.forget(&key.name);
             return Ok(None);
         };
-        if claim.metadata.deletion_timestamp.is_some()
-            || !claim.is_condition_true(conditions::REBOOTING)
-        {
-            return Ok(None);
-        }
         let name = claim.status.as_ref().and_then(|it| it.node_name.clone());
         let node = match &name {
             Some(name) => self.shell.model.node(name).await?,
@@ -84,12 +80,11 @@ impl Reboot {
         let pods = name
             .map(|it| self.shell.model.pods_on(&it))
             .unwrap_or_default();
-        let asked_at = self.asked(|it| it.get(&uid(&claim)).copied());
         Ok(Some(Observed {
+            asked_at: self.asked.first_asked_at(&claim),
             claim,
             node,
             pods,
-            asked_at,
         }))
     }
 
@@ -140,7 +135,7 @@ impl Reboot {
         bound: Option<GoDuration>,
     ) -> Result<Action, ReconcileError> {
         let now = self.shell.now();
-        self.asked(|it| *it.entry(uid(claim)).or_insert(now));
+        self.asked.note(claim, now);
         let answer = match claim.provider_id() {
             Some(id) => self.provider.reboot(&id, operation_id).await,
             None => Err(RebootError::Terminal(
@@ -239,7 +234,7 @@ impl Reboot {
         let earliest = at.into_iter().chain(claim.termination_deadline()).min();
         let bounded = match earliest {
             Some(at) => {
-                let after = with_deadline(claim, at);
+                let after = claim.with_termination_deadline(at);
                 self.shell.writer.write_claim(claim, &after).await?
             }
             None => claim.clone(),
@@ -276,17 +271,12 @@ impl Reboot {
 
     /// How long the reboot took; what was noted of it in memory goes.
     fn take_elapsed(&self, claim: &NodeClaim) -> SignedDuration {
-        self.asked(|it| it.remove(&uid(claim)));
+        self.asked.forget(&claim.name_any());
         let since = claim.condition_since(conditions::REBOOTING);
         self.shell.now().duration_since(since)
     }
-
-    fn asked<T>(&self, of: impl FnOnce(&mut BTreeMap<String, Timestamp>) -> T) -> T {
-        of(&mut lock(&self.asked))
-    }
 }
 
-#[async_trait::async_trait]
 impl Reconciler for Reboot {
     type Key = ObjectKey;
 
@@ -297,6 +287,11 @@ impl Reconciler for Reboot {
         let step = decide(&observed, self.shell.now());
         self.apply(&observed.claim, step).await
     }
+}
+
+/// Whether the claim's node is to reboot, or is at it.
+fn is_to_reboot(claim: &NodeClaim) -> bool {
+    claim.metadata.deletion_timestamp.is_none() && claim.is_condition_true(conditions::REBOOTING)
 }
 
 /// The claim while the node is away.

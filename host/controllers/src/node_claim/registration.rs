@@ -5,14 +5,13 @@
 use std::collections::BTreeMap;
 
 use apis::NodeClaim;
-use apis::conditions::{self, Status, reason};
+use apis::conditions::{self, ConditionUpdate, Status, reason};
 use apis::labels;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt as _;
 use state::facts::{NodeFacts, own_annotations};
 
-use super::ConditionUpdate;
 use crate::node::taints::{has_taint, is_same_taint};
 use crate::shell::finalizers::add_finalizer;
 

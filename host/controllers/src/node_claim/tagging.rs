@@ -15,8 +15,9 @@ use locks::lock;
 use state::facts::ClaimFacts;
 
 use crate::shell::Shell;
+use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
-use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::runtime::Reconciler;
 
 /// Pause between two instances.
 const PAUSE: SignedDuration = SignedDuration::from_secs(1);
@@ -72,7 +73,6 @@ impl Tagging {
     }
 }
 
-#[async_trait::async_trait]
 impl Reconciler for Tagging {
     type Key = ObjectKey;
 

@@ -1,4 +1,6 @@
 //! The NodeOverlays in force, laid on the types that the provider told last.
+//!
+//! Which are in force is the controller's to judge.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, RwLock};

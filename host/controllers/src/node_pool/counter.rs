@@ -1,6 +1,7 @@
 //! Keeps `status.resources` and `status.nodes` of a pool at what its nodes add up to.
 //!
-//! Answers to `pkg/controllers/nodepool/counter/controller.go`.
+//! Nothing is decided by what it writes: limits are held against the model. Answers to
+//! `pkg/controllers/nodepool/counter/controller.go`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +11,9 @@ use apis::resources::Resources;
 use apis::{NodePool, labels};
 
 use crate::shell::Shell;
+use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
-use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::runtime::Reconciler;
 
 const PERIOD: Action = Action::RequeueAfter(Duration::from_secs(5));
 const UNSYNCED: Action = Action::RequeueAfter(Duration::from_secs(1));
@@ -29,7 +31,6 @@ pub(crate) struct Counter {
     pub(crate) shell: Arc<Shell>,
 }
 
-#[async_trait::async_trait]
 impl Reconciler for Counter {
     type Key = ObjectKey;
 

@@ -11,8 +11,9 @@ use kube::ResourceExt;
 
 use crate::node_claim::hashes::{HashKeys, carry_over};
 use crate::shell::Shell;
+use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
-use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::runtime::Reconciler;
 
 const KEYS: HashKeys = HashKeys {
     hash: labels::NODEPOOL_HASH_ANNOTATION,
@@ -24,7 +25,14 @@ pub(crate) struct Hash {
     pub(crate) shell: Arc<Shell>,
 }
 
-#[async_trait::async_trait]
+/// What a pool is to say of its hash, and whether its claims have to follow first.
+#[derive(Debug)]
+struct Decided {
+    /// Annotations with the hash of the pool and its version.
+    stamps: BTreeMap<String, String>,
+    carries_claims_over: bool,
+}
+
 impl Reconciler for Hash {
     type Key = ObjectKey;
 
@@ -32,8 +40,11 @@ impl Reconciler for Hash {
         let Some(pool) = self.shell.model.fresh_node_pool(&key.name).await? else {
             return Ok(Action::Await);
         };
-        let stamps = stamps(&pool);
-        if is_outdated(&pool) {
+        let Decided {
+            stamps,
+            carries_claims_over,
+        } = decide(&pool);
+        if carries_claims_over {
             let of_pool = format!("{}={}", labels::NODEPOOL, key.name);
             carry_over(&self.shell, &of_pool, |_| true, &stamps, KEYS).await?;
         }
@@ -44,16 +55,43 @@ impl Reconciler for Hash {
     }
 }
 
-fn is_outdated(pool: &NodePool) -> bool {
+fn decide(pool: &NodePool) -> Decided {
+    let current = hash::NODE_POOL_HASH_VERSION;
     let version = pool.annotations().get(KEYS.version);
-    version.is_some_and(|version| version != hash::NODE_POOL_HASH_VERSION)
+    Decided {
+        stamps: BTreeMap::from([
+            (KEYS.hash.to_owned(), hash::node_pool(pool)),
+            (KEYS.version.to_owned(), current.to_owned()),
+        ]),
+        carries_claims_over: version.is_some_and(|it| it != current),
+    }
 }
 
-/// Annotations that carry the hash of the pool and its version.
-fn stamps(pool: &NodePool) -> BTreeMap<String, String> {
-    let version = hash::NODE_POOL_HASH_VERSION.to_owned();
-    BTreeMap::from([
-        (KEYS.hash.to_owned(), hash::node_pool(pool)),
-        (KEYS.version.to_owned(), version),
-    ])
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_pool_gets_its_hash_and_claims_follow_where_it_had_one_of_another_version() {
+        let current = hash::NODE_POOL_HASH_VERSION;
+        let cases = [
+            (json!({}), false),
+            (json!({KEYS.version: current}), false),
+            (json!({KEYS.version: current, KEYS.hash: "1"}), false),
+            (json!({KEYS.version: "v0", KEYS.hash: "1"}), true),
+            (json!({KEYS.version: "", KEYS.hash: "1"}), true),
+            // A hash of no version was written by nobody who carries claims over.
+            (json!({KEYS.hash: "1"}), false),
+        ];
+        for (annotations, expected) in cases {
+            let mut pool = NodePool::default();
+            pool.metadata.annotations = serde_json::from_value(annotations.clone()).unwrap();
+            let decided = decide(&pool);
+            assert_eq!(decided.carries_claims_over, expected, "{annotations}");
+            assert_eq!(decided.stamps[KEYS.hash], hash::node_pool(&pool));
+            assert_eq!(decided.stamps[KEYS.version], current);
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Mirrors the readiness of a pool's NodeClass into the pool.
 //!
-//! Answers to `pkg/controllers/nodepool/readiness/controller.go`.
+//! Whether the class is ready is not judged here. Answers to `pkg/controllers/nodepool/readiness/controller.go`.
 
 use std::sync::Arc;
 
@@ -12,8 +12,9 @@ use kube::ResourceExt;
 
 use crate::node_pool::registration_health::RegistrationHealth;
 use crate::shell::Shell;
+use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
-use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::runtime::Reconciler;
 
 /// Controller of the readiness of NodePools: one pool a reconcile.
 pub(crate) struct Readiness {
@@ -21,7 +22,6 @@ pub(crate) struct Readiness {
     pub(crate) registration_health: Arc<RegistrationHealth>,
 }
 
-#[async_trait::async_trait]
 impl Reconciler for Readiness {
     type Key = ObjectKey;
 

@@ -6,12 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use apis::conditions::{self, Conditioned, Status};
+use apis::conditions::{self, ConditionUpdate, Conditioned, Status};
 use apis::{NodeClaim, NodePool};
 use kube::ResourceExt;
 use locks::lock;
 
-use crate::node_claim::NodeClaimExt;
 use crate::shell::error::ReconcileError;
 use crate::shell::model::Model;
 use crate::shell::writer::Writer;
@@ -185,11 +184,13 @@ async fn write(
         Registration::Succeeded => (conditions::NODE_REGISTRATION_HEALTHY, ""),
         Registration::Failed { reason, message } => (*reason, *message),
     };
-    let mut after = pool.clone();
-    after.edit_conditions(model.now(), |editor| {
-        let condition = conditions::NODE_REGISTRATION_HEALTHY;
-        editor.set(condition, status, reason, message);
-    });
+    let health = ConditionUpdate {
+        condition_type: conditions::NODE_REGISTRATION_HEALTHY,
+        status,
+        reason,
+        message,
+    };
+    let after = pool.with_condition(health, model.now());
     writer.write_pool_status(&pool, &after).await
 }
 

@@ -10,15 +10,15 @@ use apis::conditions::{self, Conditioned, reason};
 use jiff::Timestamp;
 
 use crate::shell::Shell;
+use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
-use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::runtime::Reconciler;
 
 /// Controller of the runtime validation of NodePools: one pool a reconcile.
 pub(crate) struct Validation {
     pub(crate) shell: Arc<Shell>,
 }
 
-#[async_trait::async_trait]
 impl Reconciler for Validation {
     type Key = ObjectKey;
 

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use hooks::binding::BindingSource;
+use hooks::binding::keys::STATUS_ANNOTATION;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 
-use super::status::{STATUS_ANNOTATION, StatusAnnotation};
+use super::status::StatusAnnotation;
 
 /// A ConfigMap as plain maps.
 pub fn source_of(config_map: &ConfigMap) -> BindingSource {

@@ -12,8 +12,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::shell::recorder::EventType;
 
-pub use hooks::binding::keys::STATUS_ANNOTATION;
-
 /// Counters are shown anew after this long.
 const COUNTED_EVERY: SignedDuration = SignedDuration::from_mins(5);
 /// NodePools named in a sentence; of the others the number is told.

@@ -1,4 +1,6 @@
 //! A NodeClaim that a pass wants, and what came of it.
+//!
+//! It creates nothing.
 
 use apis::NodeClaim;
 use scheduling::solution::NewClaim;

@@ -22,7 +22,7 @@ use super::creation::Creation;
 use super::undecided_pods::UndecidedPods;
 use super::{Decided, Observed};
 use crate::shell::journal::JournalEntry;
-use crate::shell::metrics::{Metrics, replace};
+use crate::shell::metrics::{Metrics, controller_label, replace};
 use crate::shell::recorder::{EventType, KubernetesEvent, RateClass};
 use crate::shell::references;
 use crate::watches::pod_starts::PodStarts;
@@ -46,8 +46,8 @@ pub(super) struct Pass<'a> {
 /// Pods of which the same came.
 struct PodsOutcome<'a> {
     outcome: OutcomeId,
-    /// Node or claim that they go to; empty without one.
-    target: String,
+    /// Node or claim that they go to.
+    target: Option<String>,
     reason: String,
     pods: Vec<&'a PodKey>,
     notice: PodNotice<'a>,
@@ -117,11 +117,11 @@ impl<'a> Pass<'a> {
 
     /// Pods by what came of them, where they go, and why.
     fn groups(&self) -> Vec<PodGroupOutcome> {
-        let mut groups: BTreeMap<(OutcomeId, &str, &str), Vec<String>> = BTreeMap::new();
+        let mut groups: BTreeMap<(OutcomeId, Option<&str>, &str), Vec<String>> = BTreeMap::new();
         for group in self.outcomes.iter().filter(|it| !it.pods.is_empty()) {
             let pods = group.pods.iter().map(ToString::to_string);
             groups
-                .entry((group.outcome, &group.target, &group.reason))
+                .entry((group.outcome, group.target.as_deref(), &group.reason))
                 .or_default()
                 .extend(pods);
         }
@@ -129,7 +129,7 @@ impl<'a> Pass<'a> {
         groups
             .map(|((outcome, target, reason), pods)| PodGroupOutcome {
                 outcome,
-                target: target.to_owned(),
+                target: target.unwrap_or_default().to_owned(),
                 reason: reason.to_owned(),
                 pods,
             })
@@ -262,7 +262,7 @@ impl JournalEntry for Pass<'_> {
     }
 
     fn measure(&self, (): &(), metrics: &Metrics) {
-        let controller = ("controller", super::Provisioner::NAME.to_owned());
+        let controller = controller_label(super::Provisioner::NAME);
         let zones = self.decided.zones.iter().map(|(zone, pods)| {
             let labels = vec![controller.clone(), ("zone", zone.clone())];
             (labels, count(*pods))
@@ -329,7 +329,7 @@ fn placed<'a>(
         let claim = known.and_then(|it| it.claim_name());
         PodsOutcome {
             outcome: OutcomeId::PodOnExistingNode,
-            target: node.to_string(),
+            target: Some(node.to_string()),
             reason: String::new(),
             pods: present(pods),
             notice: PodNotice::Nominated {
@@ -346,7 +346,7 @@ fn opened<'a>(Creation { new, result }: &'a Creation<'_>) -> PodsOutcome<'a> {
     match result {
         Ok(claim) => PodsOutcome {
             outcome: OutcomeId::PodOnNewClaim,
-            target: claim.name_any(),
+            target: Some(claim.name_any()),
             reason: String::new(),
             pods,
             notice: PodNotice::Nominated {
@@ -356,7 +356,7 @@ fn opened<'a>(Creation { new, result }: &'a Creation<'_>) -> PodsOutcome<'a> {
         },
         Err(refusal) => PodsOutcome {
             outcome: OutcomeId::PodUnschedulable,
-            target: String::new(),
+            target: None,
             reason: refusal.to_string(),
             pods,
             notice: PodNotice::Failed,
@@ -377,7 +377,7 @@ fn failed(decided: &Decided) -> impl Iterator<Item = PodsOutcome<'_>> {
             | PodError::ResourceClaims
             | PodError::Devices(_) => OutcomeId::PodUnschedulable,
         },
-        target: String::new(),
+        target: None,
         reason: error.to_string(),
         pods: present(std::slice::from_ref(key)),
         notice: if is_deferral(error) {
@@ -392,7 +392,7 @@ fn failed(decided: &Decided) -> impl Iterator<Item = PodsOutcome<'_>> {
 fn ignored(decided: &Decided) -> impl Iterator<Item = PodsOutcome<'_>> {
     decided.ignored.iter().map(|(key, reason)| PodsOutcome {
         outcome: OutcomeId::PodIgnored,
-        target: String::new(),
+        target: None,
         reason: reason.to_string(),
         pods: present(std::slice::from_ref(key)),
         notice: if *reason == IgnoredReason::OptsOut {

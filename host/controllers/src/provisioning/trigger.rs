@@ -1,6 +1,6 @@
 //! Triggers the provisioner for pods that wait, and for nodes whose pods are about to.
 //!
-//! Answers to `pkg/controllers/provisioning/controller.go`.
+//! It plans nothing: what pods need is found out by the pass. Answers to `pkg/controllers/provisioning/controller.go`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,9 @@ use planning::coming::expected_for;
 use crate::provisioning::batcher::Batcher;
 use crate::provisioning::undecided_pods::UndecidedPods;
 use crate::shell::Shell;
+use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
-use crate::shell::runtime::{Action, Reconciler};
+use crate::shell::runtime::Reconciler;
 
 /// As long as it waits, a pod triggers again after this time.
 const AGAIN: Action = Action::RequeueAfter(Duration::from_secs(10));
@@ -35,7 +36,6 @@ pub(crate) struct NodeTrigger {
     pub(crate) batcher: Arc<Batcher>,
 }
 
-#[async_trait::async_trait]
 impl Reconciler for PodTrigger {
     type Key = ObjectKey;
 
@@ -61,7 +61,6 @@ impl Reconciler for PodTrigger {
     }
 }
 
-#[async_trait::async_trait]
 impl Reconciler for NodeTrigger {
     type Key = ObjectKey;
 

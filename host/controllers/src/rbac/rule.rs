@@ -1,4 +1,6 @@
 //! A right: verbs on resources, where it is granted and when.
+//!
+//! Which there are, the tables say.
 
 use crate::settings::Settings;
 

@@ -1,4 +1,6 @@
 //! The rules as templates of the chart, one for each role.
+//!
+//! It adds none to those of the table.
 
 use std::fmt::Write as _;
 
@@ -7,7 +9,8 @@ use super::rule::{RbacRule, Role, When};
 
 const HEAD: &str = "\
 {{- /*
-What the controller may do, one template for each role. Written from host/controllers/src/rbac.rs by
+What the controller may do, one template for each role. Written from the rows of host/controllers/src/watches.rs and
+host/controllers/src/rbac/rules.rs by
 `cargo run -p controllers --example rbac -- charts/mortise/templates/_rules.tpl`; a test compares.
 */}}
 ";

@@ -1,4 +1,6 @@
 //! Answers of a reconcile.
+//!
+//! A failure is none of them: when that is tried again is the queue's to say.
 
 use std::time::Duration;
 

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apis::{Ec2NodeClass, NodeClaim, NodePool, ProviderId, RepairPolicy, labels};
+use apis::{Ec2NodeClass, NodeClaim, NodePool, ProviderId, RepairPolicy};
 use cloudprovider::{
     CloudProvider, CloudProviderError, Impairment, LaunchRequest, Launched, NodeClassStatus,
     RebootError, RegisteredNode, Registrable,
@@ -15,7 +15,7 @@ use scheduling::instance_type::InstanceType;
 use tokio::time::Instant;
 
 use crate::node_overlay::overlays::Overlays;
-use crate::shell::metrics::Metrics;
+use crate::shell::metrics::{Metrics, controller_label};
 
 /// The provider as one controller calls it.
 pub(crate) struct MeasuredProvider {
@@ -70,7 +70,7 @@ impl MeasuredProvider {
             started,
         } = call;
         let mut labels = vec![
-            ("controller", self.controller.to_owned()),
+            controller_label(self.controller),
             ("method", method.to_owned()),
             ("provider", self.inner.name().to_owned()),
         ];
@@ -108,8 +108,7 @@ impl<'a> Call<'a> {
 }
 
 fn pool_of(claim: &NodeClaim) -> String {
-    let pool = claim.labels().get(labels::NODEPOOL);
-    pool.cloned().unwrap_or_default()
+    claim.pool_name().unwrap_or_default().to_owned()
 }
 
 fn kind_of(error: &CloudProviderError) -> &'static str {

@@ -28,10 +28,14 @@ use buckets::{
     library_default, lifetimes, queue_times, reconciles, scores,
 };
 use conditions::ConditionMetrics;
+use labels::Label;
 use summary::QuantileSummaries;
 
 pub use labels::Labels;
-pub(crate) use labels::{resource_type, snake_case};
+pub(crate) use labels::{
+    consolidation_type_label, controller_label, reason_label, reason_word, resource_type,
+    snake_case,
+};
 
 type CounterFamily = Family<Labels, Counter>;
 type Gauges = Family<Labels, Gauge<f64, AtomicU64>>;
@@ -43,8 +47,7 @@ fn never_yet() -> CounterFamily {
         Method::MultiNodeConsolidation,
         Method::SingleNodeConsolidation,
     ] {
-        let kind = method.consolidation_type().to_owned();
-        drop(counters.get_or_create(&vec![("consolidation_type", kind)]));
+        drop(counters.get_or_create(&vec![consolidation_type_label(method)]));
     }
     counters
 }
@@ -258,6 +261,13 @@ enum ReconcileResult {
 }
 
 impl ReconcileResult {
+    const ALL: [Self; 4] = [
+        Self::Success,
+        Self::RequeueAfter,
+        Self::Requeue,
+        Self::Error,
+    ];
+
     fn of(outcome: &Result<Action, ReconcileError>) -> Self {
         match outcome {
             Ok(Action::Await) => Self::Success,
@@ -270,14 +280,14 @@ impl ReconcileResult {
         }
     }
 
-    /// The value of the label.
-    fn as_str(self) -> &'static str {
-        match self {
+    fn label(self) -> Label {
+        let word = match self {
             Self::Success => "success",
             Self::RequeueAfter => "requeue_after",
             Self::Requeue => "requeue",
             Self::Error => "error",
-        }
+        };
+        ("result", word.to_owned())
     }
 }
 
@@ -292,7 +302,7 @@ impl Metrics {
         let class = outcome.as_ref().err().map(ReconcileError::class);
         let is_terminal = class == Some(ErrorClass::Terminal);
         let is_panic = matches!(outcome, Err(ReconcileError::Panicked));
-        let controller = vec![("controller", controller.to_owned())];
+        let controller = vec![controller_label(controller)];
         for (counters, counts) in [
             (&self.reconcile_errors, result == ReconcileResult::Error),
             (&self.terminal_errors, is_terminal),
@@ -307,13 +317,13 @@ impl Metrics {
             .get_or_create(&controller)
             .observe(took.as_secs_f64());
         let mut labels = controller;
-        labels.push(("result", result.as_str().to_owned()));
+        labels.push(result.label());
         self.reconciles.get_or_create(&labels).inc();
     }
 
     /// Shows a controller before it did anything: what never failed has failed zero times.
     pub(crate) fn begin_controller(&self, controller: &'static str, concurrency: usize) {
-        let labels = vec![("controller", controller.to_owned())];
+        let labels = vec![controller_label(controller)];
         for counters in [
             &self.reconcile_errors,
             &self.terminal_errors,
@@ -322,9 +332,9 @@ impl Metrics {
         ] {
             drop(counters.get_or_create(&labels));
         }
-        for result in ["success", "requeue", "requeue_after", "error"] {
+        for result in ReconcileResult::ALL {
             let mut labels = labels.clone();
-            labels.push(("result", result.to_owned()));
+            labels.push(result.label());
             drop(self.reconciles.get_or_create(&labels));
         }
         drop(self.active_workers.get_or_create(&labels));
@@ -334,7 +344,7 @@ impl Metrics {
 
     /// How many reconciles of a controller are at work.
     pub(crate) fn active_workers(&self, controller: &'static str) -> Gauge<f64, AtomicU64> {
-        let labels = vec![("controller", controller.to_owned())];
+        let labels = vec![controller_label(controller)];
         self.active_workers.get_or_create(&labels).clone()
     }
 
@@ -342,7 +352,7 @@ impl Metrics {
     pub(crate) fn queue_meter(&self, controller: &'static str) -> QueueMeter {
         let labels = vec![
             ("name", controller.to_owned()),
-            ("controller", controller.to_owned()),
+            controller_label(controller),
         ];
         QueueMeter {
             adds: self.queue_adds.get_or_create(&labels).clone(),
@@ -354,7 +364,7 @@ impl Metrics {
 
     /// One round of a controller that has no queue; it is told of when the round is dropped.
     pub(crate) fn round(&self, controller: &'static str) -> LoopRound<'_> {
-        let labels = vec![("controller", controller.to_owned())];
+        let labels = vec![controller_label(controller)];
         self.active_workers.get_or_create(&labels).inc();
         number_round(self.rounds.fetch_add(1, Ordering::Relaxed) + 1);
         LoopRound {

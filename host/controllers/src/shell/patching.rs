@@ -163,10 +163,10 @@ pub(crate) fn merge_difference(before: &Value, after: &Value) -> Option<Value> {
 mod tests {
     use std::sync::Arc;
 
+    use api_server::{ApiServer, Resource};
     use jiff::Timestamp;
     use kube::Client;
     use serde_json::json;
-    use sim::api_server::{ApiServer, Resource};
 
     use super::*;
     use crate::test_objects::with_values;

@@ -14,13 +14,12 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::time::Instant;
 use tracing::{Instrument as _, Span, debug, error};
 
+use crate::shell::action::Action;
 use crate::shell::error::{ErrorClass, ReconcileError};
 use crate::shell::log_values::{ControllerName, LoggedKey, controller_span, reconcile_span};
 use crate::shell::metrics::Metrics;
 use crate::shell::turn::{Turn, TurnStage};
 use crate::shell::work_queue::WorkQueue;
-
-pub(crate) use crate::shell::action::Action;
 
 /// How a controller is run.
 #[derive(Debug, Clone, Copy)]
@@ -31,13 +30,15 @@ pub(crate) struct ControllerRun {
 }
 
 /// A level-triggered controller: brings one object closer to what it should be.
-#[async_trait::async_trait]
 pub(crate) trait Reconciler: Send + Sync + 'static {
     /// Key of a unit of work.
     type Key: Ord + Clone + Debug + LoggedKey + Send + Sync + 'static;
 
     /// Brings `key` one step further. Short and idempotent; never waits for the world, but requeues.
-    async fn reconcile(&self, key: &Self::Key) -> Result<Action, ReconcileError>;
+    fn reconcile(
+        &self,
+        key: &Self::Key,
+    ) -> impl Future<Output = Result<Action, ReconcileError>> + Send;
 }
 
 /// Serves the queue until the future is dropped, or until the process stops and what is at work is done.

@@ -166,8 +166,9 @@ impl<K: Ord + Clone> WorkQueue<K> {
         let mut inner = self.lock();
         inner.failures.remove(&key);
         inner.release(&key);
-        if let Some(delay) = requeue_after {
-            inner.delay(key, Instant::now() + delay);
+        // A moment too far off to be told never comes.
+        if let Some(at) = requeue_after.and_then(|it| Instant::now().checked_add(it)) {
+            inner.delay(key, at);
         }
         drop(inner);
         self.changed.notify_one();

@@ -265,8 +265,8 @@ fn is_gone(written: &impl ResourceExt) -> bool {
 mod tests {
     use std::sync::Arc;
 
+    use api_server::{ApiServer, DeleteOptions, Resource};
     use jiff::Timestamp;
-    use sim::api_server::{ApiServer, DeleteOptions, Resource};
 
     use super::*;
     use crate::Settings;

@@ -1,4 +1,6 @@
 //! Memory of an object: its conditions, its finalizers, and the labels by which series are told apart.
+//!
+//! It tells nobody.
 
 use std::collections::BTreeMap;
 

@@ -19,7 +19,7 @@ use self::counts::{count_decision, count_deletion};
 use crate::node_claim::counts::count_unhealthy_disrupted;
 use crate::shell::journal::JournalEntry;
 use crate::shell::log_values::{AsJson, FirstFew};
-use crate::shell::metrics::Metrics;
+use crate::shell::metrics::{Metrics, consolidation_type_label};
 use crate::shell::recorder::KubernetesEvent;
 use crate::shell::references;
 use crate::voluntary_disruption::{events, method_labels};
@@ -175,10 +175,9 @@ impl<'a> JournalEntry for CommandEntry<'a> {
                     .inc_by(missing as u64);
             }
             Self::Dropped(dropped) => {
-                let kind = command.method.consolidation_type().to_owned();
                 metrics
                     .failed_validations
-                    .get_or_create(&vec![("consolidation_type", kind)])
+                    .get_or_create(&vec![consolidation_type_label(command.method)])
                     .inc_by(dropped.len() as u64);
             }
             Self::Announced

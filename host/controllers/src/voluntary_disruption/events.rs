@@ -11,7 +11,6 @@ use scheduling::pod::{DoNotDisrupt, Pod};
 use state::Snapshot;
 use state::ledger::NodeOutcome;
 
-use crate::node_claim::deadline_text;
 use crate::shell::recorder::{EventType, KubernetesEvent};
 use crate::shell::references;
 
@@ -108,7 +107,7 @@ pub(super) fn protection(pod: &Pod, now: Timestamp) -> Option<KubernetesEvent> {
         let notice = KubernetesEvent::new(regarding, event_type, reason, message.clone());
         Some(notice.distinct_by(&message).at_most_every(REPEAT))
     };
-    match pod.do_not_disrupt() {
+    match pod.shape.do_not_disrupt {
         DoNotDisrupt::Unset | DoNotDisrupt::Always => None,
         DoNotDisrupt::Invalid => {
             let value = pod.shape.annotations.get(annotation);
@@ -126,7 +125,7 @@ pub(super) fn protection(pod: &Pod, now: Timestamp) -> Option<KubernetesEvent> {
                 .ok()?;
             let over_for = now.duration_since(end);
             if over_for.is_negative() {
-                let end = deadline_text(end);
+                let end = NodeClaim::deadline_text(end);
                 let message = format!("The {annotation} grace period will elapse at {end}");
                 return tell(EventType::Normal, "DoNotDisruptUntil", message);
             }

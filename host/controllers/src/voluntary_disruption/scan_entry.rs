@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use apis::labels;
+use apis::{DisruptionReason, labels};
 use disruption::budgets::BudgetDetail;
 use disruption::hooks::{BalancedScore, BudgetReason};
 use disruption::scored::{MoveResult, ScoredMove};
@@ -13,7 +13,9 @@ use state::Snapshot;
 use state::ledger::{OutcomeId, Record};
 
 use crate::shell::journal::JournalEntry;
-use crate::shell::metrics::{Labels, Metrics, replace};
+use crate::shell::metrics::{
+    Labels, Metrics, consolidation_type_label, controller_label, reason_label, replace, snake_case,
+};
 use crate::shell::recorder::KubernetesEvent;
 use crate::shell::references;
 use crate::voluntary_disruption::{VoluntaryDisruption, events, method_labels};
@@ -53,14 +55,13 @@ impl JournalEntry for ScanEntry<'_> {
         if decision.is_interrupted {
             let last = decision.commands.first();
             let last = last.map_or(Method::SingleNodeConsolidation, |it| it.method);
-            let kind = last.consolidation_type().to_owned();
             metrics
                 .consolidation_timeouts
-                .get_or_create(&vec![("consolidation_type", kind)])
+                .get_or_create(&vec![consolidation_type_label(last)])
                 .inc();
         }
         let took: Duration = self.method_durations.iter().map(|it| it.1).sum();
-        let labels = vec![("controller", VoluntaryDisruption::NAME.to_owned())];
+        let labels = vec![controller_label(VoluntaryDisruption::NAME)];
         let seconds = metrics.scheduling_seconds.get_or_create(&labels);
         seconds.observe(took.as_secs_f64());
         drop(seconds);
@@ -68,7 +69,7 @@ impl JournalEntry for ScanEntry<'_> {
             decision.budgets.details.iter().map(move |it| {
                 let labels = vec![
                     ("nodepool", it.pool.clone()),
-                    ("reason", it.reason.as_str().to_lowercase()),
+                    ("reason", snake_case(it.reason.as_str())),
                 ];
                 (labels, f64::from(number(it)))
             })
@@ -211,10 +212,9 @@ fn premiums(snapshot: &Snapshot) -> impl Iterator<Item = (Labels, f64)> {
 }
 
 fn measure_eligible(metrics: &Metrics, decision: &Decision) {
-    let mut eligible_by_reason = BTreeMap::<String, u32>::new();
+    let mut eligible_by_reason = BTreeMap::<DisruptionReason, u32>::new();
     for (method, eligible) in &decision.eligible {
-        let reason = method.reason().to_string().to_lowercase();
-        let known = eligible_by_reason.entry(reason).or_default();
+        let known = eligible_by_reason.entry(method.reason()).or_default();
         // The two kinds of consolidation look at the same nodes, the two kinds of drift at different ones.
         *known = if method.is_consolidation() {
             (*known).max(*eligible)
@@ -225,7 +225,7 @@ fn measure_eligible(metrics: &Metrics, decision: &Decision) {
     for (reason, eligible) in eligible_by_reason {
         metrics
             .disruption_eligible_nodes
-            .get_or_create(&vec![("reason", reason)])
+            .get_or_create(&vec![reason_label(reason)])
             .set(f64::from(eligible));
     }
 }

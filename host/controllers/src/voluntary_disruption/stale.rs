@@ -5,13 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use apis::conditions;
+use apis::conditions::{self, Conditioned as _};
 use apis::labels;
 use disruption::queue::{StaleMark, stale_marks};
 use tracing::{error, info};
 
 use crate::node::taints::without_taint;
-use crate::node_claim::NodeClaimExt;
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 
@@ -44,7 +43,7 @@ pub(super) async fn unmark(
         info!(Node = name, "removed disrupted taint");
     }
     if let Some(claim) = shell.model.node_claim(claim).await? {
-        let after = claim.without(conditions::DISRUPTION_REASON, shell.now());
+        let after = claim.without_condition(conditions::DISRUPTION_REASON, shell.now());
         shell.writer.write_claim_status(&claim, &after).await?;
     }
     Ok(())

@@ -1,4 +1,6 @@
 //! Makes facts of objects that a watch hands over: most go to the model as they are.
+//!
+//! It keeps nothing of them.
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;

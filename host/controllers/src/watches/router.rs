@@ -1,4 +1,6 @@
 //! Feeds the model with what watches tell, and queues with what the model answers.
+//!
+//! Who is to look at what is not decided here but in `routing.rs`.
 
 use std::sync::Arc;
 

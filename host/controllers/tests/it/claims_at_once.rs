@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sim::api_server::Resource;
+use api_server::Resource;
 use sim::ec2::Ec2Faults;
 use tokio::time::{Duration, Instant, sleep};
 

@@ -1,8 +1,8 @@
 //! A clock that is wrong for a while, by an hour or a day: what was begun ends as it would have, and nothing is left.
 
+use api_server::Resource;
 use jiff::SignedDuration;
 use serde_json::json;
-use sim::api_server::Resource;
 
 use crate::world::World;
 

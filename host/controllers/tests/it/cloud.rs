@@ -425,7 +425,7 @@ impl CloudProvider for Cloud {
         Ok(NodeClassStatus {
             status,
             annotations: self.with(|state| state.class_stamps.clone()),
-            requeue_after_seconds: 300,
+            requeue_after: Duration::from_mins(5),
         })
     }
 

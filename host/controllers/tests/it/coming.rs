@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use api_server::Resource;
 use serde_json::{Value, json};
-use sim::api_server::Resource;
 
 use crate::world::World;
 

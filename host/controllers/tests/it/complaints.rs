@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use api_server::Resource;
 use serde_json::json;
-use sim::api_server::Resource;
 use state::ledger::{OutcomeId, Record};
 
 use crate::events::two_nodes;

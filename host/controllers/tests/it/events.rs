@@ -1,7 +1,7 @@
 //! What the controllers tell about objects, as `kubectl describe` shows it: events found by the object's UID.
 
+use api_server::Resource;
 use serde_json::json;
-use sim::api_server::Resource;
 
 use crate::failures::dry;
 use crate::world::World;
@@ -152,7 +152,7 @@ async fn another_cause_is_told_although_the_last_one_was_just_told() {
                 &pdbs,
                 "default",
                 name,
-                &sim::api_server::DeleteOptions::default(),
+                &api_server::DeleteOptions::default(),
             )
             .unwrap();
         world.settle(5).await;

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use api_server::{ObjectPart, Resource};
 use apis::ProviderId;
 use scheduling::ranking::{PriceRank, RankAnswer, RankHook, RankRound, RankStage};
 use serde_json::json;
-use sim::api_server::{ObjectPart, Resource};
 
 use crate::world::World;
 
@@ -178,7 +178,7 @@ async fn an_instance_that_vanishes_takes_its_claim_with_it() {
         world.names(&Resource::NODES),
     );
     world.cloud.with(|state| state.instances.clear());
-    let key = sim::api_server::NamespacedName::new("", nodes[0].as_str());
+    let key = api_server::NamespacedName::new("", nodes[0].as_str());
     world
         .api
         .modify_part(&Resource::NODES, &key, ObjectPart::Status, |node| {

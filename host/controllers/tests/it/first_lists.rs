@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use api_server::{DeleteOptions, Resource};
 use serde_json::json;
-use sim::api_server::{DeleteOptions, Resource};
 
 use crate::world::World;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use api_server::{DeleteOptions, Resource};
 use serde_json::{Value, json};
-use sim::api_server::{DeleteOptions, Resource};
 
 use crate::world::{World, merge, node_pool};
 

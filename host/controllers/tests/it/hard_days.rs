@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use api_server::Resource;
 use apis::CapacityType;
-use sim::api_server::Resource;
 use sim::ec2::Ec2Faults;
 
 use crate::region::{Case, Region};

@@ -1,8 +1,8 @@
 //! Notices of the cloud, and what the controllers make of them.
 
+use api_server::Resource;
 use cloudprovider::{Impairment, ImpairmentKind, InstanceLife, InterruptionKind as Kind, Launched};
 use serde_json::json;
-use sim::api_server::Resource;
 
 use crate::cloud::notice;
 use crate::world::World;

@@ -1,5 +1,6 @@
 //! What must hold at every moment of every test here, judged on the objects of the API server and the instances of
 //! the cloud; of the controllers' own record only which claim came in place of which node is believed.
+//! `tests/invariants.md` lists them all.
 //!
 //! Not judged here: fencing (one process runs), the containment of policies and the politeness towards a cloud's own
 //! API, which have tests where they live, and how long pods wait, which each test says itself.
@@ -7,23 +8,20 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use api_server::{ApiServer, Resource, Selection};
 use apis::ProviderId;
 use apis::nodepool::Budget;
 use cloudprovider::InstanceLife;
 use controllers::SharedLedger;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
-use sim::api_server::{ApiServer, Resource, Selection};
+use sim::checkers::{END_GRACE, LEAK_GRACE};
 use state::ledger::{CommandStep, Record};
 
 use crate::cloud::Cloud;
 
 pub(crate) const BUFFERS: Resource = Resource::fixed("autoscaling.x-k8s.io", "capacitybuffers");
 
-/// An instance without a claim must be gone by then.
-const LEAK_GRACE: SignedDuration = SignedDuration::from_secs(150);
-/// A claim whose node holds nothing any more must be gone by then.
-const END_GRACE: SignedDuration = SignedDuration::from_mins(10);
 /// So many writes of one object within a minute are a quarrel.
 const WRITES_PER_MINUTE: usize = 60;
 
@@ -43,6 +41,13 @@ pub(crate) struct Judge {
     /// Most replicas that each CapacityBuffer ever wanted, by uid.
     buffered: BTreeMap<String, u64>,
     writes: BTreeMap<String, VecDeque<Timestamp>>,
+}
+
+/// What a request asks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct JudgedWrite<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) path: &'a str,
 }
 
 /// The world as it is.
@@ -274,7 +279,7 @@ impl Judge {
         found
     }
 
-    /// I10, I11: every launch has its pod, real or of a buffer, its replacement, its replica, a hand that asked, or an
+    /// I11: every launch has its pod, real or of a buffer, its replacement, its replica, a hand that asked, or an
     /// earlier claim that ended.
     fn launches(&mut self, truth: &Truth<'_>, cloud: &Cloud, ledger: &SharedLedger) -> Vec<String> {
         let uid = |it: &Arc<Value>| it["metadata"]["uid"].as_str().unwrap().to_owned();
@@ -317,8 +322,9 @@ impl Judge {
         api: &ApiServer,
         now: Timestamp,
         ledger: &SharedLedger,
-        (method, path): (&str, &str),
+        asked: JudgedWrite<'_>,
     ) -> Vec<String> {
+        let JudgedWrite { method, path } = asked;
         let mut found = Vec::new();
         let times = self.writes.entry(format!("{method} {path}")).or_default();
         times.push_back(now);

@@ -1,10 +1,10 @@
 //! That the invariants are noticed when somebody breaks them: here the tests do, through the controllers' own door.
 
+use api_server::{NamespacedName, ObjectPart, Resource};
 use apis::ProviderId;
 use http::Request;
 use kube::client::Body;
 use serde_json::json;
-use sim::api_server::{NamespacedName, ObjectPart, Resource};
 use tower::Service as _;
 
 use crate::world::World;

@@ -2,23 +2,14 @@
 
 use std::time::Duration;
 
+use api_server::{NamespacedName, ObjectPart, Resource};
 use apis::ProviderId;
 use serde_json::{Value, json};
-use sim::api_server::{NamespacedName, ObjectPart, Resource};
 
 use crate::cloud::State;
 use crate::world::World;
 
 const CLASS: &str = "karpenter.k8s.aws/ec2nodeclass";
-
-async fn with_a_node() -> World {
-    let mut world = World::new();
-    world.pass(5).await;
-    world.keep(1, "900m");
-    world.settle(90).await;
-    assert_eq!(world.bound_pods(), 1);
-    world
-}
 
 /// A world where an instance runs that has not joined; its provider id.
 async fn with_an_instance() -> (World, ProviderId) {
@@ -56,7 +47,7 @@ fn registered(world: &World) -> (Option<String>, Option<String>) {
 
 #[tokio::test(start_paused = true)]
 async fn claims_and_nodes_of_older_releases_get_the_label_of_their_class() {
-    let mut world = with_a_node().await;
+    let mut world = World::with_pods(1, "900m").await;
     for kind in [Resource::NODE_CLAIMS, Resource::NODES] {
         let name = world.names(&kind)[0].clone();
         let key = NamespacedName::new("", name.as_str());
@@ -102,7 +93,7 @@ async fn a_node_without_the_unregistered_taint_registers_and_people_hear_of_it()
 
 #[tokio::test(start_paused = true)]
 async fn a_row_of_pod_events_is_noted_once_in_ten_seconds() {
-    let mut world = with_a_node().await;
+    let mut world = World::with_pods(1, "900m").await;
     let noted = |world: &World| {
         let claim = world.list(&Resource::NODE_CLAIMS)[0].clone();
         claim["status"]["lastPodEventTime"].clone()
@@ -151,8 +142,36 @@ async fn of_many_nodes_that_register_at_once_one_tells_the_pools_health() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_is_told_of_though_its_pools_health_cannot_be_written() {
+    let mut world = World::new();
+    world.pass(5).await;
+    world.process.writes_fail("/nodepools/default/status");
+    world.keep(1, "900m");
+    world.settle(90).await;
+    assert_eq!(world.bound_pods(), 1);
+    for outcome in ["claim-registered", "claim-initialized"] {
+        assert_eq!(world.times_recorded(outcome), 1, "{outcome}");
+    }
+    let feed = world.controllers.feed().since(0);
+    let told = feed.iter().filter(|it| it.text.contains(" is ready ("));
+    assert_eq!(told.count(), 1);
+    let healthy = |world: &World| {
+        world.condition(&Resource::NODE_POOLS, "default", "NodeRegistrationHealthy")
+    };
+    assert_ne!(
+        healthy(&world).as_deref(),
+        Some("True"),
+        "it was not written"
+    );
+    world.process.writes_succeed();
+    world.keep(2, "1500m");
+    world.settle(90).await;
+    assert_eq!(healthy(&world).as_deref(), Some("True"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_node_that_registers_tells_its_memory_and_again_when_another_process_begins() {
-    let mut world = with_a_node().await;
+    let mut world = World::with_pods(1, "900m").await;
     let learned = |world: &World| world.cloud.with(|state| state.learned.clone());
     let claim = &world.list(&Resource::NODE_CLAIMS)[0];
     let kind = claim["metadata"]["labels"]["node.kubernetes.io/instance-type"].as_str();
@@ -164,4 +183,58 @@ async fn a_node_that_registers_tells_its_memory_and_again_when_another_process_b
     world.restart();
     world.settle(30).await;
     assert_eq!(learned(&world), [(told, 2)].into());
+}
+
+fn modify(world: &World, resource: &Resource, name: &str, change: impl FnMut(&mut Value)) {
+    let key = NamespacedName::new("", name);
+    world.api.modify(resource, &key, change).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_startup_taint_that_stays_keeps_the_node_from_being_touched() {
+    let mut world = World::new();
+    let taints = json!([{"key": "example.com/init", "effect": "NoSchedule"}]);
+    world.change_pool(json!({"spec": {"template": {"spec": {"startupTaints": taints}}}}));
+    world.pass(5).await;
+    world.create_pod("a", "900m", &json!({}));
+    world.settle(120).await;
+    let claim = world.names(&Resource::NODE_CLAIMS)[0].clone();
+    let reason = world.reason(&Resource::NODE_CLAIMS, &claim, "Initialized");
+    assert_eq!(reason.as_deref(), Some("StartupTaintsExist"));
+    world.settle(180).await;
+    assert_eq!(
+        world.cloud.with(|it| it.launches),
+        1,
+        "the pod waits for this one"
+    );
+    let node = world.names(&Resource::NODES)[0].clone();
+    modify(&world, &Resource::NODES, &node, |node| {
+        node["spec"]["taints"] = json!([]);
+    });
+    world.settle(30).await;
+    let initialized = world.condition(&Resource::NODE_CLAIMS, &claim, "Initialized");
+    assert_eq!(initialized.as_deref(), Some("True"));
+    assert_eq!(world.bound_pods(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_much_smaller_than_it_was_sold_as_is_noted() {
+    let mut world = World::with_pods(1, "900m").await;
+    let claim = world.names(&Resource::NODE_CLAIMS)[0].clone();
+    let node = world.names(&Resource::NODES)[0].clone();
+    let key = NamespacedName::new("", node.as_str());
+    world
+        .api
+        .modify_part(&Resource::NODES, &key, ObjectPart::Status, |node| {
+            node["status"]["capacity"]["cpu"] = json!("1");
+        })
+        .unwrap();
+    world.settle(11 * 60).await;
+    let found = world.condition(&Resource::NODE_CLAIMS, &claim, "ConsistentStateFound");
+    assert_eq!(found.as_deref(), Some("False"));
+    assert!(
+        world
+            .event_reasons("NodeClaim")
+            .contains(&"FailedConsistencyCheck".to_owned())
+    );
 }

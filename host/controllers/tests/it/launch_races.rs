@@ -1,7 +1,7 @@
 //! Claims that somebody changes while they are launched: nobody is told of a failure, as there is none.
 
+use api_server::Resource;
 use serde_json::json;
-use sim::api_server::Resource;
 
 use crate::world::World;
 

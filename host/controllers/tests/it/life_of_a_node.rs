@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use api_server::{DeleteOptions, Resource};
 use cloudprovider::Registrable;
 use serde_json::{Value, json};
-use sim::api_server::{DeleteOptions, Resource};
 
 use crate::world::{World, node_class};
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use api_server::Resource;
 use controllers::NominatePlannedPods;
 use serde_json::{Value, json};
-use sim::api_server::Resource;
 
 use crate::world::World;
 

@@ -1,7 +1,7 @@
 //! What dashboards and `kubectl describe` show of disruption.
 
+use api_server::Resource;
 use serde_json::{Value, json};
-use sim::api_server::Resource;
 
 use crate::world::{World, node_pool};
 

@@ -1,8 +1,8 @@
 //! NodeOverlays and CapacityBuffers through the controllers: what they change about launches, and what their status
 //! says.
 
+use api_server::Resource;
 use serde_json::{Value, json};
-use sim::api_server::Resource;
 
 use crate::invariants::BUFFERS;
 use crate::world::World;
@@ -38,13 +38,24 @@ fn types(world: &World) -> Vec<String> {
     nodes.iter().map(of_node).collect()
 }
 
+/// Which object a test looks at.
+struct ObjectName<'a> {
+    resource: Resource,
+    namespace: &'a str,
+    name: &'a str,
+}
+
+fn named_overlay(name: &str) -> ObjectName<'_> {
+    ObjectName {
+        resource: OVERLAYS,
+        namespace: "",
+        name,
+    }
+}
+
 /// Status and reason of a condition.
-fn told(
-    world: &World,
-    (resource, namespace, name): (&Resource, &str, &str),
-    kind: &str,
-) -> Option<(String, String)> {
-    let object = world.api.get(resource, namespace, name).ok()?;
+fn told(world: &World, of: &ObjectName<'_>, kind: &str) -> Option<(String, String)> {
+    let object = world.api.get(&of.resource, of.namespace, of.name).ok()?;
     let conditions = object["status"]["conditions"].as_array()?.clone();
     let found = conditions.iter().find(|it| it["type"] == kind)?;
     let word = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
@@ -65,7 +76,7 @@ async fn a_price_of_an_overlay_decides_what_is_launched() {
     let world = with_gates();
     overlay(&world, "cheap", "t.large", json!({"price": "0.001"}));
     world.pass(3).await;
-    let verdict = told(&world, (&OVERLAYS, "", "cheap"), "ValidationSucceeded");
+    let verdict = told(&world, &named_overlay("cheap"), "ValidationSucceeded");
     assert_eq!(verdict, Some(is("True", "ValidationSucceeded")));
     world.create_pod("a", "500m", &json!({}));
     world.until("a node", 90, |it| it.bound_pods() == 1).await;
@@ -105,7 +116,7 @@ async fn without_the_gate_an_overlay_is_left_alone() {
     let world = World::new();
     overlay(&world, "cheap", "t.large", json!({"price": "0.001"}));
     world.pass(3).await;
-    let verdict = told(&world, (&OVERLAYS, "", "cheap"), "ValidationSucceeded");
+    let verdict = told(&world, &named_overlay("cheap"), "ValidationSucceeded");
     assert_eq!(verdict, None);
     world.create_pod("a", "500m", &json!({}));
     world.until("a node", 90, |it| it.bound_pods() == 1).await;
@@ -137,7 +148,7 @@ async fn of_two_overlays_that_change_the_same_neither_counts_and_the_status_says
     overlay(&world, "one", "t.large", json!({"price": "0.001"}));
     overlay(&world, "two", "t.large", json!({"price": "0.002"}));
     world.pass(3).await;
-    let verdict = |name: &str| told(&world, (&OVERLAYS, "", name), "ValidationSucceeded");
+    let verdict = |name: &str| told(&world, &named_overlay(name), "ValidationSucceeded");
     let of_both = [verdict("one"), verdict("two")];
     assert!(
         of_both.contains(&Some(is("False", "Conflict"))),
@@ -190,7 +201,11 @@ pub(crate) fn buffer(world: &World, template: &str) {
     world.api.create(&BUFFERS, "default", buffer).unwrap();
 }
 
-const SPARE: (&Resource, &str, &str) = (&BUFFERS, "default", "spare");
+const SPARE: ObjectName<'_> = ObjectName {
+    resource: BUFFERS,
+    namespace: "default",
+    name: "spare",
+};
 
 #[tokio::test(start_paused = true)]
 async fn a_buffer_has_its_node_before_any_pod_and_a_pod_takes_the_room() {
@@ -201,12 +216,12 @@ async fn a_buffer_has_its_node_before_any_pod_and_a_pod_takes_the_room() {
         .until("a launch", 60, |it| it.cloud.with(|it| it.launches) == 1)
         .await;
     assert_eq!(
-        told(&world, SPARE, "ReadyForProvisioning"),
+        told(&world, &SPARE, "ReadyForProvisioning"),
         Some(is("True", "Resolved"))
     );
     let fits = Some(is("True", "FitsExistingCapacity"));
     world
-        .until("room", 120, |it| told(it, SPARE, "Provisioning") == fits)
+        .until("room", 120, |it| told(it, &SPARE, "Provisioning") == fits)
         .await;
     assert!(
         world.names(&Resource::PODS).is_empty(),
@@ -245,9 +260,9 @@ async fn a_buffer_that_is_deleted_lets_its_node_go() {
     buffer(&world, "t");
     let fits = Some(is("True", "FitsExistingCapacity"));
     world
-        .until("room", 120, |it| told(it, SPARE, "Provisioning") == fits)
+        .until("room", 120, |it| told(it, &SPARE, "Provisioning") == fits)
         .await;
-    let options = sim::api_server::DeleteOptions::default();
+    let options = api_server::DeleteOptions::default();
     world
         .api
         .delete(&BUFFERS, "default", "spare", &options)
@@ -262,9 +277,9 @@ async fn a_buffer_without_its_template_says_so_and_buys_nothing() {
     let world = with_gates();
     buffer(&world, "gone");
     world.pass(60).await;
-    let ready = told(&world, SPARE, "ReadyForProvisioning");
+    let ready = told(&world, &SPARE, "ReadyForProvisioning");
     assert_eq!(ready.unwrap().0, "False");
-    let room = told(&world, SPARE, "Provisioning");
+    let room = told(&world, &SPARE, "Provisioning");
     assert!(room.is_none_or(|it| it.0 == "False"));
     assert_eq!(world.cloud.with(|it| it.launches), 0);
     template(&world, "gone", "1500m");
@@ -272,7 +287,7 @@ async fn a_buffer_without_its_template_says_so_and_buys_nothing() {
         .until("a launch", 90, |it| it.cloud.with(|it| it.launches) == 1)
         .await;
     assert_eq!(
-        told(&world, SPARE, "ReadyForProvisioning"),
+        told(&world, &SPARE, "ReadyForProvisioning"),
         Some(is("True", "Resolved"))
     );
 }
@@ -284,5 +299,5 @@ async fn without_the_gate_a_buffer_is_left_alone() {
     buffer(&world, "t");
     world.pass(60).await;
     assert_eq!(world.cloud.with(|it| it.launches), 0);
-    assert_eq!(told(&world, SPARE, "ReadyForProvisioning"), None);
+    assert_eq!(told(&world, &SPARE, "ReadyForProvisioning"), None);
 }

@@ -1,8 +1,8 @@
 //! An account without any one permission: what does not work without it says which one it is, everything else works,
 //! and all does once it is given.
 
+use api_server::Resource;
 use serde_json::Value;
-use sim::api_server::Resource;
 use sim::ec2::Ec2Faults;
 
 use crate::region::{Case, Region};

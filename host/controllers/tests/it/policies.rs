@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use api_server::{DeleteOptions, Resource};
 use apis::ObjectKey;
 use hooks::binding::{
     AppliesTo, Authority, BindingListener, BindingSource, BindingState, BindingStatus, InCharge,
     Mode, NodePoolLabels, OnFailure, PolicyRegistry,
 };
 use serde_json::json;
-use sim::api_server::{DeleteOptions, Resource};
 
 use crate::world::World;
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use api_server::{ApiServer, RequestInfo, ResponseBody};
 use controllers::{Settings, SharedLedger};
 use futures::{FutureExt, StreamExt};
 use http::{Method, Request, Response, StatusCode};
@@ -15,11 +16,10 @@ use http_body_util::{BodyStream, Full, StreamBody};
 use jiff::SignedDuration;
 use kube::client::Body;
 use sim::SimulatedClock;
-use sim::api_server::{ApiServer, RequestInfo, ResponseBody};
 use sim::ec2::Gate;
 use tower::Service;
 
-use crate::invariants::Judge;
+use crate::invariants::{Judge, JudgedWrite};
 use crate::rbac;
 
 /// Frames of a watch that can be on their way.
@@ -328,7 +328,10 @@ impl Door {
     }
 
     fn judge(&self, request: &Request<Body>) {
-        let asked = (request.method().as_str(), request.uri().path());
+        let asked = JudgedWrite {
+            method: request.method().as_str(),
+            path: request.uri().path(),
+        };
         let now = self.clock.now();
         let mut judge = self.judged.judge.lock().unwrap();
         let found = judge.write(&self.api, now, &self.ledger, asked);

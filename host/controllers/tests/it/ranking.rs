@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use api_server::Resource;
 use scheduling::ranking::{
     ClaimView, Needs, PodsSummary, PriceRank, RankAnswer, RankHook, RankRound, RankStage,
 };
 use serde_json::json;
-use sim::api_server::Resource;
 
 use crate::world::World;
 

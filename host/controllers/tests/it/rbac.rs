@@ -7,11 +7,12 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use api_server::{RequestInfo, Resource};
+use controllers::Settings;
 use controllers::rbac::{RULES, ResourceAttributes, Role};
-use controllers::{PreferencePolicy, Settings};
 use scheduling::pod::TopologySpread;
+use scheduling::problem::PreferencePolicy;
 use serde_json::{Value, json};
-use sim::api_server::{RequestInfo, Resource};
 
 use crate::overlays_and_buffers::{buffer, overlay, template};
 use crate::policies::Registry;

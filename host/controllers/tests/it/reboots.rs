@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use api_server::{NamespacedName, ObjectPart, Resource};
 use apis::{GoDuration, RepairAction, RepairPolicy};
 use cloudprovider::RebootError;
 use serde_json::json;
-use sim::api_server::{NamespacedName, ObjectPart, Resource};
 
 use crate::renewal::repaired;
 use crate::world::World;
@@ -66,7 +66,7 @@ async fn a_sick_node_is_drained_and_reboots_in_place() {
     world.settle(50).await;
     assert!(world.is_tainted(&node, TAINT), "no pods come");
     assert!(is(&told(&world, &claim), "True", "RebootIssued"));
-    let fault = world.in_condition(&Resource::NODE_CLAIMS, (&claim, REBOOTING), "message");
+    let fault = world.in_condition(&Resource::NODE_CLAIMS, &claim, REBOOTING, "message");
     assert_eq!(fault.as_deref(), Some("rebooting for DevicesReady/Test"));
     assert_eq!(repaired(&world, "devices_ready", "graceful"), Some(1.0));
     let object = world.api.get(&Resource::NODES, "", &node).unwrap();

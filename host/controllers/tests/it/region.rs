@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_server::{DeleteOptions, Resource, Selection};
 use aws::seam::Ec2Api as _;
 use aws::{AwsApis, AwsProvider, SqsInterruptionQueue};
 use aws_sdk_ec2::operation::describe_launch_templates::DescribeLaunchTemplatesInput;
@@ -15,7 +16,6 @@ use controllers::{
 use disruption::hooks::{DeclaredBudgets, DefaultConsolidation};
 use scheduling::ranking::PriceRank;
 use serde_json::{Value, json};
-use sim::api_server::{DeleteOptions, Resource, Selection};
 use sim::ec2::{Ec2Config, Ec2Faults, SimulatedEc2, SimulatedQueue};
 use sim::{SimulatedWorld, WorldConfig};
 use tokio::task::JoinHandle;
@@ -53,7 +53,7 @@ pub(crate) struct Region {
     /// Where the controller looks instead.
     elsewhere: Option<SimulatedEc2>,
     running: JoinHandle<()>,
-    claims: sim::api_server::Watch,
+    claims: api_server::Watch,
     /// UIDs of all claims that there ever were.
     created: BTreeSet<String>,
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use api_server::{NamespacedName, Resource};
 use apis::{GoDuration, RepairAction, RepairPolicy};
 use serde_json::{Value, json};
-use sim::api_server::{NamespacedName, Resource};
 
 use crate::world::World;
 

@@ -1,7 +1,7 @@
 //! Nodes whose capacity reservation ends.
 
+use api_server::Resource;
 use serde_json::json;
-use sim::api_server::Resource;
 
 use crate::world::World;
 

@@ -1,7 +1,7 @@
 //! A controller that dies at any of its writes leaves no trace: the next one ends where it would have ended.
 
+use api_server::Resource;
 use serde_json::json;
-use sim::api_server::Resource;
 
 use crate::cloud::notice;
 use crate::world::World;

@@ -1,7 +1,7 @@
 //! What `/metrics` shows of what there is: nodes, pods, NodePools, offerings, conditions, queues and passes.
 
+use api_server::{NamespacedName, ObjectPart, Resource};
 use serde_json::{Value, json};
-use sim::api_server::{NamespacedName, ObjectPart, Resource};
 
 use crate::world::World;
 

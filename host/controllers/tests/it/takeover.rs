@@ -1,7 +1,7 @@
 //! A cluster whose classes another version stamped: nothing drifts for it, and what drifted stays so.
 
+use api_server::Resource;
 use serde_json::{Value, json};
-use sim::api_server::Resource;
 
 use crate::world::World;
 

@@ -5,6 +5,7 @@ mod machines;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use api_server::{ApiServer, DeleteOptions, NamespacedName, ObjectPart, Resource, Selection};
 use cloudprovider::Clock;
 use controllers::{
     Controllers, ControllersConfig, ControllersHooks, Metrics, Settings, SharedLedger,
@@ -17,7 +18,6 @@ use prometheus_client::registry::Registry;
 use scheduling::ranking::{PriceRank, RankHook};
 use serde_json::{Value, json};
 use sim::SimulatedClock;
-use sim::api_server::{ApiServer, DeleteOptions, NamespacedName, ObjectPart, Resource, Selection};
 use state::ledger::{Ledger, Subject, Why};
 use tokio::task::JoinHandle;
 
@@ -66,6 +66,16 @@ impl World {
         Self::with_policies(Arc::new(NoPolicies))
     }
 
+    /// The same with pods that are kept running, once they run.
+    pub(crate) async fn with_pods(pods: usize, cpu: &str) -> Self {
+        let mut world = Self::new();
+        world.pass(5).await;
+        world.keep(pods, cpu);
+        world.settle(90).await;
+        assert_eq!(world.bound_pods(), pods);
+        world
+    }
+
     /// The same with other settings.
     pub(crate) fn with_settings(change: impl FnOnce(&mut Settings)) -> Self {
         let mut settings = settings();
@@ -75,7 +85,7 @@ impl World {
 
     /// The same with a ranking policy.
     pub(crate) fn with_rank(rank: Arc<dyn RankHook>) -> Self {
-        Self::with_hooks((Arc::new(NoPolicies), rank), settings())
+        Self::with_hooks(Arc::new(NoPolicies), rank, settings())
     }
 
     /// The same with one that is asked away from the controllers' thread, as in a cluster.
@@ -84,7 +94,7 @@ impl World {
             solve_placement: SolvePlacement::Blocking,
             ..settings()
         };
-        Self::with_hooks((Arc::new(NoPolicies), rank), settings)
+        Self::with_hooks(Arc::new(NoPolicies), rank, settings)
     }
 
     pub(crate) fn with_policies(policies: Arc<dyn PolicyRegistry>) -> Self {
@@ -93,11 +103,12 @@ impl World {
 
     /// A world with both.
     pub(crate) fn with(policies: Arc<dyn PolicyRegistry>, settings: Settings) -> Self {
-        Self::with_hooks((policies, Arc::new(PriceRank)), settings)
+        Self::with_hooks(policies, Arc::new(PriceRank), settings)
     }
 
     fn with_hooks(
-        (policies, rank): (Arc<dyn PolicyRegistry>, Arc<dyn RankHook>),
+        policies: Arc<dyn PolicyRegistry>,
+        rank: Arc<dyn RankHook>,
         settings: Settings,
     ) -> Self {
         let clock = SimulatedClock::virtual_time();
@@ -117,7 +128,8 @@ impl World {
             api.clone(),
             cloud.clone(),
             clock,
-            (Arc::clone(&boots), Arc::clone(&kept)),
+            Arc::clone(&boots),
+            Arc::clone(&kept),
         ));
         let ledger: SharedLedger = Arc::new(Mutex::new(Ledger::default()));
         let judged = Judged::default();
@@ -129,8 +141,12 @@ impl World {
             judged: judged.clone(),
             settings: Arc::new(settings.clone()),
         };
-        let how = (&policies, &rank, &settings);
-        let (metrics, controllers, running) = start(&door, &cloud, &ledger, how);
+        let how = HowToRun {
+            policies: &policies,
+            rank: &rank,
+            settings: &settings,
+        };
+        let (metrics, controllers, running) = start(&door, &cloud, &ledger, &how);
         Self {
             api,
             cloud,
@@ -155,9 +171,13 @@ impl World {
         self.running.abort();
         self.process.restarts();
         let door = self.door();
-        let how = (&self.policies, &self.rank, &self.settings);
+        let how = HowToRun {
+            policies: &self.policies,
+            rank: &self.rank,
+            settings: &self.settings,
+        };
         (self.metrics, self.controllers, self.running) =
-            start(&door, &self.cloud, &self.ledger, how);
+            start(&door, &self.cloud, &self.ledger, &how);
     }
 
     /// Keeps so many pods running, as a ReplicaSet would.
@@ -208,14 +228,15 @@ impl World {
         name: &str,
         condition_type: &str,
     ) -> Option<String> {
-        self.in_condition(resource, (name, condition_type), "reason")
+        self.in_condition(resource, name, condition_type, "reason")
     }
 
     /// A field of the condition of an object, by the names of both.
     pub(crate) fn in_condition(
         &self,
         resource: &Resource,
-        (name, condition_type): (&str, &str),
+        name: &str,
+        condition_type: &str,
         field: &str,
     ) -> Option<String> {
         let object = self.api.get(resource, "", name).ok()?;
@@ -298,7 +319,7 @@ impl World {
         name: &str,
         condition_type: &str,
     ) -> Option<String> {
-        self.in_condition(resource, (name, condition_type), "status")
+        self.in_condition(resource, name, condition_type, "status")
     }
 
     /// Reasons of the events about objects of a kind.
@@ -462,26 +483,33 @@ fn settings() -> Settings {
     }
 }
 
+/// What the tests choose of controllers.
+struct HowToRun<'a> {
+    policies: &'a Arc<dyn PolicyRegistry>,
+    rank: &'a Arc<dyn RankHook>,
+    settings: &'a Settings,
+}
+
 fn start(
     door: &Door,
     cloud: &Cloud,
     ledger: &SharedLedger,
-    (policies, rank, settings): (&Arc<dyn PolicyRegistry>, &Arc<dyn RankHook>, &Settings),
+    how: &HowToRun<'_>,
 ) -> (Arc<Metrics>, Controllers, JoinHandle<()>) {
     let metrics = Arc::new(Metrics::new());
     let controllers = Controllers::new(ControllersConfig {
         client: kube::Client::new(door.clone(), "default"),
         provider: Arc::new(cloud.clone()),
         hooks: ControllersHooks {
-            rank: Arc::clone(rank),
+            rank: Arc::clone(how.rank),
             consolidation: Arc::new(DefaultConsolidation),
             budgets: Arc::new(DeclaredBudgets),
         },
         clock: Arc::new(WallClock(cloud.clock, door.process.clone())),
-        settings: settings.clone(),
+        settings: how.settings.clone(),
         ledger: Arc::clone(ledger),
         metrics: Arc::clone(&metrics),
-        policies: Arc::clone(policies),
+        policies: Arc::clone(how.policies),
         interruptions: Some(Arc::new(cloud.clone())),
     })
     .unwrap();

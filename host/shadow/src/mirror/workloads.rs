@@ -44,16 +44,17 @@ pub(super) struct MirroredWorkloads {
 }
 
 impl MirroredWorkloads {
-    /// Whether pods of this controller are made in the shadow.
-    pub(super) fn has(&self, uid: &str) -> bool {
-        self.uids.contains(uid)
+    /// Whether the controller of the pod is one whose pods are made in the shadow.
+    pub(super) fn own(&self, pod: &Value) -> bool {
+        owner_uid(pod).is_some_and(|it| self.uids.contains(it))
     }
 
     /// Keeps a pod as the sample of its controller.
     pub(super) fn sample(&mut self, pod: &Value) {
-        let uid = owner_uid(pod);
-        if uid.is_empty() || is_deleting(pod) || is_finished(pod) || self.samples.contains_key(uid)
-        {
+        let Some(uid) = owner_uid(pod) else {
+            return;
+        };
+        if is_deleting(pod) || is_finished(pod) || self.samples.contains_key(uid) {
             return;
         }
         self.samples
@@ -139,8 +140,7 @@ impl MirroredWorkloads {
 
     /// A pod of one of them was told.
     pub(super) fn pod(&mut self, pod: &Value) -> Option<MirrorWrite> {
-        let uid = owner_uid(pod);
-        let held = self.held.remove(uid)?;
+        let held = self.held.remove(owner_uid(pod)?)?;
         self.sample(pod);
         self.begun(held.kind, held.object)
     }
@@ -175,14 +175,13 @@ impl MirroredWorkloads {
         if let Some(pod) = self.samples.get(&uid).filter(|_| is_first) {
             with_admitted(kind, &mut object, pod);
         }
-        match kind {
-            // Its pods bear revisions by which the simulated controllers do not know them: they are rolled once the
-            // cluster's are, and not before.
-            ReadKind::StatefulSets | ReadKind::DaemonSets if is_first => {
-                object["spec"]["updateStrategy"] = json!({"type": "OnDelete"});
-            }
-            ReadKind::Jobs => job(&mut object),
-            _ => {}
+        // Its pods bear revisions by which the simulated controllers do not know them: they are rolled once the
+        // cluster's are, and not before.
+        if is_first && [ReadKind::StatefulSets, ReadKind::DaemonSets].contains(&kind) {
+            object["spec"]["updateStrategy"] = json!({"type": "OnDelete"});
+        }
+        if kind == ReadKind::Jobs {
+            job(&mut object);
         }
         self.uids.insert(uid);
         object
@@ -191,19 +190,21 @@ impl MirroredWorkloads {
 
 /// Whether it has no pods and wants none.
 fn is_idle(kind: ReadKind, object: &Value) -> bool {
-    match kind {
-        // Every revision of a Deployment leaves one.
-        ReadKind::ReplicaSets => object["spec"]["replicas"] == 0,
-        ReadKind::Jobs => {
-            let conditions = object["status"]["conditions"]
-                .as_array()
-                .into_iter()
-                .flatten();
-            let mut conditions = conditions.filter(|it| it["status"] == "True");
-            conditions.any(|it| it["type"] == "Complete" || it["type"] == "Failed")
-        }
-        _ => false,
+    // Every revision of a Deployment leaves one.
+    if kind == ReadKind::ReplicaSets {
+        return object["spec"]["replicas"] == 0;
     }
+    kind == ReadKind::Jobs && is_over(object)
+}
+
+/// Whether a Job has come to its end.
+fn is_over(object: &Value) -> bool {
+    let conditions = object["status"]["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let mut conditions = conditions.filter(|it| it["status"] == "True");
+    conditions.any(|it| it["type"] == "Complete" || it["type"] == "Failed")
 }
 
 fn job(object: &mut Value) {

@@ -1,4 +1,6 @@
 //! CapacityBuffers in the model.
+//!
+//! What a buffer comes to is not worked out here.
 
 use std::sync::Arc;
 

@@ -1,4 +1,6 @@
 //! Where pods were placed: the node or claim of each, and the pods of each node or claim.
+//!
+//! Where pods go is decided elsewhere and only kept here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

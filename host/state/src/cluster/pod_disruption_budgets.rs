@@ -1,4 +1,6 @@
 //! PodDisruptionBudgets in the model.
+//!
+//! Whether one lets a pod go is not asked here.
 
 use std::sync::Arc;
 

@@ -218,7 +218,7 @@ outcomes! {
     NodeLoopGuard = 4047 at Guards, "node-loop-guard", "The replacement would bring back what an earlier move took away.",
         "It would bring back what was taken away within the hour.";
     NodeNotReached = 4048 at Place, "node-not-reached", "The scan was cut off before the node was tried.",
-        "The next scan begins with it.";
+        "A later scan comes to it: the next begins with those for which time was up.";
     NodeReplacementFailed = 4049 at Place, "node-replacement-failed", "The last replacement did not come, so the node rests.",
         "The last replacement did not come; see why in its NodeClaim. The node rests for a while.";
     NodeChosenEmpty = 4050, "node-chosen-empty", "The node is empty and goes.",

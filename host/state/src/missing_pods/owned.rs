@@ -1,4 +1,6 @@
 //! The pods of one controller that are there, and what it lacks.
+//!
+//! What is about to come is not guessed here.
 
 use std::sync::Arc;
 

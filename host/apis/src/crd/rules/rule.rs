@@ -1,4 +1,6 @@
 //! One rule in CEL: where it holds, what it says, how it is worded to people.
+//!
+//! Evaluates nothing: the API server does.
 
 /// One rule at one place of a schema.
 #[derive(Debug)]

@@ -14,7 +14,6 @@ use scheduling::pod::Pod;
 use state::facts::NodeFacts;
 
 use crate::node::taints::{has_taint, taints, with_taint};
-use crate::node_claim::NodeClaimExt;
 
 /// A node of ours that goes, and what is on it.
 pub(super) struct Observed {
@@ -74,7 +73,7 @@ pub(super) fn decide(observed: &Observed, now: Timestamp) -> Step<'_> {
     if !is_tainted(node) {
         return Step::Taint;
     }
-    let deadline = claim.and_then(NodeClaimExt::termination_deadline);
+    let deadline = claim.and_then(NodeClaim::termination_deadline);
     // A claim that does not say since when it drains has only begun; a node without claim has no such record.
     let draining_since = match claim {
         Some(claim) if claim.condition(conditions::DRAINED).is_none() => now,

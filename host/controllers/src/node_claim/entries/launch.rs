@@ -9,7 +9,6 @@ use state::ledger::{OutcomeId, Record};
 use tracing::{error, info};
 
 use super::running::allocatable;
-use crate::node_claim::NodeClaimExt;
 use crate::node_claim::counts::{count_disrupted, nodepool};
 use crate::node_claim::launch::failure::LaunchFailure;
 use crate::node_claim::launch_record::{launch_record, plain_record, with_policy};
@@ -20,7 +19,7 @@ use crate::shell::recorder::{EventType, KubernetesEvent, RateClass, shorten};
 
 const ERROR_BYTES_MAX: usize = 1024;
 
-/// The claim was created, for one of Karpenter's reasons; where no round of decisions has it, the ledger gets another.
+/// The claim was created; where no round of decisions has it, the ledger gets a reason of its own.
 #[derive(Debug)]
 pub(crate) struct ClaimCreated<'a> {
     pub(crate) reason: &'a str,

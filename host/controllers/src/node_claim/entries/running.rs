@@ -10,7 +10,6 @@ use state::ledger::{OutcomeId, Record};
 use tracing::field::{DisplayValue, display};
 use tracing::{error, info};
 
-use crate::node_claim::NodeClaimExt;
 use crate::node_claim::counts::{nodepool, zone};
 use crate::node_claim::launch_record::plain_record;
 use crate::shell::journal::JournalEntry;

@@ -1,10 +1,12 @@
 //! Writes a launched instance on its claim as labels, annotations and status, and deals with an instance whose claim is
 //! gone meanwhile.
+//!
+//! It launches nothing.
 
 use std::sync::Arc;
 
 use apis::NodeClaim;
-use apis::conditions;
+use apis::conditions::{self, Conditioned as _};
 use cloudprovider::{CloudProvider, Launched};
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -12,7 +14,7 @@ use scheduling::ranking::RankedLaunch;
 
 use super::WriteTries;
 use crate::node_claim::entries::launch::ClaimGoneMeanwhile;
-use crate::node_claim::{NodeClaimExt, registration};
+use crate::node_claim::registration;
 use crate::shell::Shell;
 use crate::shell::error::{ErrorClass, ReconcileError};
 
@@ -103,7 +105,7 @@ fn with_metadata(claim: &NodeClaim, launched: &Launched) -> NodeClaim {
 }
 
 fn with_status(claim: &NodeClaim, launched: &Launched, now: Timestamp) -> NodeClaim {
-    let launched_claim = claim.with_true(conditions::LAUNCHED, now);
+    let launched_claim = claim.with_condition_true(conditions::LAUNCHED, now);
     let mut after = launched_claim.with_condition(registration::NODE_AWAITED, now);
     let status = after.status.get_or_insert_default();
     status.provider_id = Some(launched.provider_id.to_string());

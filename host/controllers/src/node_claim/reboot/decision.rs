@@ -15,7 +15,7 @@ use scheduling::pod::Pod;
 
 use super::draining::boot_before;
 use crate::node::taints::taints;
-use crate::node_claim::{NodeClaimExt, uid};
+use crate::node_claim::uid;
 
 /// Reason of `Rebooting` once the cloud has been asked.
 pub(super) const ISSUED: &str = "RebootIssued";

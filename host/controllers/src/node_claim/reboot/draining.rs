@@ -1,4 +1,6 @@
 //! Whether a claim's node is emptied for a reboot, as its conditions say.
+//!
+//! Pure: it looks at the claim alone.
 
 use apis::conditions::{self, Conditioned, Status};
 use apis::{NodeClaim, labels};

@@ -8,7 +8,7 @@ use disruption::{Command, CommandCandidate, Execution, Method};
 use super::InFlightCommand;
 use crate::node_claim::counts::{capacity_type, count_disrupted, count_unhealthy_disrupted};
 use crate::node_claim::termination_mode;
-use crate::shell::metrics::{Metrics, snake_case};
+use crate::shell::metrics::{Metrics, reason_label, reason_word, snake_case};
 use crate::voluntary_disruption::method_labels;
 
 pub(super) fn count_decision(metrics: &Metrics, command: &Command) {
@@ -31,7 +31,7 @@ pub(super) fn count_decision(metrics: &Metrics, command: &Command) {
         for candidate in &command.candidates {
             let labels = vec![
                 ("nodepool", candidate.pool.clone()),
-                ("reason", command.reason().to_string().to_lowercase()),
+                reason_label(command.reason()),
                 ("terminate_first_reason", why.as_str().to_owned()),
             ];
             metrics
@@ -48,7 +48,7 @@ pub(super) fn count_deletion(
     candidate: &CommandCandidate,
     claim: &NodeClaim,
 ) {
-    let reason = command.reason().to_string().to_lowercase();
+    let reason = reason_word(command.reason());
     let pool = snapshot.node_pool(&candidate.pool);
     let policy =
         pool.map(|pool| snake_case(&pool.spec.disruption.consolidation_policy.to_string()));
@@ -60,7 +60,7 @@ pub(super) fn count_deletion(
         count_unhealthy_disrupted(metrics, claim, condition, bound);
     }
     let initiated = vec![
-        ("reason", reason),
+        reason_label(command.reason()),
         ("nodepool", candidate.pool.clone()),
         capacity_type(claim),
         ("consolidation_policy", policy),

@@ -19,7 +19,6 @@ use tracing::warn;
 
 use self::decision::{Decided, Observed, SeenCandidate, StayingCandidate, decide, pods_matter};
 use super::Orchestration;
-use crate::node_claim::{NodeClaimExt, with_deadline};
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::voluntary_disruption::command_entry::CommandEntry;
 
@@ -170,7 +169,7 @@ impl Orchestration {
             .checked_add(bound.to_signed_duration())
             .unwrap_or(jiff::Timestamp::MAX);
         let deadline = claim.termination_deadline().map_or(at, |it| it.min(at));
-        let after = with_deadline(claim, deadline);
+        let after = claim.with_termination_deadline(deadline);
         self.shell
             .writer
             .write_claim(claim, &after)

@@ -1,9 +1,9 @@
 //! The marks of nodes that a command is about: the taint, the condition of the claim, and the mark in the model; put on
 //! and taken back.
 //!
-//! Answers to `markDisrupted` in `pkg/controllers/disruption/queue.go`.
+//! Which nodes those are is decided before. Answers to `markDisrupted` in `pkg/controllers/disruption/queue.go`.
 
-use apis::conditions::{self, Status};
+use apis::conditions::{self, ConditionUpdate, Conditioned, Status};
 use apis::labels;
 use disruption::{Command, CommandCandidate};
 use futures::future::join_all;
@@ -12,7 +12,6 @@ use tracing::{error, info, warn};
 
 use super::Orchestration;
 use crate::node::taints::with_taint;
-use crate::node_claim::{ConditionUpdate, NodeClaimExt};
 use crate::shell::error::ReconcileError;
 use crate::voluntary_disruption::stale;
 

@@ -2,14 +2,14 @@
 //!
 //! How it reboots is another controller's (`node_claim/reboot.rs`). Answers to `pkg/controllers/disruption/queue.go`.
 
-use apis::conditions::{self, Conditioned, Status};
+use apis::conditions::{self, ConditionUpdate, Conditioned, Status};
 use apis::{NodeClaim, labels};
 use disruption::{Command, CommandCandidate};
 use kube::ResourceExt;
 use tracing::error;
 
 use super::{CommandStart, Orchestration};
-use crate::node_claim::{ConditionUpdate, NodeClaimExt, reboot};
+use crate::node_claim::reboot;
 use crate::shell::error::ReconcileError;
 use crate::voluntary_disruption::command_entry::CommandEntry;
 

@@ -13,7 +13,7 @@ use scheduling::solution::NewClaim;
 use tracing::{info, warn};
 
 use super::Orchestration;
-use crate::node_claim::creation::CreationCause;
+use crate::node_claim::creation::{CreationCause, CreationReason};
 use crate::shell::error::{PoolGone, PoolRefusal, ReconcileError, ignore_not_found};
 use crate::static_capacity;
 
@@ -33,11 +33,7 @@ impl Orchestration {
     /// A pool that keeps replicas must not take what comes for one node too many, nor get more than its limit.
     async fn create_static(&self, command: &Command) -> Result<Vec<NodeClaim>, ReconcileError> {
         let mut pending = self.static_pending.lock().await;
-        let mut wanted: BTreeMap<&str, usize> = BTreeMap::new();
-        for replacement in command.replacements() {
-            *wanted.entry(&replacement.pool).or_default() += 1;
-        }
-        for (name, nodes) in wanted {
+        for (name, nodes) in by_pool(command.replacements()) {
             let pool = self.shell.model.fresh_node_pool(name).await?;
             let pool = pool.ok_or_else(|| PoolRefusal::from(PoolGone(name.to_owned())))?;
             let count = static_capacity::count(&self.shell, &pool, &pending).await?;
@@ -77,7 +73,7 @@ impl Orchestration {
         let pool = pool.ok_or_else(|| PoolRefusal::from(PoolGone(replacement.pool.clone())))?;
         let cause = CreationCause {
             decision_id: &command.id,
-            reason: &command.reason().to_string().to_lowercase(),
+            reason: CreationReason::Disrupted(command.reason()),
             record: None,
         };
         let created = self.claims.create(&pool, replacement, cause).await?;
@@ -107,6 +103,42 @@ impl Orchestration {
             Err(error) => {
                 warn!(NodeClaim = %name, %error, "deleting unused replacement, left to consolidation");
             }
+        }
+    }
+}
+
+/// How many replacements come in each pool.
+fn by_pool(replacements: &[NewClaim]) -> BTreeMap<&str, usize> {
+    let mut nodes = BTreeMap::new();
+    for replacement in replacements {
+        *nodes.entry(replacement.pool.as_str()).or_default() += 1;
+    }
+    nodes
+}
+
+#[cfg(test)]
+mod tests {
+    use apis::NodePool;
+
+    use super::*;
+
+    #[test]
+    fn several_replacements_in_one_pool_need_room_together() {
+        let cases: [(&[&str], &str); 4] = [
+            (&[], "{}"),
+            (&["web"], "{\"web\": 1}"),
+            (&["web", "web"], "{\"web\": 2}"),
+            (&["web", "db", "web"], "{\"db\": 1, \"web\": 2}"),
+        ];
+        for (pools, expected) in cases {
+            let replacement = |pool: &&str| {
+                let mut object = NodePool::default();
+                object.metadata.name = Some((*pool).to_owned());
+                NewClaim::of_template(&object, &[])
+            };
+            let replacements: Vec<NewClaim> = pools.iter().map(replacement).collect();
+            let found = by_pool(&replacements);
+            assert_eq!(format!("{found:?}"), expected);
         }
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use api_server::{ApiServer, DeleteOptions, NamespacedName, ObjectPart, Resource, Selection};
 use cloudprovider::InstanceLife;
 use serde_json::{Value, json};
 use sim::SimulatedClock;
-use sim::api_server::{ApiServer, DeleteOptions, NamespacedName, ObjectPart, Resource, Selection};
 
 use super::{Kept, pod};
 use crate::cloud::Cloud;
@@ -19,7 +19,8 @@ pub(super) async fn machines(
     api: ApiServer,
     cloud: Cloud,
     clock: SimulatedClock,
-    (boots, kept): (Arc<Mutex<bool>>, Kept),
+    boots: Arc<Mutex<bool>>,
+    kept: Kept,
 ) {
     let mut serial = 0;
     loop {

@@ -1,4 +1,6 @@
 //! One entry of the ledger as steps in the story of an object.
+//!
+//! Words what was recorded, and judges nothing anew.
 
 use scheduling::ranking::PolicyUse;
 

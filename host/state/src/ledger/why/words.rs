@@ -1,4 +1,6 @@
 //! The answer of `mortise why` as text.
+//!
+//! It words the steps that it is given, and looks nothing up.
 
 use std::fmt::{Display, Formatter};
 

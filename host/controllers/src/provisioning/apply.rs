@@ -1,4 +1,6 @@
 //! Carries a decision out: creates the NodeClaims, nominates, and leaves the traces.
+//!
+//! Where pods go is decided before; limits alone are looked at once more, as others may have bought meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +16,7 @@ use state::Event;
 use state::missing_pods::is_coming;
 
 use crate::capacity_buffer;
-use crate::node_claim::creation::{CreationCause, PROVISIONED};
+use crate::node_claim::creation::{CreationCause, CreationReason};
 use crate::node_claim::entries::launch::ClaimOffPlan;
 use crate::pod_nomination::is_off_plan;
 use crate::shell::error::PoolGone;
@@ -97,7 +99,7 @@ impl Provisioner {
         let claims = &self.parts.claims;
         let cause = CreationCause {
             decision_id: &observed.decision_id,
-            reason: PROVISIONED,
+            reason: CreationReason::Provisioned,
             record: None,
         };
         let created = claims.create(&node_pool, new, cause).await?;
