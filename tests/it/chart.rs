@@ -127,6 +127,20 @@ fn values_come_to_what_they_should() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// `values.yaml` is where people look for what there is to set.
+#[test]
+fn every_setting_of_the_schema_is_among_the_values() {
+    let read = |file: &str| fs::read_to_string(workspace_root().join(CHART).join(file)).unwrap();
+    let schema: Value = serde_json::from_str(&read("values.schema.json")).unwrap();
+    let values: Value = serde_saphyr::from_str(&read("values.yaml")).unwrap();
+    let settings = schema["properties"]["settings"]["properties"].as_object();
+    let settings: Vec<&String> = settings.into_iter().flatten().map(|it| it.0).collect();
+    assert!(settings.len() > 20, "{settings:?}");
+    let is_absent = |it: &&&String| values["settings"].get(it.as_str()).is_none();
+    let absent: Vec<_> = settings.iter().filter(is_absent).collect();
+    assert!(absent.is_empty(), "values.yaml does not name {absent:?}");
+}
+
 #[test]
 fn the_chart_of_the_definitions_renders() {
     if !has_program("helm", "version") {

@@ -70,7 +70,8 @@ impl<'a> Release<'a> {
     fn install(
         cluster: &'a Cluster,
         chart: &str,
-        (name, namespace): (&'a str, &'a str),
+        name: &'a str,
+        namespace: &'a str,
         values: &[&str],
     ) -> Self {
         let install = [
@@ -187,7 +188,7 @@ fn taken_over_and_given_back(cluster: &Cluster, chart: &str, values: &[&str]) {
     let version = chart.trim_end_matches("/karpenter").rsplit('/').next();
     let namespace = format!("takeover-{}", version.unwrap_or_default().replace('.', "-"));
     let (name, namespace) = ("karpenter", namespace.as_str());
-    let release = Release::install(cluster, chart, (name, namespace), values);
+    let release = Release::install(cluster, chart, name, namespace, values);
     let before = release.deployment();
     let account = cluster.get(namespace, "serviceaccount/karpenter");
     let container = |it: &Value| it["spec"]["template"]["spec"]["containers"][0].clone();
@@ -246,7 +247,7 @@ fn the_controller_gets_by_with_the_roles_of_the_chart() {
         "--set",
         "replicas=0",
     ];
-    let _release = Release::install(&cluster, "charts/mortise", (name, namespace), &values);
+    let _release = Release::install(&cluster, "charts/mortise", name, namespace, &values);
     let account = format!("system:serviceaccount:{namespace}:{name}");
     // kubectl asks for something else where there are none.
     let has_cidrs = minor_version(&cluster.kubeconfig) >= 33;

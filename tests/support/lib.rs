@@ -83,13 +83,23 @@ pub fn foreign_manifests(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// Whether a program can be run; says so where it cannot.
+/// Names the programs that must be there, with blanks between them. `.ci/run` sets it to what it has seen, so that a
+/// program which is installed and does not run fails a test instead of having it passed over.
+const REQUIRED: &str = "MORTISE_TEST_REQUIRES";
+
+/// Whether a program can be run; says so where it cannot, and fails where it must be there.
 pub fn has_program(name: &str, argument: &str) -> bool {
     let found = Command::new(name)
         .arg(argument)
         .output()
         .is_ok_and(|output| output.status.success());
     if !found {
+        let required = std::env::var(REQUIRED).unwrap_or_default();
+        let is_required = required.split_whitespace().any(|it| it == name);
+        assert!(
+            !is_required,
+            "{REQUIRED} names `{name}`, and `{name} {argument}` does not run"
+        );
         eprintln!("skipped: `{name}` is not installed");
     }
     found

@@ -1,5 +1,6 @@
 {{- /*
-What the controller may do, one template for each role. Written from host/controllers/src/rbac.rs by
+What the controller may do, one template for each role. Written from the rows of host/controllers/src/watches.rs and
+host/controllers/src/rbac/rules.rs by
 `cargo run -p controllers --example rbac -- charts/mortise/templates/_rules.tpl`; a test compares.
 */}}
 

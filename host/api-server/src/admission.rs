@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::builtin;
-use super::kinds::ServedKind;
-use super::resource::Resource;
-use super::schema::{self, definition};
-use super::status::{FieldError, StatusError};
-use super::store::Store;
-use super::write_options::ObjectPart;
+use crate::builtin;
+use crate::kinds::ServedKind;
+use crate::resource::Resource;
+use crate::schema::{self, definition};
+use crate::status::{FieldError, StatusError};
+use crate::store::Store;
+use crate::write_options::ObjectPart;
 
 fn refuse(kind: &ServedKind, object: &Value, errors: &[FieldError]) -> Result<(), StatusError> {
     if errors.is_empty() {

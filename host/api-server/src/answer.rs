@@ -8,7 +8,7 @@ use http_body_util::{BodyExt, Full};
 use serde::Serialize;
 use serde_json::json;
 
-use super::status::StatusError;
+use crate::status::StatusError;
 
 /// The body of a response: all at once, or a watch that goes on.
 pub type ResponseBody = http_body_util::combinators::UnsyncBoxBody<Bytes, Infallible>;

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::kinds::ServedKind;
-use super::managed_fields::entry::{self, ManagedFieldsEntry};
-use super::managed_fields::fields_v1::FieldPath;
-use super::managed_fields::leaves::leaves;
-use super::managed_fields::shape::FieldSchema;
-use super::object_key::NamespacedName;
-use super::status::StatusError;
-use super::store::Store;
-use super::write_options::{ObjectPart, WriteOptions};
+use crate::kinds::ServedKind;
+use crate::managed_fields::entry::{self, ManagedFieldsEntry};
+use crate::managed_fields::fields_v1::FieldPath;
+use crate::managed_fields::leaves::leaves;
+use crate::managed_fields::shape::FieldSchema;
+use crate::object_key::NamespacedName;
+use crate::status::StatusError;
+use crate::store::Store;
+use crate::write_options::{ObjectPart, WriteOptions};
 
 /// Applies an intent.
 pub(super) fn run(

@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 
 use workload::{defaults, immutable, validation};
 
-use super::kinds::ServedKind;
-use super::object_key::NamespacedName;
-use super::resource::Resource;
-use super::status::{FieldError, StatusError};
-use super::store::Store;
-use super::write_options::WriteOptions;
+use crate::kinds::ServedKind;
+use crate::object_key::NamespacedName;
+use crate::resource::Resource;
+use crate::status::{FieldError, StatusError};
+use crate::store::Store;
+use crate::write_options::WriteOptions;
 
 /// Objects every cluster has from its first moment.
 pub(super) fn populate(store: &mut Store) {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::status::StatusError;
+use crate::status::StatusError;
 
 /// Fate of owned objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,4 +1,6 @@
 //! Deletion: an object goes at once, or is marked where something must happen first.
+//!
+//! Asks no disruption budget: whoever evicts did that before.
 
 use crate::delete_options::{DeleteOptions, Propagation};
 use crate::garbage_collector::finalizers::{FOREGROUND, ORPHAN, has_finalizer};

@@ -1,22 +1,24 @@
 //! The server as the controllers of the simulated world use it: plain calls on shared values.
+//!
+//! Speaks no HTTP, and waits for nothing but the lock of the store.
 
 use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 use serde_json::Value;
 
-use super::builtin;
-use super::delete_options::DeleteOptions;
-use super::eviction;
-use super::object_key::NamespacedName;
-use super::patch::{self, Patch};
-use super::resource::Resource;
-use super::selectors::Selection;
-use super::status::StatusError;
-use super::store::{Now, Store};
-use super::sync::lock;
-use super::watch::Watch;
-use super::write_options::{ObjectPart, WriteOptions};
+use crate::builtin;
+use crate::delete_options::DeleteOptions;
+use crate::eviction;
+use crate::object_key::NamespacedName;
+use crate::patch::{self, Patch};
+use crate::resource::Resource;
+use crate::selectors::Selection;
+use crate::status::StatusError;
+use crate::store::{Now, Store};
+use crate::sync::lock;
+use crate::watch::Watch;
+use crate::write_options::{ObjectPart, WriteOptions};
 
 /// A handle on the server; clones share the same objects.
 #[derive(Clone)]
@@ -313,7 +315,7 @@ impl ApiServer {
         let key = NamespacedName::new(namespace, name);
         self.with(|store| {
             let kind = store.kind(resource)?;
-            super::scale::set(store, &kind, &key, replicas, &WriteOptions::default())
+            crate::scale::set(store, &kind, &key, replicas, &WriteOptions::default())
         })
     }
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::answer::{ApiResponse, answer_bytes, answer_json, answer_status};
-use super::direct::ApiServer;
-use super::kinds::{Kinds, ServedKind};
-use super::resource::Resource;
-use super::review;
-use super::status::StatusError;
+use crate::answer::{ApiResponse, answer_bytes, answer_json, answer_status};
+use crate::direct::ApiServer;
+use crate::kinds::{Kinds, ServedKind};
+use crate::resource::Resource;
+use crate::review;
+use crate::status::StatusError;
 
 const VERBS: [&str; 8] = [
     "create",
@@ -119,7 +119,7 @@ struct Sub {
 
 fn subresources(kind: &ServedKind, version: &str) -> Vec<Sub> {
     let mut subs = Vec::new();
-    let mut add = |name, (group, version, kind): (&str, &str, &str), verbs| {
+    let mut add = |name, group: &str, version: &str, kind: &str, verbs| {
         subs.push(Sub {
             name,
             group: group.to_owned(),
@@ -129,21 +129,25 @@ fn subresources(kind: &ServedKind, version: &str) -> Vec<Sub> {
         });
     };
     if kind.resource == Resource::PODS && kind.group.is_empty() {
-        add("binding", ("", "v1", "Binding"), &["create"]);
-        add("eviction", ("policy", "v1", "Eviction"), &["create"]);
-        add("log", ("", "v1", "Pod"), &["get"]);
+        add("binding", "", "v1", "Binding", &["create"]);
+        add("eviction", "policy", "v1", "Eviction", &["create"]);
+        add("log", "", "v1", "Pod", &["get"]);
     }
     if kind.scale.is_some() {
         add(
             "scale",
-            ("autoscaling", "v1", "Scale"),
+            "autoscaling",
+            "v1",
+            "Scale",
             &["get", "patch", "update"],
         );
     }
     if kind.has_status {
         add(
             "status",
-            (kind.group.as_str(), version, kind.kind.as_str()),
+            kind.group.as_str(),
+            version,
+            kind.kind.as_str(),
             &["get", "patch", "update"],
         );
     }

@@ -1,17 +1,18 @@
 //! `pods/eviction`: deletes a pod if every disruption budget that covers it agrees.
 //!
-//! Answers to Kubernetes' `registry/core/pod/storage/eviction.go`, its codes and its wording.
+//! Answers to Kubernetes' `registry/core/pod/storage/eviction.go`, its codes and its wording. Never removes a pod
+//! itself: what is granted is a deletion like any other.
 
 use serde_json::{Value, json};
 
-use super::delete_options::DeleteOptions;
-use super::object_key::NamespacedName;
-use super::resource::Resource;
-use super::selectors::{ParsedLabelSelector, Selection};
-use super::status::StatusError;
-use super::store::Store;
-use super::timestamp::time_text;
-use super::write_options::{ObjectPart, WriteOptions};
+use crate::delete_options::DeleteOptions;
+use crate::object_key::NamespacedName;
+use crate::resource::Resource;
+use crate::selectors::{ParsedLabelSelector, Selection};
+use crate::status::StatusError;
+use crate::store::Store;
+use crate::timestamp::time_text;
+use crate::write_options::{ObjectPart, WriteOptions};
 
 /// Evicts the pod.
 pub(super) fn evict(

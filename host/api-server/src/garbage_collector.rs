@@ -6,16 +6,16 @@
 pub(super) mod finalizers;
 
 use self::finalizers::{FOREGROUND, ORPHAN, has_finalizer};
-use super::delete_options::{DeleteOptions, Propagation};
+use crate::delete_options::{DeleteOptions, Propagation};
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::kinds::ServedKind;
-use super::object_key::NamespacedName;
-use super::resource::Resource;
-use super::store::Store;
-use super::store::owners::owner_uids;
+use crate::kinds::ServedKind;
+use crate::object_key::NamespacedName;
+use crate::resource::Resource;
+use crate::store::Store;
+use crate::store::owners::owner_uids;
 
 /// Acts on the collector's own finalizers.
 pub(super) fn start_propagation(store: &mut Store, owner: &Value) {
@@ -154,7 +154,7 @@ pub(super) fn after_removal(store: &mut Store, resource: &Resource, gone: &Value
     for owner in owner_uids(gone) {
         finish_foreground(store, &owner);
     }
-    super::admission::after_removal(store, resource, gone);
+    crate::admission::after_removal(store, resource, gone);
     if let Some(namespace) = gone["metadata"]["namespace"].as_str() {
         finish_namespace(store, namespace);
     }

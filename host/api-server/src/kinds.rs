@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::resource::Resource;
-use super::schema::CustomVersion;
+use crate::resource::Resource;
+use crate::schema::CustomVersion;
 
 /// JSON paths of the scale subresource.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl ServedKind {
         }
         let mut converted = object.clone();
         if self.resource == Resource::EVENTS {
-            super::events::to_group(&mut converted, &self.group);
+            crate::events::to_group(&mut converted, &self.group);
         }
         converted["apiVersion"] = wanted.into();
         Cow::Owned(converted)
@@ -93,7 +93,7 @@ impl ServedKind {
     /// The object as it is kept, given one that arrived in `self`'s group.
     pub(super) fn to_storage(&self, object: &mut Value) {
         if self.resource == Resource::EVENTS && !self.group.is_empty() {
-            super::events::to_group(object, "");
+            crate::events::to_group(object, "");
         }
         let group = self.resource.group.as_ref();
         let api_version = if group.is_empty() {

@@ -57,6 +57,7 @@ pub use resource::Resource;
 pub use selectors::{FieldSelector, ParsedLabelSelector, Selection};
 pub use status::{FieldError, StatusError};
 pub use store::Now;
+pub use timestamp::time_text;
 pub use watch::{Watch, WatchEvent, WatchEventType};
 pub use write_options::{ObjectPart, WriteOptions};
 

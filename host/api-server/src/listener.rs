@@ -14,9 +14,9 @@ use hyper_util::server::conn::auto;
 use tokio::net::TcpListener;
 use tower::Service as _;
 
-use super::answer::answer_status;
-use super::direct::ApiServer;
-use super::status::StatusError;
+use crate::answer::answer_status;
+use crate::direct::ApiServer;
+use crate::status::StatusError;
 
 /// Serves until dropped. Refuses a listener that other machines could reach.
 pub async fn serve(server: ApiServer, listener: TcpListener, token: String) -> io::Result<()> {

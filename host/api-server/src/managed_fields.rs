@@ -17,8 +17,8 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::kinds::ServedKind;
-use super::write_options::{ObjectPart, WriteOptions};
+use crate::kinds::ServedKind;
+use crate::write_options::{ObjectPart, WriteOptions};
 
 /// Records the fields of a new object, if its writer names itself.
 pub(super) fn after_create(

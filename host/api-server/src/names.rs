@@ -1,4 +1,6 @@
 //! Seeded chance of the API server: UIDs and the suffixes of generated names.
+//!
+//! Never asks the machine for chance: equal seeds give equal worlds.
 
 /// Generator of names: a splitmix64 stream.
 #[derive(Debug, Clone)]

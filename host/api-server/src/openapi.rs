@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Map, Value, json};
 
-use super::answer::{ApiResponse, answer_bytes, answer_json};
-use super::builtin;
-use super::direct::ApiServer;
-use super::discovery;
-use super::kinds::{Kinds, ServedKind};
-use super::schema::Schema;
-use super::status::StatusError;
+use crate::answer::{ApiResponse, answer_bytes, answer_json};
+use crate::builtin;
+use crate::direct::ApiServer;
+use crate::discovery;
+use crate::kinds::{Kinds, ServedKind};
+use crate::schema::Schema;
+use crate::status::StatusError;
 use crate::sync::lock;
 
 /// Answers a path under `/openapi/`.

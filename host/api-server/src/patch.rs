@@ -1,4 +1,6 @@
 //! Patches: JSON Patch, merge patch, strategic merge patch and server-side apply, on any kind.
+//!
+//! Never stores by itself: what a patch comes to is an update, and is admitted as one.
 
 pub(super) mod merge;
 pub(super) mod strategic;
@@ -7,12 +9,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::apply;
-use super::kinds::ServedKind;
-use super::object_key::NamespacedName;
-use super::status::{FieldError, StatusError};
-use super::store::Store;
-use super::write_options::{ObjectPart, WriteOptions};
+use crate::apply;
+use crate::kinds::ServedKind;
+use crate::object_key::NamespacedName;
+use crate::status::{FieldError, StatusError};
+use crate::store::Store;
+use crate::write_options::{ObjectPart, WriteOptions};
 
 /// A change to an object.
 #[derive(Debug, Clone)]

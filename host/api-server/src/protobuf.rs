@@ -11,7 +11,7 @@ use self::messages::ProtobufType::{
     self, Bytes, BytesMap, Flag, IntOrString, Message, Number, Quantity, QuantityMap, Text, TextMap,
 };
 use self::messages::message;
-use super::status::StatusError;
+use crate::status::StatusError;
 
 /// Numbers that Go writes as zero when they are not set.
 const ZERO_IS_ABSENT: [&str; 3] = ["hostPort", "nodePort", "minReadySeconds"];

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::kinds::{Kinds, ServedKind};
-use super::selectors::{FieldSelector, ParsedLabelSelector, Selection};
-use super::status::StatusError;
+use crate::kinds::{Kinds, ServedKind};
+use crate::selectors::{FieldSelector, ParsedLabelSelector, Selection};
+use crate::status::StatusError;
 
 /// Query parameters, decoded.
 #[derive(Debug, Clone, Default)]

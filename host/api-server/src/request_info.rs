@@ -5,7 +5,7 @@
 
 use http::{Method, Uri};
 
-use super::request::{QueryParameters, decode};
+use crate::request::{QueryParameters, decode};
 
 /// Request in terms of authorization: verb, resource and object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

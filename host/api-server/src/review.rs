@@ -4,8 +4,8 @@ use http::Method;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::answer::{ApiResponse, answer_json};
-use super::status::StatusError;
+use crate::answer::{ApiResponse, answer_json};
+use crate::status::StatusError;
 
 /// Group, plural, kind, and whether it lives in namespaces.
 pub(super) const KINDS: [(&str, &str, &str, bool); 6] = [
@@ -66,7 +66,7 @@ pub(super) fn answer(
         return Err(StatusError::method_not_allowed());
     }
     let mut review: Value = if content_type.contains("protobuf") {
-        super::protobuf::decode(body)?
+        crate::protobuf::decode(body)?
     } else {
         serde_json::from_slice(body)
             .map_err(|e| StatusError::bad_request(format!("error decoding the body: {e}")))?
@@ -98,7 +98,7 @@ pub(super) fn token(name: &str, now: Timestamp) -> Value {
         "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1",
         "metadata": {"name": name},
         "status": {
-            "token": "simulated", "expirationTimestamp": super::timestamp::time_text(now),
+            "token": "simulated", "expirationTimestamp": crate::timestamp::time_text(now),
         },
     })
 }

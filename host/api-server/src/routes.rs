@@ -17,14 +17,14 @@ use http::request::Parts;
 use http::{Method, header};
 use serde_json::json;
 
-use super::answer::{ApiResponse, answer_bytes, answer_json, answer_status};
-use super::direct::ApiServer;
-use super::discovery;
-use super::listener::PathPrefix;
-use super::openapi;
-use super::request::{QueryParameters, Representation, Target};
-use super::review;
-use super::status::StatusError;
+use crate::answer::{ApiResponse, answer_bytes, answer_json, answer_status};
+use crate::direct::ApiServer;
+use crate::discovery;
+use crate::listener::PathPrefix;
+use crate::openapi;
+use crate::request::{QueryParameters, Representation, Target};
+use crate::review;
+use crate::status::StatusError;
 
 /// Answers any request.
 pub(super) fn handle(server: &ApiServer, parts: &Parts, body: &[u8]) -> ApiResponse {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::kinds::{ScalePaths, ServedKind};
-use super::object_key::NamespacedName;
-use super::status::{FieldError, StatusError};
-use super::store::Store;
-use super::write_options::WriteOptions;
+use crate::kinds::{ScalePaths, ServedKind};
+use crate::object_key::NamespacedName;
+use crate::status::{FieldError, StatusError};
+use crate::store::Store;
+use crate::write_options::WriteOptions;
 
 fn at_path<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     object.pointer(&path.replace('.', "/"))

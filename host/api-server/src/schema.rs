@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::Value;
 
-use super::json_path::JsonPathStep;
-use super::status::FieldError;
+use crate::json_path::JsonPathStep;
+use crate::status::FieldError;
 
 /// The type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,11 @@
 //! Label and field selectors, in the syntax of list and watch requests and in that of `LabelSelector` objects.
 //!
-//! Answers to apimachinery's `labels` and `fields`. A selector is parsed once and matched often.
+//! Answers to apimachinery's `labels` and `fields`. A selector is parsed once and matched often. Looks nothing up: the
+//! labels and fields of the object decide.
 
 use serde_json::Value;
 
-use super::status::StatusError;
+use crate::status::StatusError;
 
 /// What a requirement asks of its label: the operator with its values.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The server as a tower service, for clients in the same process: nothing listens, nothing waits for a socket.
 
-use super::answer::{ApiResponse, answer_status};
+use crate::answer::{ApiResponse, answer_status};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,9 +8,9 @@ use std::task::{Context, Poll};
 use http::Request;
 use http_body_util::BodyExt;
 
-use super::direct::ApiServer;
-use super::routes;
-use super::status::StatusError;
+use crate::direct::ApiServer;
+use crate::routes;
+use crate::status::StatusError;
 
 impl<B> tower::Service<Request<B>> for ApiServer
 where

@@ -7,7 +7,10 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use super::resource::Resource;
+use crate::resource::Resource;
+
+/// The cause that upstream gives for a namespace that goes.
+const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
 /// One failed request, ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -180,6 +183,21 @@ impl StatusError {
         .about(resource, name)
     }
 
+    /// Nothing comes into a namespace that goes.
+    pub fn terminating_namespace(resource: &Resource, name: &str, namespace: &str) -> Self {
+        let detail = format!(
+            "unable to create new content in namespace {namespace} because it is being terminated"
+        );
+        let mut status = Self::forbidden(resource, name, &detail);
+        if let Some(details) = &mut status.details {
+            details["causes"] = json!([{
+                "reason": NAMESPACE_TERMINATING, "field": "metadata.namespace",
+                "message": format!("namespace {namespace} is being terminated"),
+            }]);
+        }
+        status
+    }
+
     /// No token, or a wrong one.
     pub fn unauthorized() -> Self {
         Self::new(401, "Unauthorized", "Unauthorized".to_owned())
@@ -263,6 +281,23 @@ impl StatusError {
     /// Whether the object asked for does not exist.
     pub fn is_not_found(&self) -> bool {
         self.code == 404
+    }
+
+    /// Whether the kind is served and one object of it does not exist.
+    pub fn is_of_missing_object(&self) -> bool {
+        let details = self.details.as_ref();
+        self.is_not_found() && details.is_some_and(|it| it["name"].is_string())
+    }
+
+    /// Whether the writer's copy was stale, or a precondition failed.
+    pub fn is_conflict(&self) -> bool {
+        self.reason == "Conflict"
+    }
+
+    /// Whether the namespace of what was to be created is on its way out.
+    pub fn is_of_terminating_namespace(&self) -> bool {
+        let details = self.details.as_ref();
+        details.is_some_and(|it| it["causes"][0]["reason"] == NAMESPACE_TERMINATING)
     }
 
     /// Whether an object of the name was there already.

@@ -9,19 +9,19 @@ mod watches;
 
 use self::owners::owner_uids;
 use self::rest::Stored;
-use super::object_key::NamespacedName;
+use crate::object_key::NamespacedName;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::kinds::Kinds;
-use super::names::NameGenerator;
-use super::resource::Resource;
-use super::selectors::Selection;
-use super::watch::{Subscriber, WatchEvent, WatchEventType};
 use crate::KUBERNETES_MINOR;
+use crate::kinds::Kinds;
+use crate::names::NameGenerator;
+use crate::resource::Resource;
+use crate::selectors::Selection;
+use crate::watch::{Subscriber, WatchEvent, WatchEventType};
 
 #[derive(Debug, Default)]
 struct Table {

@@ -1,6 +1,7 @@
 //! Server-side tables: the columns `kubectl get` shows.
 //!
-//! Answers to Kubernetes' `printers/internalversion`; custom resources bring their own columns.
+//! Answers to Kubernetes' `printers/internalversion`; custom resources bring their own columns. Reads the object and
+//! the time that it is given, and nothing else.
 
 mod cells;
 pub(super) mod custom;
@@ -18,7 +19,7 @@ use self::printer::{Printer, definition};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::kinds::ServedKind;
+use crate::kinds::ServedKind;
 
 /// Request that a table is made for.
 pub(super) struct TableView<'a> {

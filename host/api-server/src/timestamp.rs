@@ -1,8 +1,10 @@
 //! How Kubernetes writes times down.
+//!
+//! Never reads a clock.
 
 use jiff::Timestamp;
 
-/// Seconds since the epoch as Kubernetes prints times.
-pub(crate) fn time_text(now: Timestamp) -> String {
-    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+/// A moment as Kubernetes prints it: whole seconds of UTC.
+pub fn time_text(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

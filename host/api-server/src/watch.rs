@@ -10,9 +10,9 @@ use std::task::{Context, Poll, Waker};
 
 use serde_json::Value;
 
-use super::resource::Resource;
-use super::selectors::Selection;
-use super::sync::lock;
+use crate::resource::Resource;
+use crate::selectors::Selection;
+use crate::sync::lock;
 
 /// Kind of change to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

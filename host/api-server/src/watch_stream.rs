@@ -11,13 +11,13 @@ use http_body_util::{BodyExt, StreamBody};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::answer::{ApiResponse, answer_bytes};
-use super::direct::ApiServer;
-use super::request::{QueryParameters, Representation, Target, selection};
-use super::selectors::Selection;
-use super::status::StatusError;
-use super::table;
-use super::watch::Watch;
+use crate::answer::{ApiResponse, answer_bytes};
+use crate::direct::ApiServer;
+use crate::request::{QueryParameters, Representation, Target, selection};
+use crate::selectors::Selection;
+use crate::status::StatusError;
+use crate::table;
+use crate::watch::Watch;
 
 /// How often a watch that allows it is told how far it has come.
 const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
@@ -208,7 +208,7 @@ impl<'a> Begin<'a> {
 type Opened = (Vec<Arc<Value>>, Watch, u64);
 
 fn open(
-    store: &mut super::store::Store,
+    store: &mut crate::store::Store,
     target: &Target,
     selection: &Selection,
     begin: &Begin<'_>,

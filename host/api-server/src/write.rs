@@ -10,22 +10,22 @@ mod parts;
 use self::identity::{check_identity, check_preconditions};
 use self::metadata::{keep_server_metadata, metadata};
 use self::parts::{is_spec_changed, split_parts};
-use super::timestamp::time_text;
-use super::write_options::{ObjectPart, WriteOptions};
+use crate::timestamp::time_text;
+use crate::write_options::{ObjectPart, WriteOptions};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::admission;
-use super::garbage_collector;
-use super::kinds::ServedKind;
-use super::managed_fields;
-use super::object_key::NamespacedName;
-use super::resource::Resource;
-use super::schema;
-use super::status::StatusError;
-use super::store::Store;
+use crate::admission;
+use crate::garbage_collector;
+use crate::kinds::ServedKind;
+use crate::managed_fields;
+use crate::object_key::NamespacedName;
+use crate::resource::Resource;
+use crate::schema;
+use crate::status::StatusError;
+use crate::store::Store;
 
 impl Store {
     /// The kind of a table, or 404.
@@ -72,7 +72,7 @@ impl Store {
             fields.remove("generation");
         }
         if resource == Resource::JOBS {
-            super::builtin::workload::defaults::set_job_selector(&mut object);
+            crate::builtin::workload::defaults::set_job_selector(&mut object);
         }
         managed_fields::after_create(kind, &mut object, options, now);
         if options.dry_run {
@@ -150,13 +150,10 @@ impl Store {
             )
             .ok_or_else(|| StatusError::not_found(&Resource::NAMESPACES, &key.namespace))?;
         if namespace["metadata"]["deletionTimestamp"].is_string() {
-            return Err(StatusError::forbidden(
+            return Err(StatusError::terminating_namespace(
                 &kind.resource,
                 &key.name,
-                &format!(
-                    "unable to create new content in namespace {} because it is being terminated",
-                    key.namespace
-                ),
+                &key.namespace,
             ));
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! `mortise convert`: objects of older Karpenters and groups of Cluster Autoscaler as objects of v1.
 //!
 //! Reads, asks an API server in process whether it would take what came of it, and prints. What becomes of what is
-//! decided in the crate `convert`.
+//! decided in the crate `convert`. Asks no cluster.
 
 use std::fs;
 use std::io::Read as _;
@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use ::convert::{Conversion, ConversionInput, ConversionOptions, convert, to_list, to_yaml};
 use anyhow::Context as _;
+use api_server::{ApiServer, Resource, WriteOptions};
 use jiff::Timestamp;
 use serde_json::Value;
-use sim::api_server::{ApiServer, Resource};
 
 use crate::cli::{ConvertArguments, ObjectsOutput};
 use crate::output::print_text;
@@ -113,12 +113,16 @@ fn server() -> anyhow::Result<ApiServer> {
     Ok(server)
 }
 
-/// Why a cluster would not take the object, if so.
+/// Why a cluster would not take the object, if so: asked by a dry run, so that none stands in the way of another.
 fn refusal(server: &ApiServer, object: &Value) -> Option<String> {
     let definition = apis::crd::all()
         .into_iter()
         .find(|it| object["kind"] == it.spec.names.kind.as_str())?;
     let resource = Resource::new(definition.spec.group, definition.spec.names.plural);
-    let created = server.create(&resource, "", object.clone());
-    created.err().map(|status| status.to_string())
+    let dry_run = WriteOptions {
+        dry_run: true,
+        ..WriteOptions::default()
+    };
+    let taken = server.create_with(&resource, "", object.clone(), &dry_run);
+    taken.err().map(|status| status.to_string())
 }

@@ -2,8 +2,6 @@
 //!
 //! Virtual time is tokio's paused clock on one thread, so a run is a function of its seed and its manifests.
 
-pub(crate) mod apply;
-mod cost;
 mod frame;
 mod generated;
 mod live_view;
@@ -29,13 +27,13 @@ use controllers::Settings;
 use sim::ec2::{DEMO_NAME, Ec2Config, SimulatedQueue};
 use sim::{SimulatedWorld, Time, WorldConfig};
 
+use crate::apply;
 use crate::cli::{DemoArguments, Output, Speed, Until};
 use crate::clock::wall_now;
 use crate::policies::recorder::FileRecorder;
 use crate::stack::{Stack, StackConfig};
 use authoring::manifests::{Manifests, variables};
 
-pub(crate) use cost::peak_rss_bytes;
 use progress::{DemoView, Ended, Watcher};
 use rotation::Rotation;
 use stages::{DemoRun, Stages};
@@ -196,7 +194,7 @@ async fn serve(
         .with_context(|| format!("--listen {address} cannot be opened"))?;
     let address = listener.local_addr()?;
     let token = crate::token::random()?;
-    let kubeconfig = sim::api_server::kubeconfig(address, &token);
+    let kubeconfig = api_server::kubeconfig(address, &token);
     if let Some(file) = &arguments.kubeconfig_out {
         crate::token::write_private(file, &kubeconfig)
             .with_context(|| format!("--kubeconfig-out {} cannot be written", file.display()))?;
@@ -208,7 +206,7 @@ async fn serve(
         eprintln!("serving the Kubernetes API on http://{address}; bearer token {token}");
     }
     let server = world.api().clone();
-    Ok(Some(tokio::spawn(sim::api_server::serve(
+    Ok(Some(tokio::spawn(api_server::serve(
         server, listener, token,
     ))))
 }

@@ -1,6 +1,7 @@
 //! The `mortise` binary: a list of subcommands, each in its own file.
 
 mod api_client;
+mod apply;
 mod build_info;
 mod cli;
 mod clock;
@@ -23,6 +24,7 @@ mod man;
 mod options;
 mod output;
 mod policies;
+mod process_facts;
 mod process_metrics;
 #[cfg(test)]
 mod rbac;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use api_server::{ApiServer, RequestInfo};
 use axum::Router;
 use axum::body::Body as AxumBody;
 use axum::routing::get;
@@ -16,7 +17,6 @@ use kube::client::Body;
 use prometheus_client::metrics::counter::Counter;
 use serde_json::json;
 use sim::SimulatedClock;
-use sim::api_server::{ApiServer, RequestInfo};
 use tower::ServiceExt as _;
 
 use crate::fence::Fence;

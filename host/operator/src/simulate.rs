@@ -37,8 +37,8 @@ use state::Snapshot;
 
 use crate::cli::SimulateArguments;
 use crate::clock::wall_now;
-use crate::demo::peak_rss_bytes;
 use crate::output::print;
+use crate::process_facts::peak_rss_bytes;
 use authoring::manifests::Document;
 
 use expand::Expanded;

@@ -1,4 +1,6 @@
 //! `mortise why`: asks the ledger of a running controller about one object.
+//!
+//! Changes nothing there.
 
 use std::process::ExitCode;
 

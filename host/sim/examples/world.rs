@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use api_server::Resource;
 use aws::seam::{Ec2Api, SsmApi};
 use aws_sdk_ec2::operation::create_fleet::CreateFleetInput;
 use aws_sdk_ec2::operation::create_launch_template::CreateLaunchTemplateInput;
@@ -16,7 +17,6 @@ use aws_sdk_ec2::types::{
 };
 use aws_sdk_ssm::operation::get_parameter::GetParameterInput;
 use serde_json::json;
-use sim::api_server::Resource;
 use sim::{SimulatedWorld, WorldConfig};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;

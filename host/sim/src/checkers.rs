@@ -1,14 +1,15 @@
 //! The invariants that the world's truth can judge, as functions that return violations.
 //!
 //! None reads a controller's cache. "Always" may be asked at any moment, "quiesce" once everything has settled.
+//! `tests/invariants.md` lists them with those that are judged elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use api_server::Resource;
 use apis::labels;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::api_server::Resource;
 use crate::cluster::SimulatedCluster;
 use crate::cluster::object_meta::{is_deleting, uid};
 use crate::ec2::SimulatedInstance;
@@ -16,10 +17,10 @@ use crate::statistics::leaked;
 use crate::world::SimulatedWorld;
 
 /// How old an instance without a NodeClaim may get before it counts as leaked.
-const LEAK_GRACE: SignedDuration = SignedDuration::from_secs(150);
+pub const LEAK_GRACE: SignedDuration = SignedDuration::from_secs(150);
 
 /// How long an object that is being deleted may stay once nothing holds it any more.
-const END_GRACE: SignedDuration = SignedDuration::from_mins(10);
+pub const END_GRACE: SignedDuration = SignedDuration::from_mins(10);
 
 /// An invariant that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,12 +51,17 @@ pub enum Violation {
     },
     /// I23: a node whose instance is gone.
     NodeWithoutInstance { node: String },
-    /// A node holds pods beyond its allocatable.
+    /// I24: a node holds pods beyond its allocatable.
     Overcommitted { node: String },
     /// I14: an object waits for its deletion when everything has settled, or for longer than it may take.
     StuckDeletion {
         /// Kind and name of the object.
         object: String,
+    },
+    /// I25: the API server would not take what a component of the world wrote.
+    RefusedWrite {
+        /// The server's words.
+        words: String,
     },
 }
 
@@ -82,8 +88,14 @@ impl fmt::Display for Violation {
                 write!(f, "I03: NodePool {node_pool} is over its limit: {detail}")
             }
             Self::NodeWithoutInstance { node } => write!(f, "I23: node {node} has no instance"),
-            Self::Overcommitted { node } => write!(f, "node {node} holds more than it can"),
+            Self::Overcommitted { node } => write!(f, "I24: node {node} holds more than it can"),
             Self::StuckDeletion { object } => write!(f, "I14: {object} is stuck in deletion"),
+            Self::RefusedWrite { words } => {
+                write!(
+                    f,
+                    "I25: a write of the simulated world was refused: {words}"
+                )
+            }
         }
     }
 }
@@ -96,6 +108,8 @@ impl SimulatedWorld {
         violations.extend(double_launches(&cluster));
         violations.extend(over_limits(&cluster));
         violations.extend(overcommitted(&cluster));
+        let refused = cluster.refused.all().into_iter();
+        violations.extend(refused.map(|words| Violation::RefusedWrite { words }));
         violations
     }
 
@@ -164,10 +178,9 @@ fn over_limits(cluster: &SimulatedCluster) -> Vec<Violation> {
             .table(&Resource::NODE_CLAIMS)
             .map(|(_, claim)| claim)
     };
-    let pools = cluster.api.list(
-        &Resource::NODE_POOLS,
-        &crate::api_server::Selection::default(),
-    );
+    let pools = cluster
+        .api
+        .list(&Resource::NODE_POOLS, &api_server::Selection::default());
     let mut violations = Vec::new();
     for pool in pools {
         let name = pool["metadata"]["name"].as_str().unwrap_or_default();

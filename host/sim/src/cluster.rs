@@ -10,6 +10,7 @@ mod mark;
 pub(crate) mod node;
 pub(crate) mod object_meta;
 pub(crate) mod pod;
+mod refused_writes;
 pub(crate) mod shape;
 pub(crate) mod timers;
 pub(crate) mod work;
@@ -17,10 +18,10 @@ pub(crate) mod work;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use api_server::{ApiServer, NamespacedName, Resource};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::api_server::{ApiServer, NamespacedName, Resource};
 use crate::clock::SimulatedClock;
 use crate::ec2::SimulatedEc2;
 use crate::scheduler::waiting::{News, UnschedulablePods};
@@ -29,6 +30,7 @@ use crate::workload::pace::Pace;
 use census::Census;
 use node::NodeRecord;
 use pod::PodRecord;
+use refused_writes::RefusedWrites;
 use shape::{SchedulingShape, SchedulingShapes};
 use timers::Timers;
 use work::{SchedulerWake, Work};
@@ -90,6 +92,8 @@ pub(crate) struct SimulatedCluster {
     pub(crate) anti_affine: BTreeSet<NamespacedName>,
     /// Addresses given to pods so far.
     pub(crate) pod_ips: u32,
+    /// Writes that the API server would not take.
+    pub(crate) refused: RefusedWrites,
 }
 
 impl SimulatedCluster {
@@ -118,6 +122,7 @@ impl SimulatedCluster {
             ready: BTreeSet::new(),
             anti_affine: BTreeSet::new(),
             pod_ips: 0,
+            refused: RefusedWrites::default(),
         }
     }
 

@@ -3,15 +3,15 @@
 //! One write starts a pod and one removes it; nothing is reported in between, so that ten thousand pods cost
 //! ten thousand writes. A kubelet whose instance is gone does nothing. Answers to kubelet's pod workers.
 
+use api_server::{DeleteOptions, NamespacedName, Resource, StatusError, time_text};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::api_server::{DeleteOptions, NamespacedName, Resource, StatusError};
 use crate::cluster::SimulatedCluster;
 use crate::cluster::pod::{PodRecord, SimulatedPhase};
 use crate::cluster::timers::Timer;
 use crate::random::hash;
-use crate::status::{set_condition, time_text};
+use crate::status::set_condition;
 use crate::world::SimulatedWorld;
 
 /// Annotation: the containers finish after so many seconds.
@@ -125,9 +125,9 @@ impl SimulatedCluster {
             self.next_pod_ip()
         };
         let now = self.clock.now_seconds();
-        let _ = self.api.modify_status(&Resource::PODS, key, |pod| {
+        self.note_refusal(self.api.modify_status(&Resource::PODS, key, |pod| {
             start_status(pod, &host_ip, &pod_ip, now);
-        });
+        }));
         if let Some(seconds) = run {
             let at = after_millis(now, seconds.saturating_mul(1_000));
             self.timers
@@ -160,9 +160,10 @@ impl SimulatedCluster {
             return;
         }
         let now = self.clock.now_seconds();
-        let _ = self
-            .api
-            .modify_status(&Resource::PODS, key, |pod| complete_status(pod, now));
+        self.note_refusal(
+            self.api
+                .modify_status(&Resource::PODS, key, |pod| complete_status(pod, now)),
+        );
     }
 
     pub(crate) fn pod_stops(&mut self, key: &NamespacedName, uid: &str) {
@@ -184,9 +185,10 @@ impl SimulatedCluster {
             uid: Some(uid.to_owned()),
             ..DeleteOptions::now()
         };
-        let _ = self
-            .api
-            .delete(&Resource::PODS, &key.namespace, &key.name, &options);
+        self.note_refusal(
+            self.api
+                .delete(&Resource::PODS, &key.namespace, &key.name, &options),
+        );
     }
 
     /// Collects the pods of a node that is gone, as pod garbage collection does.
@@ -205,9 +207,12 @@ impl SimulatedCluster {
                 uid: Some(uid),
                 ..DeleteOptions::now()
             };
-            let _ = self
-                .api
-                .delete(&Resource::PODS, &key.namespace, &key.name, &options);
+            self.note_refusal(self.api.delete(
+                &Resource::PODS,
+                &key.namespace,
+                &key.name,
+                &options,
+            ));
         }
     }
 

@@ -19,7 +19,6 @@ mod volumes;
 mod workload;
 pub mod world;
 
-pub use api_server;
 pub use checkers::Violation;
 pub use clock::SimulatedClock;
 pub use statistics::Statistics;

@@ -1,21 +1,21 @@
 //! From instance to Node and back: registration, readiness, loss and removal.
 //!
 //! Answers to the kubelet's registration, cloud-controller-manager's node lifecycle and kube-controller-manager's
-//! node-lifecycle controller.
+//! node-lifecycle controller. Never launches or ends an instance: it follows what EC2 tells.
 
 mod taint_eviction;
 
+use api_server::{DeleteOptions, NamespacedName, ObjectPart, Resource, time_text};
 use apis::labels;
 use apis::names::EBS_DRIVER;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::api_server::{DeleteOptions, NamespacedName, ObjectPart, Resource};
 use crate::cluster::SimulatedCluster;
 use crate::cluster::timers::Timer;
 use crate::ec2::{InstanceEvent, SimulatedInstance};
 use crate::node::{KubeletWord, conditions, node_object};
-use crate::status::{SimulatedEvent, event, set_condition, time_text};
+use crate::status::{SimulatedEvent, set_condition, write_event};
 
 /// How long a silent kubelet is believed.
 const NODE_MONITOR_GRACE: SignedDuration = SignedDuration::from_secs(40);
@@ -100,11 +100,14 @@ impl SimulatedCluster {
         let condition = json!({
             "type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "node is shutting down",
         });
-        let _ = self
-            .api
-            .modify_part(&Resource::NODES, &key, ObjectPart::Whole, |node| {
+        self.note_refusal(self.api.modify_part(
+            &Resource::NODES,
+            &key,
+            ObjectPart::Whole,
+            |node| {
                 set_condition(&mut node["status"], condition.clone(), now);
-            });
+            },
+        ));
         self.timers.set(
             later(self.clock.now(), REBOOT),
             Timer::Rebooted(id.to_owned()),
@@ -119,12 +122,15 @@ impl SimulatedCluster {
         let now = self.clock.now_seconds();
         let key = NamespacedName::new("", instance.private_dns_name(&self.region));
         let ready = serde_json::to_value(conditions(KubeletWord::Ready, now)).unwrap_or_default();
-        let _ = self
-            .api
-            .modify_part(&Resource::NODES, &key, ObjectPart::Whole, |node| {
+        self.note_refusal(self.api.modify_part(
+            &Resource::NODES,
+            &key,
+            ObjectPart::Whole,
+            |node| {
                 node["status"]["conditions"] = ready.clone();
                 node["status"]["nodeInfo"]["bootID"] = instance.boot_id().into();
-            });
+            },
+        ));
     }
 
     fn living(&self, id: &str) -> Option<SimulatedInstance> {
@@ -147,26 +153,16 @@ impl SimulatedCluster {
         };
         let node = node_object(&instance, &self.region, None);
         let name = node.metadata.name.clone().unwrap_or_default();
-        let created = serde_json::to_value(&node).map(|mut node| {
-            // Nodes are cluster-wide and typed objects carry no kind here.
-            node["apiVersion"] = "v1".into();
-            node["kind"] = "Node".into();
-            self.api.create(&Resource::NODES, "", node)
-        });
-        match created {
-            Ok(Ok(node)) => {
-                let message = format!("Node {name} event: Registered Node {name} in Controller");
-                let now = self.clock.now_seconds();
-                event(
-                    &self.api,
-                    &node,
-                    SimulatedEvent::RegisteredNode,
-                    &message,
-                    now,
-                );
-            }
-            Ok(Err(status)) => tracing::warn!(%name, %status, "a node was refused"),
-            Err(error) => tracing::warn!(%name, %error, "a node was not written"),
+        // Nodes are cluster-wide and typed objects carry no kind here.
+        let mut node = serde_json::to_value(&node).unwrap_or_default();
+        node["apiVersion"] = "v1".into();
+        node["kind"] = "Node".into();
+        let created = self.api.create(&Resource::NODES, "", node);
+        if let Some(node) = self.note_refusal(created) {
+            let message = format!("Node {name} event: Registered Node {name} in Controller");
+            let now = self.clock.now_seconds();
+            let registered = SimulatedEvent::RegisteredNode;
+            self.note_refusal(write_event(&self.api, &node, registered, &message, now));
         }
         self.timers
             .set(instance.ready_at, Timer::Ready(id.to_owned()));
@@ -184,10 +180,10 @@ impl SimulatedCluster {
             drop_taint(node, "node.kubernetes.io/not-ready");
         };
         let key = NamespacedName::new("", name.clone());
-        let Ok(node) = self
+        let written = self
             .api
-            .modify_part(&Resource::NODES, &key, ObjectPart::Whole, change)
-        else {
+            .modify_part(&Resource::NODES, &key, ObjectPart::Whole, change);
+        let Some(node) = self.note_refusal(written) else {
             return;
         };
         let owner = json!([{ "apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"] }]);
@@ -200,7 +196,7 @@ impl SimulatedCluster {
                 "allocatable": { "count": EBS_VOLUMES_MAX },
             }]},
         });
-        let _ = self.api.create(&Resource::CSI_NODES, "", csi_node);
+        self.note_refusal(self.api.create(&Resource::CSI_NODES, "", csi_node));
     }
 
     /// Starts the pods of nodes that became ready, once the view knows that they are.
@@ -219,7 +215,7 @@ impl SimulatedCluster {
                 "renewTime": micro_time(now),
             },
         });
-        let _ = self.api.create(&Resource::LEASES, LEASE_NAMESPACE, lease);
+        self.note_refusal(self.api.create(&Resource::LEASES, LEASE_NAMESPACE, lease));
     }
 
     /// Kubelets that live renew their leases.
@@ -232,9 +228,9 @@ impl SimulatedCluster {
                 .is_some_and(|id| self.living(id).is_some());
             if lives {
                 let key = NamespacedName::new(LEASE_NAMESPACE, node.name.clone());
-                let _ = self.api.modify(&Resource::LEASES, &key, |lease| {
+                self.note_refusal(self.api.modify(&Resource::LEASES, &key, |lease| {
                     lease["spec"]["renewTime"] = micro_time(now).into();
-                });
+                }));
             }
         }
         self.timers.set(later(now, HEARTBEAT), Timer::Heartbeat);
@@ -247,7 +243,7 @@ impl SimulatedCluster {
         };
         let key = NamespacedName::new("", name);
         let now = self.clock.now_seconds();
-        let _ = self.api.modify_part(&Resource::NODES, &key, ObjectPart::Whole, |node| {
+        self.note_refusal(self.api.modify_part(&Resource::NODES, &key, ObjectPart::Whole, |node| {
             let condition = json!({
                 "type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown",
                 "message": "Kubelet stopped posting node status.",
@@ -263,25 +259,28 @@ impl SimulatedCluster {
                     None => node["spec"]["taints"] = json!([taint]),
                 }
             }
-        });
+        }));
         let Some(node) = self.nodes.get(&key.name) else {
             return;
         };
         for pod in node.pods.clone() {
-            let _ = self.api.modify_status(&Resource::PODS, &pod, |pod| {
+            self.note_refusal(self.api.modify_status(&Resource::PODS, &pod, |pod| {
                 let condition =
                     json!({ "type": "Ready", "status": "False", "reason": "NodeNotReady" });
                 set_condition(&mut pod["status"], condition, now);
-            });
+            }));
         }
     }
 
     /// The cloud says that the instance of a node is gone.
     pub(crate) fn remove_node(&mut self, id: &str) {
         if let Some(name) = self.node_of(id) {
-            let _ = self
-                .api
-                .delete(&Resource::NODES, "", &name, &DeleteOptions::default());
+            self.note_refusal(self.api.delete(
+                &Resource::NODES,
+                "",
+                &name,
+                &DeleteOptions::default(),
+            ));
         }
     }
 

@@ -15,7 +15,8 @@ pub(crate) mod waiting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::api_server::NamespacedName;
+use api_server::NamespacedName;
+
 use crate::cluster::SimulatedCluster;
 use crate::cluster::node::NodeRecord;
 use crate::cluster::shape::SchedulingShape;
@@ -288,8 +289,8 @@ impl SimulatedCluster {
 
     fn bind(&mut self, key: &NamespacedName, node: &str, shape: &Arc<SchedulingShape>) -> bool {
         self.provision_claims(shape, node);
-        if let Err(status) = self.api.bind(&key.namespace, &key.name, node) {
-            tracing::debug!(pod = %key.name, %status, "a pod was not bound");
+        let bound = self.api.bind(&key.namespace, &key.name, node);
+        if self.note_refusal(bound).is_none() {
             return false;
         }
         // Reserve at once: the watch tells of the binding only after this round.

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api_server::Resource;
 use apis::ProviderId;
 
-use crate::api_server::Resource;
 use crate::cluster::SimulatedCluster;
 use crate::cluster::pod::SimulatedPhase;
 use crate::ec2::{InstanceState, SimulatedInstance};

@@ -1,15 +1,12 @@
 //! Conditions and events as the controllers of Kubernetes write them.
 
+use std::sync::Arc;
+
 use apis::names::DEFAULT_SCHEDULER;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::api_server::{ApiServer, Resource};
-
-/// A moment as Kubernetes prints it.
-pub(crate) fn time_text(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
+use api_server::{ApiServer, Resource, StatusError, time_text};
 
 /// Puts a condition into a status; its transition time moves only when the status does.
 pub(crate) fn set_condition(status: &mut Value, mut condition: Value, now: Timestamp) {
@@ -69,13 +66,13 @@ impl SimulatedEvent {
 }
 
 /// Writes an event about an object.
-pub(crate) fn event(
+pub(crate) fn write_event(
     api: &ApiServer,
     about: &Value,
     event: SimulatedEvent,
     message: &str,
     now: Timestamp,
-) {
+) -> Result<Arc<Value>, StatusError> {
     let metadata = &about["metadata"];
     let namespace = metadata["namespace"].as_str().unwrap_or("default");
     let component = event.component();
@@ -93,7 +90,5 @@ pub(crate) fn event(
         "reportingComponent": component,
         "firstTimestamp": time_text(now), "lastTimestamp": time_text(now),
     });
-    if let Err(status) = api.create(&Resource::EVENTS, namespace, object) {
-        tracing::debug!(%status, "an event was refused");
-    }
+    api.create(&Resource::EVENTS, namespace, object)
 }

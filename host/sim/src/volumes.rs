@@ -3,14 +3,14 @@
 //! A volume lives in one zone and keeps its pods there. Answers to the PV controller, the scheduler's
 //! VolumeBinding plugin and the EBS CSI driver.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use api_server::{DeleteOptions, NamespacedName, ObjectPart, Resource};
 use apis::names::EBS_DRIVER;
 use k8s_openapi::api::core::v1::{NodeSelector, NodeSelectorRequirement, NodeSelectorTerm};
 use serde_json::{Value, json};
 
-use crate::api_server::{DeleteOptions, NamespacedName, ObjectPart, Resource};
 use crate::cluster::SimulatedCluster;
 use crate::cluster::node::NodeRecord;
 use crate::cluster::object_meta::{is_deleting, uid};
@@ -135,11 +135,10 @@ impl SimulatedCluster {
                 ]}]}},
             },
         });
-        if let Err(status) = self.api.create(&Resource::PERSISTENT_VOLUMES, "", volume) {
-            tracing::debug!(claim = %key.name, %status, "a volume was not made");
-            return;
+        let created = self.api.create(&Resource::PERSISTENT_VOLUMES, "", volume);
+        if self.note_refusal(created).is_some() {
+            self.bind_volume(key, &name, node);
         }
-        self.bind_volume(key, &name, node);
     }
 
     fn bind_volume(&self, claim: &NamespacedName, volume: &str, node: Option<&str>) {
@@ -156,21 +155,21 @@ impl SimulatedCluster {
                 "capacity": { "storage": claim["spec"]["resources"]["requests"]["storage"] },
             });
         };
-        let _ = self.api.modify_part(
+        self.note_refusal(self.api.modify_part(
             &Resource::PERSISTENT_VOLUME_CLAIMS,
             claim,
             ObjectPart::Whole,
             bind,
-        );
+        ));
         let key = NamespacedName::new("", volume);
-        let _ = self.api.modify_part(
+        self.note_refusal(self.api.modify_part(
             &Resource::PERSISTENT_VOLUMES,
             &key,
             ObjectPart::Whole,
             |volume| {
                 volume["status"] = json!({ "phase": "Bound" });
             },
-        );
+        ));
     }
 
     /// A claim came, changed or went.
@@ -189,9 +188,12 @@ impl SimulatedCluster {
             if let Some(class) = self.default_class() {
                 let set = |claim: &mut Value| claim["spec"]["storageClassName"] = class.into();
                 let part = ObjectPart::Whole;
-                let _ = self
-                    .api
-                    .modify_part(&Resource::PERSISTENT_VOLUME_CLAIMS, key, part, set);
+                self.note_refusal(self.api.modify_part(
+                    &Resource::PERSISTENT_VOLUME_CLAIMS,
+                    key,
+                    part,
+                    set,
+                ));
             }
             return;
         }
@@ -200,11 +202,14 @@ impl SimulatedCluster {
             let reference =
                 json!({ "namespace": key.namespace, "name": key.name, "uid": uid(&claim) });
             let at = NamespacedName::new("", volume.clone());
-            let _ = self
-                .api
-                .modify_part(&Resource::PERSISTENT_VOLUMES, &at, part, |volume| {
+            self.note_refusal(self.api.modify_part(
+                &Resource::PERSISTENT_VOLUMES,
+                &at,
+                part,
+                |volume| {
                     volume["spec"]["claimRef"] = reference;
-                });
+                },
+            ));
             self.bind_volume(key, &volume, None);
             return;
         }
@@ -212,21 +217,17 @@ impl SimulatedCluster {
             class["volumeBindingMode"] != "WaitForFirstConsumer"
                 && class["provisioner"] != "kubernetes.io/no-provisioner"
         });
-        let mut zones: Vec<&String> = self
-            .nodes
-            .values()
-            .filter_map(|node| node.labels.get(ZONE))
-            .collect();
-        zones.dedup();
-        let fallback = format!("{}a", self.region);
-        let index =
-            usize::try_from(hash(self.seed, &["zone", uid(&claim)]) % 1_024).unwrap_or_default();
-        let zone = zones
-            .get(index % zones.len().max(1))
-            .map_or(fallback.as_str(), |zone| zone.as_str());
         if immediate {
-            self.provision(key, zone, None);
+            self.provision(key, &self.any_zone(uid(&claim)), None);
         }
+    }
+
+    /// A zone with nodes, by the seed and the claim's UID.
+    fn any_zone(&self, claim_uid: &str) -> String {
+        let nodes = self.nodes.values();
+        let zones = nodes.filter_map(|node| node.labels.get(ZONE)).collect();
+        let zone = draw(&zones, hash(self.seed, &["zone", claim_uid]));
+        zone.map_or_else(|| format!("{}a", self.region), Clone::clone)
     }
 
     /// A free volume that somebody made by hand and that suits the claim.
@@ -272,18 +273,30 @@ impl SimulatedCluster {
         for (key, deletes) in volumes {
             if deletes {
                 let options = DeleteOptions::default();
-                let _ = self
-                    .api
-                    .delete(&Resource::PERSISTENT_VOLUMES, "", &key.name, &options);
+                self.note_refusal(self.api.delete(
+                    &Resource::PERSISTENT_VOLUMES,
+                    "",
+                    &key.name,
+                    &options,
+                ));
             } else {
-                let _ = self
-                    .api
-                    .modify_status(&Resource::PERSISTENT_VOLUMES, &key, |volume| {
+                self.note_refusal(self.api.modify_status(
+                    &Resource::PERSISTENT_VOLUMES,
+                    &key,
+                    |volume| {
                         volume["status"]["phase"] = "Released".into();
-                    });
+                    },
+                ));
             }
         }
     }
+}
+
+/// One of the zones, each as likely as the others, however many nodes it has.
+fn draw<'a>(zones: &BTreeSet<&'a String>, chance: u64) -> Option<&'a String> {
+    let count = u64::try_from(zones.len()).ok()?;
+    let at = usize::try_from(chance.checked_rem(count)?).ok()?;
+    zones.iter().nth(at).copied()
 }
 
 /// A class's allowed topologies as a node selector.
@@ -320,4 +333,18 @@ pub(crate) fn gp3() -> Value {
         "allowVolumeExpansion": true,
         "volumeBindingMode": "WaitForFirstConsumer",
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_are_drawn_alike_whatever_the_order_of_their_nodes() {
+        let zones_of_nodes = ["a", "b", "a", "c", "a", "a"].map(str::to_owned);
+        let zones = zones_of_nodes.iter().collect();
+        let drawn: Vec<_> = (0..6).filter_map(|it| draw(&zones, it)).collect();
+        assert_eq!(drawn, ["a", "b", "c", "a", "b", "c"]);
+        assert_eq!(draw(&BTreeSet::new(), 7), None);
+    }
 }

@@ -1,7 +1,7 @@
 //! The workload controllers: each turns an object's wish into pods and reports what it sees.
 //!
-//! Each reconcile is level-triggered and reads the view; it does one step and lets the watch bring it back.
-//! Answers to kube-controller-manager.
+//! Each reconcile is level-triggered and reads the view; it does one step and lets the watch bring it back. Answers to
+//! kube-controller-manager. Never binds a pod: that is for the scheduler, for pods of DaemonSets, too.
 
 mod budget;
 mod cron_job;
@@ -12,10 +12,10 @@ pub(crate) mod pace;
 mod replica_set;
 mod stateful_set;
 
+use api_server::{DeleteOptions, NamespacedName, Resource, SUFFIX_LETTERS};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use crate::api_server::{DeleteOptions, NamespacedName, Resource, SUFFIX_LETTERS};
 use crate::cluster::SimulatedCluster;
 use crate::cluster::object_meta::uid;
 use crate::cluster::pod::PodRecord;
@@ -23,7 +23,7 @@ use crate::cluster::timers::Timer;
 use crate::cluster::work::Work;
 use crate::machine::later;
 use crate::random::hash;
-use crate::status::{SimulatedEvent, event};
+use crate::status::{SimulatedEvent, write_event};
 
 /// Pods that one reconcile creates or deletes at most; the rest follows in the next, as with bursts upstream.
 const BURST_MAX: usize = 500;
@@ -83,9 +83,7 @@ impl SimulatedCluster {
                 object["status"][name] = value.clone();
             }
         });
-        if let Err(status) = written {
-            tracing::debug!(name = %key.name, %status, "a status was refused");
-        }
+        self.note_refusal(written);
     }
 
     /// Creates a pod from a controller's template; `change` makes it this pod.
@@ -111,13 +109,13 @@ impl SimulatedCluster {
             Err(status) => {
                 let message = format!("Error creating: {status}");
                 let now = self.clock.now_seconds();
-                event(
+                self.note_refusal(write_event(
                     &self.api,
                     owner,
                     SimulatedEvent::FailedCreate,
                     &message,
                     now,
-                );
+                ));
                 false
             }
         }
@@ -125,9 +123,12 @@ impl SimulatedCluster {
 
     fn delete_pod(&self, pod: &PodRecord) {
         let options = DeleteOptions::of_uid(pod.uid.clone());
-        let _ = self
-            .api
-            .delete(&Resource::PODS, &pod.key.namespace, &pod.key.name, &options);
+        self.note_refusal(self.api.delete(
+            &Resource::PODS,
+            &pod.key.namespace,
+            &pod.key.name,
+            &options,
+        ));
     }
 }
 

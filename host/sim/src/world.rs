@@ -7,14 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use api_server::{ApiServer, KUBERNETES_MINOR, Resource, StatusError, Watch};
 use jiff::Timestamp;
 use locks::lock;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::api_server::KUBERNETES_MINOR;
-use crate::api_server::{ApiServer, Resource, StatusError, Watch};
 use crate::clock::SimulatedClock;
 use crate::cluster::timers::Timer;
 use crate::cluster::work::{SchedulerWake, Work};
@@ -122,9 +121,8 @@ impl SimulatedWorld {
             runs: AtomicBool::new(false),
             idle: Notify::new(),
         };
-        if let Err(status) = world.api.create(&Resource::STORAGE_CLASSES, "", gp3()) {
-            tracing::error!(%status, "the default storage class was refused");
-        }
+        let class = world.api.create(&Resource::STORAGE_CLASSES, "", gp3());
+        world.cluster().note_refusal(class);
         Arc::new(world)
     }
 
@@ -301,7 +299,7 @@ impl SimulatedWorld {
 }
 
 enum WorldInput {
-    Object(crate::api_server::WatchEvent),
+    Object(api_server::WatchEvent),
     Instance(InstanceEvent),
 }
 

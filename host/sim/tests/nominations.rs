@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
+use api_server::{Resource, Selection};
 use serde_json::{Value, json};
-use sim::api_server::{Resource, Selection};
 use sim::{SimulatedWorld, WorldConfig};
 use tokio::time::{Duration, sleep};
 

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use api_server::{DeleteOptions, Resource, Selection};
 use aws::seam::{Ec2Api, SsmApi};
 use aws_sdk_ec2::operation::create_fleet::CreateFleetInput;
 use aws_sdk_ec2::operation::create_launch_template::CreateLaunchTemplateInput;
@@ -20,7 +21,6 @@ use aws_sdk_ec2::types::{
 use aws_sdk_ssm::operation::get_parameter::GetParameterInput;
 use base64::Engine as _;
 use serde_json::{Value, json};
-use sim::api_server::{DeleteOptions, Resource, Selection};
 use sim::ec2::{Ec2Config, Ec2Faults, InstanceState};
 use sim::{SimulatedWorld, WorldConfig};
 use tokio::time::{Duration, sleep};

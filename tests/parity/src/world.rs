@@ -438,23 +438,23 @@ impl Maker {
         }
         let node_labels = node_labels(name, given, of_type.map(|it| &**it));
         let provider_id = format!("fake:///{name}");
+        let told = Machine {
+            labels: &node_labels,
+            provider_id: &provider_id,
+            capacity: &capacity,
+            allocatable: &allocatable,
+        };
         let is_managed = given.stage != NodeStage::Foreign;
         if is_managed {
-            let claim = claim(
-                name,
-                given,
-                (&node_labels, &provider_id),
-                (&capacity, &expected),
-            )?;
+            let bought = Machine {
+                allocatable: &expected,
+                ..told
+            };
+            let claim = claim(name, given, &bought)?;
             self.apply(Event::applied::<NodeClaim>(Arc::new(read(claim)?)))?;
         }
         if given.stage != NodeStage::InFlight {
-            let node = node(
-                name,
-                given,
-                (&node_labels, &provider_id),
-                (&capacity, &allocatable),
-            )?;
+            let node = node(name, given, &told)?;
             self.apply(Event::applied::<v1::Node>(Arc::new(read(node)?)))?;
         }
         if !given.csi.is_empty() {
@@ -522,13 +522,17 @@ fn node_labels(
         .collect()
 }
 
-fn claim(
-    name: &str,
-    given: &NodeGiven,
-    (node_labels, provider_id): (&Map<String, Value>, &str),
-    (capacity, allocatable): (&Resources, &Resources),
-) -> Result<Value> {
-    let mut own = node_labels.clone();
+/// What a case's node is, as its claim expects it or as its kubelet tells it.
+#[derive(Clone, Copy)]
+struct Machine<'a> {
+    labels: &'a Map<String, Value>,
+    provider_id: &'a str,
+    capacity: &'a Resources,
+    allocatable: &'a Resources,
+}
+
+fn claim(name: &str, given: &NodeGiven, machine: &Machine<'_>) -> Result<Value> {
+    let mut own = machine.labels.clone();
     own.remove(labels::HOSTNAME);
     for (key, _) in objects::done_labels() {
         own.remove(key);
@@ -551,30 +555,25 @@ fn claim(
             "startupTaints": objects::taints(&given.startup_taints)?,
         },
         "status": {
-            "providerID": provider_id,
-            "capacity": capacity.to_list(),
-            "allocatable": allocatable.to_list(),
+            "providerID": machine.provider_id,
+            "capacity": machine.capacity.to_list(),
+            "allocatable": machine.allocatable.to_list(),
         },
     }))
 }
 
-fn node(
-    name: &str,
-    given: &NodeGiven,
-    (node_labels, provider_id): (&Map<String, Value>, &str),
-    (capacity, allocatable): (&Resources, &Resources),
-) -> Result<Value> {
+fn node(name: &str, given: &NodeGiven, machine: &Machine<'_>) -> Result<Value> {
     let mut taints = objects::taints(&given.taints)?;
     if given.stage == NodeStage::Starting {
         taints.extend(objects::taints(&given.startup_taints)?);
     }
     Ok(json!({
         "apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": name, "uid": format!("node-{name}"), "labels": node_labels, "creationTimestamp": CREATED},
-        "spec": {"providerID": provider_id, "taints": taints},
+        "metadata": {"name": name, "uid": format!("node-{name}"), "labels": machine.labels, "creationTimestamp": CREATED},
+        "spec": {"providerID": machine.provider_id, "taints": taints},
         "status": {
-            "capacity": capacity.to_list(),
-            "allocatable": allocatable.to_list(),
+            "capacity": machine.capacity.to_list(),
+            "allocatable": machine.allocatable.to_list(),
             "conditions": [{"type": "Ready", "status": "True"}],
         },
     }))

@@ -14,8 +14,8 @@ use k8s_openapi::api::{
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as apiextensions;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1 as apiregistration;
 
-use super::super::kinds::{Kinds, ScalePaths, ServedKind};
-use super::super::resource::Resource;
+use crate::kinds::{Kinds, ScalePaths, ServedKind};
+use crate::resource::Resource;
 
 /// Facts of a kind that its type does not tell.
 #[derive(Clone, Copy, Default)]

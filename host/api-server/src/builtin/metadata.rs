@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 
-use super::super::kinds::ServedKind;
-use super::super::status::FieldError;
+use crate::kinds::ServedKind;
+use crate::status::FieldError;
 
 const LABEL_NAME: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
      start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for \

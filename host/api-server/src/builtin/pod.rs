@@ -6,15 +6,15 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::super::kinds::ServedKind;
-use super::super::object_key::NamespacedName;
-use super::super::resource::Resource;
-use super::super::selectors::Selection;
-use super::super::status::{FieldError, StatusError};
-use super::super::store::Store;
-use super::super::timestamp::time_text;
-use super::super::write_options::{ObjectPart, WriteOptions};
 use super::pod_template::{self, defaults};
+use crate::kinds::ServedKind;
+use crate::object_key::NamespacedName;
+use crate::resource::Resource;
+use crate::selectors::Selection;
+use crate::status::{FieldError, StatusError};
+use crate::store::Store;
+use crate::timestamp::time_text;
+use crate::write_options::{ObjectPart, WriteOptions};
 
 /// Taints of failing nodes that every pod bears for a while.
 const BORNE_SECONDS: i64 = 300;
@@ -152,8 +152,8 @@ fn qos_class(spec: &Value) -> &'static str {
         for container in spec[list].as_array().into_iter().flatten() {
             let resources = &container["resources"];
             for resource in ["cpu", "memory"] {
-                let request = super::super::quantity::parse(&resources["requests"][resource]);
-                let limit = super::super::quantity::parse(&resources["limits"][resource]);
+                let request = crate::quantity::parse(&resources["requests"][resource]);
+                let limit = crate::quantity::parse(&resources["limits"][resource]);
                 is_best_effort &= request.is_none() && limit.is_none();
                 is_guaranteed &= limit.is_some() && request == limit;
             }

@@ -10,8 +10,8 @@ use self::containers::validate_container;
 use self::placement::{validate_affinity, validate_spread, validate_tolerations};
 use serde_json::Value;
 
-use super::super::status::FieldError;
 use super::metadata::validate_labels;
+use crate::status::FieldError;
 
 /// Rules of a pod spec under `path`.
 pub(super) fn validate(spec: &Value, path: &str) -> Vec<FieldError> {

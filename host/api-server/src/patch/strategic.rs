@@ -1,11 +1,12 @@
 //! Strategic merge patch: like a merge patch, but lists with known keys merge by them.
 //!
-//! The typed API carries these keys as Go struct tags; here they are a table by field name. Directives served:
-//! `$patch: delete|replace|merge`, `$deleteFromPrimitiveList/…`, `$setElementOrder/…`, `$retainKeys`.
+//! The typed API carries these keys as Go struct tags; here they are a table by field name. Directives served: `$patch:
+//! delete|replace|merge`, `$deleteFromPrimitiveList/…`, `$setElementOrder/…`, `$retainKeys`. Never looks at the store
+//! or at a schema: names of fields decide alone.
 
 use serde_json::{Map, Value};
 
-use super::super::status::StatusError;
+use crate::status::StatusError;
 
 /// The keys by which a list merges, given the name of its field and of the field around it.
 pub(crate) fn merge_key(parent: &str, field: &str) -> Option<&'static str> {

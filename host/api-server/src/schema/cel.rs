@@ -12,8 +12,8 @@ use cel::{Context, Env, ExecutionError, Program, Value as CelValue};
 use regex::Regex;
 use serde_json::Value;
 
-use super::super::status::FieldError;
 use super::{Additional, Schema, ValueType};
+use crate::status::FieldError;
 use crate::sync::lock;
 
 /// The language as the API server offers it: CEL, its string and list libraries.

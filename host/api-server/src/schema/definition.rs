@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::super::delete_options::DeleteOptions;
-use super::super::json_path;
-use super::super::kinds::{ScalePaths, ServedKind};
-use super::super::object_key::NamespacedName;
-use super::super::resource::Resource;
-use super::super::status::{FieldError, StatusError};
-use super::super::store::Store;
-use super::super::timestamp::time_text;
-use super::super::write_options::{ObjectPart, WriteOptions};
 use super::compile::texts;
 use super::{CustomVersion, PrinterColumn, Schema};
+use crate::delete_options::DeleteOptions;
+use crate::json_path;
+use crate::kinds::{ScalePaths, ServedKind};
+use crate::object_key::NamespacedName;
+use crate::resource::Resource;
+use crate::status::{FieldError, StatusError};
+use crate::store::Store;
+use crate::timestamp::time_text;
+use crate::write_options::{ObjectPart, WriteOptions};
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
@@ -65,7 +65,7 @@ pub(crate) fn unregister(store: &mut Store, definition: &Value) {
     let resource = table_of(definition);
     if let Ok(kind) = store.kind(&resource) {
         let keys: Vec<NamespacedName> = store
-            .iter_after(&resource, &super::super::Selection::everything(), None)
+            .iter_after(&resource, &crate::Selection::everything(), None)
             .map(|(key, _)| key.clone())
             .collect();
         for key in keys {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::super::kinds::ServedKind;
-use super::super::openapi;
 use super::{Additional, Schema, ValueType};
+use crate::kinds::ServedKind;
+use crate::openapi;
 
 /// One line for each unknown field, such as `unknown field "spec.replica"`.
 pub(crate) fn fields(kind: &ServedKind, version: &str, object: &Value) -> Vec<String> {

@@ -5,9 +5,9 @@
 
 use serde_json::Value;
 
-use super::super::quantity;
-use super::super::status::FieldError;
 use super::{Additional, ListType, Schema, ValueType, cel};
+use crate::quantity;
+use crate::status::FieldError;
 
 /// Validates a whole object; apiVersion, kind and metadata are the server's own.
 pub(super) fn root(schema: &Schema, object: &Value, old: Option<&Value>) -> Vec<FieldError> {

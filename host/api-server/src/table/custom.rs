@@ -4,8 +4,8 @@ use crate::json_path::find;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::super::schema::PrinterColumn;
 use super::cells::since;
+use crate::schema::PrinterColumn;
 
 /// The columns as kubectl reads them; the name always comes first.
 pub(super) fn definitions(columns: &[PrinterColumn]) -> Vec<Value> {

@@ -13,8 +13,8 @@ use anyhow::{Context as _, bail};
 use aws::sdk::SdkClients;
 use aws::{AwsOptions, AwsProvider, MissingPermission, SqsInterruptionQueue};
 use cloudprovider::{Clock, CloudProvider as _, InterruptionQueue};
-use controllers::MinValuesPolicy;
 use k8s_openapi::apimachinery::pkg::version::Info;
+use scheduling::problem::MinValuesPolicy;
 use std::sync::Arc;
 
 /// The demo's API server carries this in its version.

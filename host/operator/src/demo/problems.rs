@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use api_server::{ApiServer, Resource, Selection};
 use apis::conditions;
 use serde_json::Value;
-use sim::api_server::{ApiServer, Resource, Selection};
 
 /// One line for each problem, capacity before pods. `reasons` has what the controller last said of a pod, by
 /// `namespace/name`.

@@ -4,19 +4,19 @@
 
 mod view;
 
-use super::cost::{cpu_seconds, peak_rss_bytes};
 use super::node_load::{Requested, millis, node_status, share};
 use super::quiet::Quiet;
+use crate::process_facts::{cpu_seconds, peak_rss_bytes};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_server::{Resource, Selection};
 use apis::{ProviderId, labels};
 use controllers::ControllerActivity;
 use locks::lock;
 use serde_json::Value;
 use sim::SimulatedWorld;
-use sim::api_server::{Resource, Selection};
 use state::ledger::Ledger;
 
 use super::LOOK_EVERY;

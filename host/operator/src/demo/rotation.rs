@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{SYSTEM_NAMESPACE, apply, read};
+use super::{SYSTEM_NAMESPACE, read};
+use crate::apply;
 use crate::cli::DemoArguments;
 use authoring::manifests::Manifests;
 

@@ -4,7 +4,8 @@ use anyhow::bail;
 
 use super::progress::{DemoView, Ended, StageOutcome, Watcher};
 use super::summary::StageLine;
-use super::{SYSTEM_NAMESPACE, apply, read};
+use super::{SYSTEM_NAMESPACE, read};
+use crate::apply;
 use crate::cli::{DemoArguments, Until};
 use authoring::manifests::Manifests;
 

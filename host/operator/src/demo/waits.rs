@@ -1,8 +1,8 @@
 //! How long pods waited until they ran, and instances until they took some.
 
+use api_server::{ApiServer, Resource, Selection};
 use jiff::Timestamp;
 use serde_json::Value;
-use sim::api_server::{ApiServer, Resource, Selection};
 use sim::ec2::SimulatedEc2;
 
 use super::frame::round;

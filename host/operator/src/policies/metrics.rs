@@ -54,10 +54,7 @@ impl Collector for PolicyMetrics {
                 (labels, ConstCounter::new(*count))
             })
         });
-        let (name, help) = (
-            "mortise_policy_failures",
-            "Calls that failed, so that the default decided.",
-        );
+        let (name, help) = ("mortise_policy_failures", "Calls that failed.");
         family(&mut encoder, name, help, failures)?;
         let cost = statistics
             .iter()

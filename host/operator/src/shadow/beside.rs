@@ -9,6 +9,7 @@ mod written;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use api_server::{Resource, Selection, Watch};
 use apis::{CapacityType, ProviderId};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -17,15 +18,15 @@ use shadow::{
     ReadKind, Report, StandIn, ToldObject, claims_at_start,
 };
 use sim::SimulatedWorld;
-use sim::api_server::{self, Resource, Selection, Watch};
 
 use super::arguments::{CLUSTER_NAME, ShadowArguments};
 use super::classes;
 use super::prices::Prices;
 use super::reading::Readings;
 use crate::api_client::ReadsOnly;
+use crate::apply;
 use crate::clock::wall_now;
-use crate::demo::{CAPACITY, SYSTEM_NAMESPACE, apply};
+use crate::demo::{CAPACITY, SYSTEM_NAMESPACE};
 use crate::simulated_nodes::known::KnownObjects;
 use crate::stack::Stack;
 use authoring::manifests::{Manifests, variables};

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use api_server::{Resource, Selection};
 use apis::labels::EC2_NODE_CLASS_HASH_ANNOTATION;
 use authoring::manifests::{Manifests, variables};
 use serde_json::Value;
 use sim::SimulatedWorld;
-use sim::api_server::{Resource, Selection};
 use tokio::time::{Instant, sleep};
 
 use super::arguments::CLUSTER_NAME;

@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::timed_policies::TimedPolicies;
 use super::{Pools, SimulationEnd, SimulationStart};
 use crate::cli::SimulateArguments;
-use crate::demo::peak_rss_bytes;
+use crate::process_facts::peak_rss_bytes;
 
 /// A cluster that has not settled after so many loops goes round in circles.
 const LOOPS_MAX: usize = 10_000;

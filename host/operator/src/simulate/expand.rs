@@ -11,17 +11,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_server::{Resource, Selection};
 use jiff::Timestamp;
 use problem_file::{FileWorld, List, Loader, ObjectFault};
 use scheduling::pod::PodKey;
 use serde_json::json;
-use sim::api_server::{Resource, Selection};
 use sim::ec2::Ec2Config;
 use sim::{Time, WorldConfig};
 use state::devices::DeviceKind;
 
 use super::CLUSTER_NAME;
-use crate::demo::apply::{Unknown, apply};
+use crate::apply::{Unknown, apply};
 use authoring::manifests::{Document, Manifests, variables};
 use objects::{is_about_devices, is_of_a_cluster, key_of, one_run, owners_of, strip, workload_of};
 

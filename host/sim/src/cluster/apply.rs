@@ -1,6 +1,9 @@
 //! Applies a change of an object to the view.
+//!
+//! Writes nothing: what follows from a change is noted as work.
 
-use crate::api_server::{NamespacedName, Resource, WatchEvent, WatchEventType};
+use api_server::{NamespacedName, Resource, WatchEvent, WatchEventType};
+
 use crate::cluster::SimulatedCluster;
 use crate::cluster::node::NodeRecord;
 use crate::cluster::object_meta::controller_of;

@@ -1,6 +1,9 @@
 //! Who is to look again after a change: owners, daemon sets, budgets, the scheduler.
+//!
+//! Only notes it: the work is done by the controllers, one kind at a time.
 
-use crate::api_server::{NamespacedName, Resource};
+use api_server::{NamespacedName, Resource};
+
 use crate::cluster::SimulatedCluster;
 use crate::cluster::object_meta::ControllerRef;
 use crate::cluster::pod::PodRecord;

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use api_server::NamespacedName;
 use apis::labels;
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 use serde_json::Value;
 
 use super::amounts::MilliAmounts;
 use super::shape::{SchedulingShape, strings};
-use crate::api_server::NamespacedName;
 
 /// A node with the pods that hold its resources.
 #[derive(Debug)]

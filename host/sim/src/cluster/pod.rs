@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use api_server::NamespacedName;
 use apis::names::DEFAULT_SCHEDULER;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::object_meta::{ControllerRef, controller_of};
 use super::shape::{SchedulingShape, SchedulingShapes, strings};
-use crate::api_server::NamespacedName;
 
 /// Phases of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,13 @@
 //! Timers, in the order of time and of asking.
+//!
+//! Reads no clock: the moment is an argument.
 
 use std::collections::BTreeMap;
 
+use api_server::NamespacedName;
 use jiff::Timestamp;
 
 use super::work::Work;
-use crate::api_server::NamespacedName;
 
 /// Timers fire on this grid, so that a thousand kubelets wake the world a few times a second, not a thousand.
 const GRID_MILLIS: i64 = 200;

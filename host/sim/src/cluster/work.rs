@@ -1,6 +1,6 @@
 //! Work that is to be done for objects, and whether the scheduler is about to look at pods that wait.
 
-use crate::api_server::Resource;
+use api_server::Resource;
 
 /// Work that is to be done for an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

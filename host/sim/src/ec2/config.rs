@@ -1,7 +1,8 @@
 //! Configuration of the simulated EC2's account, faults included.
 
+use api_server::KUBERNETES_MINOR;
+
 use super::capacity::{CapacityReservationSpec, PlacementGroupSpec};
-use crate::api_server::KUBERNETES_MINOR;
 
 /// Name of the simulated cluster where nobody gives it another, and of who applies what the demo brings.
 pub const DEMO_NAME: &str = "mortise-demo";

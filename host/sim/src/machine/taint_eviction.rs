@@ -2,11 +2,11 @@
 //!
 //! Answers to kube-controller-manager's taint-eviction controller.
 
+use api_server::{DeleteOptions, Resource};
 use apis::labels;
 use jiff::{SignedDuration, Timestamp};
 
 use super::later;
-use crate::api_server::{DeleteOptions, Resource};
 use crate::cluster::SimulatedCluster;
 use crate::cluster::timers::Timer;
 
@@ -30,12 +30,12 @@ impl SimulatedCluster {
             }
         }
         for (key, uid) in leaving {
-            let _ = self.api.delete(
+            self.note_refusal(self.api.delete(
                 &Resource::PODS,
                 &key.namespace,
                 &key.name,
                 &DeleteOptions::of_uid(uid),
-            );
+            ));
         }
         if let Some(at) = again {
             self.timers.set(at, Timer::TaintsAgain(name.to_owned()));

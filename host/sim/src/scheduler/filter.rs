@@ -1,4 +1,6 @@
 //! Filters that judge one node for one shape of pod, and their words.
+//!
+//! Never writes, and looks at no other node.
 
 use std::collections::BTreeMap;
 use std::fmt;

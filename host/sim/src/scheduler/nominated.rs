@@ -6,9 +6,10 @@
 
 use std::sync::Arc;
 
+use api_server::{NamespacedName, Resource};
+
 use super::filter;
 use super::terms::TermStates;
-use crate::api_server::{NamespacedName, Resource};
 use crate::cluster::SimulatedCluster;
 use crate::cluster::amounts::MilliAmounts;
 use crate::cluster::node::NodeRecord;
@@ -167,7 +168,7 @@ impl SimulatedCluster {
                     status.remove("nominatedNodeName");
                 }
             });
-            drop(cleared);
+            self.note_refusal(cleared);
         }
     }
 }

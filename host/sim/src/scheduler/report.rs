@@ -1,11 +1,11 @@
 //! Words of the scheduler about pods that found no node: the condition and the event.
 
+use api_server::{NamespacedName, Resource};
 use serde_json::json;
 
 use super::filter::Rejections;
-use crate::api_server::{NamespacedName, Resource};
 use crate::cluster::SimulatedCluster;
-use crate::status::{SimulatedEvent, event, set_condition};
+use crate::status::{SimulatedEvent, set_condition, write_event};
 
 /// Pods of one group that get an event each time; the rest only get the condition.
 const EVENTS_MAX: usize = 100;
@@ -40,23 +40,23 @@ impl SimulatedCluster {
             })
             .collect();
         for (index, key) in news.into_iter().enumerate() {
-            let written = self.api.modify_status(&Resource::PODS, key, |pod| {
+            let written = self.note_refusal(self.api.modify_status(&Resource::PODS, key, |pod| {
                 let condition = json!({
                     "type": "PodScheduled", "status": "False",
                     "reason": "Unschedulable", "message": message,
                 });
                 set_condition(&mut pod["status"], condition, now);
-            });
+            }));
             if index < EVENTS_MAX
-                && let Ok(pod) = written
+                && let Some(pod) = written
             {
-                event(
+                self.note_refusal(write_event(
                     &self.api,
                     &pod,
                     SimulatedEvent::FailedScheduling,
                     message,
                     now,
-                );
+                ));
             }
         }
     }

@@ -1,4 +1,6 @@
 //! Scores of one node for one shape: LeastAllocated, preferred node affinity, PreferNoSchedule taints.
+//!
+//! Never writes, and looks at no other node.
 
 use scheduling::play::scores::{FitStrategy, ResourceUse};
 

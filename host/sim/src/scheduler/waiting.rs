@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::api_server::NamespacedName;
+use api_server::NamespacedName;
+
 use crate::cluster::shape::SchedulingShape;
 
 /// Place of a shape in the scheduler's order: highest priority first, then the one seen first.

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use api_server::{NamespacedName, Resource};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
 
 use super::{count, int_or_percent, integer};
-use crate::api_server::{NamespacedName, Resource};
 use crate::cluster::SimulatedCluster;
 use crate::cluster::object_meta::{ControllerRef, controller_of};
 use crate::cluster::pod::PodRecord;

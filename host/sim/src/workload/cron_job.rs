@@ -3,16 +3,16 @@
 //! Full cron syntax belongs to the scheduler of a real cluster; a schedule that is not understood makes no job
 //! and says so in an event.
 
+use api_server::{NamespacedName, Resource, time_text};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{job::finished, owner_reference};
-use crate::api_server::{NamespacedName, Resource};
 use crate::cluster::SimulatedCluster;
 use crate::cluster::object_meta::{is_controlled_by, is_deleting, uid};
 use crate::cluster::timers::Timer;
 use crate::machine::later;
-use crate::status::{SimulatedEvent, event, time_text};
+use crate::status::{SimulatedEvent, write_event};
 
 impl SimulatedCluster {
     pub(super) fn reconcile_cron_job(&mut self, key: &NamespacedName) {
@@ -31,13 +31,13 @@ impl SimulatedCluster {
         let schedule = cron["spec"]["schedule"].as_str().unwrap_or_default();
         let Some(next) = next_run(schedule, since) else {
             let message = format!("unparseable schedule \"{schedule}\"");
-            event(
+            self.note_refusal(write_event(
                 &self.api,
                 &cron,
                 SimulatedEvent::UnparseableSchedule,
                 &message,
                 self.clock.now_seconds(),
-            );
+            ));
             return;
         };
         if next > now {
@@ -71,9 +71,7 @@ impl SimulatedCluster {
             },
             "spec": template["spec"],
         });
-        if let Err(status) = self.api.create(&Resource::JOBS, &key.namespace, job) {
-            tracing::debug!(name = %key.name, %status, "a scheduled job was refused");
-        }
+        self.note_refusal(self.api.create(&Resource::JOBS, &key.namespace, job));
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use api_server::{NamespacedName, Resource};
 use apis::labels;
 use serde_json::{Value, json};
 
 use super::{BURST_MAX, count, template_hash};
-use crate::api_server::{NamespacedName, Resource};
 use crate::cluster::SimulatedCluster;
 use crate::cluster::object_meta::{is_deleting, uid};
 use crate::cluster::pod::PodRecord;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use api_server::{DeleteOptions, NamespacedName, Resource};
 use serde_json::{Value, json};
 
 use super::{int_or_percent, integer, owner_reference, template_hash};
-use crate::api_server::{DeleteOptions, NamespacedName, Resource};
 use crate::cluster::SimulatedCluster;
 use crate::cluster::object_meta::{is_controlled_by, is_deleting, uid};
 use crate::status::set_condition;
@@ -80,14 +80,14 @@ impl SimulatedCluster {
             "spec": { "replicas": replicas, "selector": selector, "template": template },
         });
         let namespace = metadata["namespace"].as_str().unwrap_or_default();
-        if let Err(status) = self.api.create(&Resource::REPLICA_SETS, namespace, set) {
-            tracing::debug!(%name, %status, "a replica set was refused");
+        let created = self.api.create(&Resource::REPLICA_SETS, namespace, set);
+        if self.note_refusal(created).is_none() {
             return;
         }
         let key = NamespacedName::of(deployment);
-        let _ = self.api.modify(&Resource::DEPLOYMENTS, &key, |deployment| {
+        self.note_refusal(self.api.modify(&Resource::DEPLOYMENTS, &key, |deployment| {
             deployment["metadata"]["annotations"][REVISION] = revision.to_string().into();
-        });
+        }));
     }
 
     fn roll(&self, deployment: &Value, new: &Value, old: &[Arc<Value>]) {
@@ -136,9 +136,9 @@ impl SimulatedCluster {
     fn scale_set(&self, set: &Value, replicas: i64) {
         if integer(&set["spec"]["replicas"], 0) != replicas {
             let key = NamespacedName::of(set);
-            let _ = self.api.modify(&Resource::REPLICA_SETS, &key, |set| {
+            self.note_refusal(self.api.modify(&Resource::REPLICA_SETS, &key, |set| {
                 set["spec"]["replicas"] = replicas.into();
-            });
+            }));
         }
     }
 
@@ -157,9 +157,12 @@ impl SimulatedCluster {
         for set in empty.into_iter().take(excess) {
             let key = NamespacedName::of(set);
             let options = DeleteOptions::default();
-            let _ = self
-                .api
-                .delete(&Resource::REPLICA_SETS, &key.namespace, &key.name, &options);
+            self.note_refusal(self.api.delete(
+                &Resource::REPLICA_SETS,
+                &key.namespace,
+                &key.name,
+                &options,
+            ));
         }
     }
 

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use api_server::{DeleteOptions, NamespacedName, Propagation, Resource, time_text};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::{BURST_MAX, count, integer};
-use crate::api_server::{DeleteOptions, NamespacedName, Propagation, Resource};
 use crate::cluster::SimulatedCluster;
 use crate::cluster::object_meta::{is_deleting, uid};
 use crate::cluster::pod::{PodRecord, SimulatedPhase};
 use crate::cluster::timers::Timer;
 use crate::machine::later;
-use crate::status::{set_condition, time_text};
+use crate::status::set_condition;
 
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
@@ -150,9 +150,12 @@ impl SimulatedCluster {
                 propagation: Propagation::Background,
                 ..DeleteOptions::default()
             };
-            let _ = self
-                .api
-                .delete(&Resource::JOBS, &key.namespace, &key.name, &options);
+            self.note_refusal(self.api.delete(
+                &Resource::JOBS,
+                &key.namespace,
+                &key.name,
+                &options,
+            ));
         }
     }
 }

@@ -1,4 +1,6 @@
 //! How fast ReplicaSets come to their pods.
+//!
+//! Reads no clock: the moment is an argument.
 
 use jiff::Timestamp;
 

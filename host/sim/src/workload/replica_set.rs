@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use api_server::{NamespacedName, Resource};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{BURST_MAX, count, integer};
-use crate::api_server::{NamespacedName, Resource};
 use crate::cluster::SimulatedCluster;
 use crate::cluster::object_meta::{controller_of, is_deleting, uid};
 use crate::cluster::pod::{PodRecord, SimulatedPhase};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use api_server::{NamespacedName, Resource};
 use serde_json::{Value, json};
 
 use super::{BURST_MAX, count, integer, template_hash};
-use crate::api_server::{NamespacedName, Resource};
 use crate::cluster::SimulatedCluster;
 use crate::cluster::object_meta::{is_deleting, uid};
 use crate::cluster::pod::PodRecord;
@@ -174,9 +174,11 @@ impl SimulatedCluster {
                     },
                     "spec": template["spec"],
                 });
-                let _ = self
-                    .api
-                    .create(&Resource::PERSISTENT_VOLUME_CLAIMS, namespace, object);
+                self.note_refusal(self.api.create(
+                    &Resource::PERSISTENT_VOLUME_CLAIMS,
+                    namespace,
+                    object,
+                ));
             }
             claims.push((volume.to_owned(), claim));
         }

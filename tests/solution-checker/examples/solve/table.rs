@@ -21,12 +21,12 @@ struct Row {
 const NONE: f64 = f64::INFINITY;
 
 const FILES: [Row; 6] = [
-    file("fleet-5000", "27.6 s, 142.90, 234 MB", (200.0, 70.0, 60.0)),
-    file("fleet-2000", "8.24 s, 68.83", (80.0, 22.0, NONE)),
-    file("plain-5000", "2.37 s, 102.81", (30.0, 60.0, NONE)),
-    file("diverse-2000", "15.5 s, 27.58", (80.0, 18.0, NONE)),
-    file("prefs-500", "2.88 s, 6.28", (20.0, 6.285, NONE)),
-    file("plain-2000", "0.73 s, 31.85", (15.0, 23.0, NONE)),
+    file("fleet-5000", "27.6 s, 142.90, 234 MB", 200.0, 70.0, 60.0),
+    file("fleet-2000", "8.24 s, 68.83", 80.0, 22.0, NONE),
+    file("plain-5000", "2.37 s, 102.81", 30.0, 60.0, NONE),
+    file("diverse-2000", "15.5 s, 27.58", 80.0, 18.0, NONE),
+    file("prefs-500", "2.88 s, 6.28", 20.0, 6.285, NONE),
+    file("plain-2000", "0.73 s, 31.85", 15.0, 23.0, NONE),
 ];
 
 const GENERATED: [Row; 2] = [
@@ -54,7 +54,9 @@ const CURVE: [&str; 5] = ["5000", "10000", "20000", "50000", "100000"];
 const fn file(
     name: &'static str,
     karpenter: &'static str,
-    (ms_max, bill_max, mib_max): (f64, f64, f64),
+    ms_max: f64,
+    bill_max: f64,
+    mib_max: f64,
 ) -> Row {
     Row {
         name,

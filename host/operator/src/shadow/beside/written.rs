@@ -1,8 +1,8 @@
 //! One write of the mirror, done in the shadow. Nothing is written to the cluster itself.
 
+use api_server::{DeleteOptions, NamespacedName, Resource};
 use shadow::{MirrorWrite, ReadKind, update};
 use sim::SimulatedWorld;
-use sim::api_server::{DeleteOptions, NamespacedName, Resource};
 
 /// Does one write; what is gone already is as good as deleted or ended.
 pub(super) fn written(world: &SimulatedWorld, write: MirrorWrite) -> Result<(), String> {

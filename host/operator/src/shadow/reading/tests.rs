@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use api_server::{ApiServer, Resource};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use kube::client::Body;
 use sim::SimulatedClock;
-use sim::api_server::{ApiServer, Resource};
 use tower::{ServiceExt as _, service_fn};
 
 use super::*;

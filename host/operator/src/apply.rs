@@ -1,6 +1,6 @@
 //! Applies documents through the API server's own door, server-side, as `kubectl apply --server-side` would.
 //!
-//! What the server refuses is told with the object and its place, and the rest goes on.
+//! What the server refuses is told with the object and its place, and the rest goes on. Never deletes.
 
 use std::collections::BTreeSet;
 
