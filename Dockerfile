@@ -15,7 +15,8 @@ COPY . .
 ARG COMMIT=""
 # The linker of other machines than x86-64 is not lld, which alone knows this; justfile has it too.
 RUN if [ "$(uname -m)" = x86_64 ]; then \
-      export RUSTFLAGS="-C link-arg=-Wl,-z,pack-relative-relocs"; \
+      export RUSTFLAGS="-C link-arg=-Wl,-z,pack-relative-relocs" \
+        CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER=/src/dist/link-twice; \
     fi \
  && MORTISE_COMMIT="$COMMIT" cargo auditable build --locked --profile dist -p operator --bin mortise
 
