@@ -94,7 +94,7 @@ goals *folder:
 
 # --- Make ---
 
-# The binary for images: half the size, a quarter of the pages in memory. Runs on glibc 2.36 and later (Debian 12).
+# The binary for images: half the size, and few of its pages in memory. Runs on glibc 2.36 and later (Debian 12).
 dist:
     MORTISE_COMMIT="$(git rev-parse --short=7 HEAD)" RUSTFLAGS="-C link-arg=-Wl,-z,pack-relative-relocs" \
       CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER="$PWD/dist/link-twice" \
