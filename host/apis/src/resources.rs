@@ -214,7 +214,10 @@ impl Resources {
     pub fn exceeding<'a>(&'a self, limits: &Self) -> Vec<&'a str> {
         self.0
             .iter()
-            .filter(|(name, millis)| limits.has(name) && *millis > limits.get(name))
+            .filter(|(name, millis)| {
+                let limit = limits.position(name).map(|at| limits.0[at].1);
+                limit.is_ok_and(|limit| *millis > limit)
+            })
             .map(|(name, _)| &**name)
             .collect()
     }
@@ -230,16 +233,6 @@ fn format_amount(name: &str, millis: i64) -> String {
         quantity::format_millis_binary(millis)
     } else {
         quantity::format_millis(millis)
-    }
-}
-
-impl FromIterator<(String, i64)> for Resources {
-    fn from_iter<I: IntoIterator<Item = (String, i64)>>(amounts: I) -> Self {
-        let mut resources = Self::new();
-        for (name, millis) in amounts {
-            resources.set(&name, millis);
-        }
-        resources
     }
 }
 

@@ -149,7 +149,7 @@ impl InstanceType {
     pub fn allocatable(&self) -> Resources {
         let names = self.capacity.iter().map(|(name, _)| name);
         names
-            .map(|name| (name.to_owned(), self.allocatable_of(name)))
+            .map(|name| (name, self.allocatable_of(name)))
             .collect()
     }
 

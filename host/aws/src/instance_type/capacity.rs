@@ -323,7 +323,7 @@ fn ceil_units(capacity_millis: i64, percent: f64) -> i64 {
 
 fn amounts(map: &BTreeMap<String, String>) -> Resources {
     map.iter()
-        .filter_map(|(name, text)| Some((name.clone(), quantity::parse_millis(text).ok()?)))
+        .filter_map(|(name, text)| Some((name.as_str(), quantity::parse_millis(text).ok()?)))
         .collect()
 }
 

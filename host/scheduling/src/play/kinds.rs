@@ -172,7 +172,7 @@ impl<'a> DaemonDemand<'a> {
         let sum: Resources = on_node.map(|it| it.requests).sum();
         let left = sum.iter().map(|(name, amount)| {
             let there = node.daemon_requests.get(name);
-            (name.to_owned(), amount.saturating_sub(there).max(0))
+            (name, amount.saturating_sub(there).max(0))
         });
         left.collect()
     }

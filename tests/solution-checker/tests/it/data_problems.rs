@@ -52,7 +52,8 @@ fn problem(name: &str, types: &InstanceTypes) -> Option<Problem> {
     assert_eq!(problem.pods.len(), told.len(), "{name}");
     for pod in &problem.pods {
         let requests = effective_requests(&told[&pod.key]);
-        let requests = Resources::from_iter(requests);
+        let requests = requests.iter().map(|(name, millis)| (&**name, *millis));
+        let requests: Resources = requests.collect();
         assert_eq!(pod.shape.requests, requests, "{}", pod.key);
     }
     Some(problem)

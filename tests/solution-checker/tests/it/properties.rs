@@ -74,7 +74,8 @@ proptest! {
         let built = world.build();
         for pod in &built.problem.pods {
             let ours = effective_requests(&built.objects[&pod.key]);
-            prop_assert_eq!(&pod.shape.requests, &Resources::from_iter(ours));
+            let ours: Resources = ours.iter().map(|(name, millis)| (&**name, *millis)).collect();
+            prop_assert_eq!(&pod.shape.requests, &ours);
         }
     }
 }

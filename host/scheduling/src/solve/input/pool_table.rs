@@ -278,7 +278,7 @@ impl PoolTable {
             } else {
                 self.greatest_of(rows, limit, name)
             };
-            (name.to_owned(), left.saturating_sub(taken))
+            (name, left.saturating_sub(taken))
         });
         self.remaining = Some(left.collect());
     }
@@ -360,7 +360,8 @@ fn capacity_for_limit(of_type: &TypeRow, name: &str) -> i64 {
 
 fn remaining(pool: &Pool) -> Option<Resources> {
     let limits = Resources::from_list(pool.node_pool.spec.limits.as_ref()?);
-    let left =
-        |(name, limit): (&str, i64)| (name.to_owned(), limit.saturating_sub(pool.in_use.get(name)));
-    Some(limits.iter().map(left).collect())
+    let left = limits
+        .iter()
+        .map(|(name, limit)| (name, limit.saturating_sub(pool.in_use.get(name))));
+    Some(left.collect())
 }

@@ -134,7 +134,7 @@ impl Dimensions {
             .iter()
             .zip(amounts)
             .filter(|(_, amount)| **amount != 0)
-            .map(|(name, amount)| (name.clone(), *amount))
+            .map(|(name, amount)| (name.as_str(), *amount))
             .collect()
     }
 }
