@@ -3,6 +3,7 @@
 //! The one reader of that: nothing is kept, and what the kernel does not tell is missing or 0, never an error.
 
 use std::fs;
+use std::str::FromStr;
 
 /// Linux tells times in hundredths of a second, on every architecture that there are nodes of.
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -10,9 +11,7 @@ const TICKS_PER_SECOND: f64 = 100.0;
 /// The most memory that this process ever held; 0 where the kernel does not tell.
 pub(crate) fn peak_rss_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|it| it.strip_prefix("VmHWM:"));
-    let kib = line.and_then(|it| it.split_whitespace().next()?.parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
+    number_after::<u64>(&status, "VmHWM:").unwrap_or(0) * 1024
 }
 
 /// The time that all threads of this process worked; 0 where the kernel does not tell.
@@ -40,8 +39,8 @@ impl ProcessFacts {
         let text = |file: &str| fs::read_to_string(format!("/proc/{file}")).ok();
         let mut process = Self::of_stat(&text("self/stat")?, &text("stat")?)?;
         let status = text("self/status")?;
-        process.resident_bytes = number_after(&status, "VmRSS:")? * 1024.0;
-        process.virtual_bytes = number_after(&status, "VmSize:")? * 1024.0;
+        process.resident_bytes = number_after::<f64>(&status, "VmRSS:")? * 1024.0;
+        process.virtual_bytes = number_after::<f64>(&status, "VmSize:")? * 1024.0;
         let limits = text("self/limits")?;
         process.max_fds = limit(&limits, "Max open files");
         process.virtual_max = limit(&limits, "Max address space");
@@ -57,7 +56,7 @@ impl ProcessFacts {
     fn of_stat(own: &str, system: &str) -> Option<Self> {
         Some(Self {
             cpu_seconds: seconds_worked(own)?,
-            started_at: number_after(system, "btime")? + seconds_in(own, 22)?,
+            started_at: number_after::<f64>(system, "btime")? + seconds_in(own, 22)?,
             ..Self::default()
         })
     }
@@ -77,7 +76,7 @@ fn seconds_in(stat: &str, number: usize) -> Option<f64> {
 }
 
 /// The number in the line that begins so.
-fn number_after(text: &str, beginning: &str) -> Option<f64> {
+fn number_after<T: FromStr>(text: &str, beginning: &str) -> Option<T> {
     let mut lines = text.lines().filter_map(|it| it.strip_prefix(beginning));
     lines.next()?.split_whitespace().next()?.parse().ok()
 }

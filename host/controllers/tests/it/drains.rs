@@ -70,13 +70,7 @@ async fn pods_that_tolerate_the_taint_do_not_hold_the_drain() {
 #[tokio::test(start_paused = true)]
 async fn a_drained_node_waits_for_its_volumes_to_be_detached() {
     let mut world = World::new();
-    world.pass(5).await;
-    world.create_pod("a", "900m", &json!({}));
-    world.settle(60).await;
-    let node = world.names(&Resource::NODES)[0].clone();
-    world.attach_volume(&node);
-    let claim = world.names(&Resource::NODE_CLAIMS)[0].clone();
-    world.delete(&Resource::NODE_CLAIMS, &claim);
+    world.delete_node_with_volume().await;
     world.settle(60).await;
     assert!(world.names(&Resource::PODS).is_empty(), "drained");
     assert_eq!(world.cloud.running(), 1, "but not terminated");
@@ -95,13 +89,7 @@ async fn a_drained_node_waits_for_its_volumes_to_be_detached() {
 async fn the_grace_period_ends_the_wait_for_volumes_too() {
     let mut world = World::new();
     world.change_pool(json!({"spec": {"template": {"spec": {"terminationGracePeriod": "2m"}}}}));
-    world.pass(5).await;
-    world.create_pod("a", "900m", &json!({}));
-    world.settle(60).await;
-    let node = world.names(&Resource::NODES)[0].clone();
-    world.attach_volume(&node);
-    let claim = world.names(&Resource::NODE_CLAIMS)[0].clone();
-    world.delete(&Resource::NODE_CLAIMS, &claim);
+    world.delete_node_with_volume().await;
     world.settle(100).await;
     assert_eq!(world.cloud.running(), 1);
     world.settle(60).await;

@@ -70,13 +70,7 @@ async fn a_drain_goes_on_after_a_restart_whatever_is_listed_late() {
 #[tokio::test(start_paused = true)]
 async fn volumes_that_are_listed_late_are_waited_for() {
     let mut world = World::new();
-    world.pass(5).await;
-    world.create_pod("a", "900m", &json!({}));
-    world.settle(60).await;
-    let node = world.names(&Resource::NODES)[0].clone();
-    world.attach_volume(&node);
-    let claim = world.names(&Resource::NODE_CLAIMS)[0].clone();
-    world.delete(&Resource::NODE_CLAIMS, &claim);
+    world.delete_node_with_volume().await;
     world.settle(5).await;
     world.process.reads_slowly("/volumeattachments?", LATE);
     world.restart();

@@ -390,8 +390,19 @@ impl World {
         }
     }
 
+    /// A node comes for a pod `a`, a volume is attached to it, and its claim is deleted.
+    pub(crate) async fn delete_node_with_volume(&mut self) {
+        self.pass(5).await;
+        self.create_pod("a", "900m", &json!({}));
+        self.settle(60).await;
+        let node = self.names(&Resource::NODES)[0].clone();
+        self.attach_volume(&node);
+        let claim = self.names(&Resource::NODE_CLAIMS)[0].clone();
+        self.delete(&Resource::NODE_CLAIMS, &claim);
+    }
+
     /// A volume is attached to the node, as the VolumeAttachment `va` tells.
-    pub(crate) fn attach_volume(&self, node: &str) {
+    fn attach_volume(&self, node: &str) {
         let attachment = json!({
             "apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": {"name": "va"},
             "spec": {"attacher": "ebs.csi.aws.com", "nodeName": node, "source": {"persistentVolumeName": "pv-1"}},
