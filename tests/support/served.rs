@@ -237,10 +237,6 @@ impl Drop for Served {
         for child in self.others.iter_mut().chain([&mut self.demo]) {
             let _ = child.kill();
             let _ = child.wait();
-            if let Some(mut error) = child.stderr.take() {
-                let mut text = String::new();
-                let _ = error.read_to_string(&mut text);
-            }
         }
         let _ = std::fs::remove_dir_all(&self.folder);
     }

@@ -1,7 +1,8 @@
-//! Deletion: grace periods, finalizers, propagation to owned objects, and emptying of namespaces.
+//! What follows a deletion: propagation to owned objects, finalizers, and the emptying of namespaces.
 //!
-//! A cluster's garbage collector is a controller that lags; here it runs to its end inside the request, so that
-//! runs repeat. Answers to apiserver's `registry/generic` delete and to the garbage collector.
+//! A cluster's garbage collector is a controller that lags; here it runs to its end inside the request, so that runs
+//! repeat. Never decides whether an object that somebody deletes goes at once: that is for `deletion.rs`. Answers to
+//! kube-controller-manager's garbage collector and namespace controller.
 
 pub(super) mod finalizers;
 

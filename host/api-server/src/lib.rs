@@ -49,7 +49,7 @@ pub use answer::ResponseBody;
 pub use delete_options::{DeleteOptions, Propagation};
 pub use direct::ApiServer;
 pub use listener::{kubeconfig, serve};
-pub use names::SUFFIX_LETTERS;
+pub use names::name_suffix;
 pub use object_key::NamespacedName;
 pub use patch::Patch;
 pub use request_info::RequestInfo;

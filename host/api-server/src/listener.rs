@@ -1,22 +1,32 @@
 //! The server on a loopback address, for kubectl and for controllers in other processes.
 //!
-//! Never listens on any other address, and lets nobody in without the token. kubectl sends no credentials over
-//! plain HTTP, so the token may also stand as the first step of the path: the kubeconfig has it there.
+//! Never listens on any other address, lets nobody in without the token, and has so many connections at one time and no
+//! more. kubectl sends no credentials over plain HTTP, so the token may also stand as the first step of the path: the
+//! kubeconfig has it there.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Request, header};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tower::Service as _;
 
 use crate::answer::answer_status;
 use crate::direct::ApiServer;
 use crate::status::StatusError;
+
+/// Connections at one time; more wait in the kernel until one closes. Each watch has one, so that a controller has
+/// dozens, and all of them are fewer than the files that a process may usually have open.
+const CONNECTIONS_MAX: usize = 512;
+
+/// Pause after a connection that could not be accepted, such as for want of files.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Serves until dropped. Refuses a listener that other machines could reach.
 pub async fn serve(server: ApiServer, listener: TcpListener, token: String) -> io::Result<()> {
@@ -29,13 +39,24 @@ pub async fn serve(server: ApiServer, listener: TcpListener, token: String) -> i
             ),
         ));
     }
-    let token: Arc<str> = token.into();
+    serve_within(CONNECTIONS_MAX, server, listener, token.into()).await
+}
+
+async fn serve_within(
+    connections_max: usize,
+    server: ApiServer,
+    listener: TcpListener,
+    token: Arc<str>,
+) -> io::Result<()> {
+    let places = Arc::new(Semaphore::new(connections_max));
     loop {
+        let place = Arc::clone(&places).acquire_owned().await;
+        let place = place.map_err(io::Error::other)?;
         let (stream, _) = match listener.accept().await {
             Ok(accepted) => accepted,
-            // A connection that broke before it was accepted is the client's affair.
             Err(error) => {
                 tracing::debug!(%error, "a connection was not accepted");
+                tokio::time::sleep(PAUSE).await;
                 continue;
             }
         };
@@ -62,6 +83,7 @@ pub async fn serve(server: ApiServer, listener: TcpListener, token: String) -> i
             {
                 tracing::debug!(%error, "a connection ended early");
             }
+            drop(place);
         });
     }
 }
@@ -131,4 +153,33 @@ pub fn kubeconfig(address: SocketAddr, token: &str) -> String {
          \x20   namespace: default\n\
          current-context: mortise\n"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_finds_no_place_waits_until_somebody_goes() {
+        let server = ApiServer::new(7, Arc::new(|| Timestamp::UNIX_EPOCH));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = tokio::spawn(serve_within(1, server, listener, "secret".into()));
+        let first = TcpStream::connect(address).await.unwrap();
+        let mut second = TcpStream::connect(address).await.unwrap();
+        let request = b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        second.write_all(request).await.unwrap();
+        let mut answer = String::new();
+        let early = second.read_to_string(&mut answer);
+        let early = tokio::time::timeout(Duration::from_millis(200), early).await;
+        assert!(early.is_err(), "one at a time: {answer}");
+        drop(first);
+        second.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        serving.abort();
+    }
 }

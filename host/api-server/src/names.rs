@@ -2,14 +2,14 @@
 //!
 //! Never asks the machine for chance: equal seeds give equal worlds.
 
+/// The letters Kubernetes draws suffixes from: no vowels, no look-alikes.
+const SUFFIX_LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+
 /// Generator of names: a splitmix64 stream.
 #[derive(Debug, Clone)]
 pub(super) struct NameGenerator {
     state: u64,
 }
-
-/// The letters Kubernetes draws suffixes from: no vowels, no look-alikes.
-pub const SUFFIX_LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 impl NameGenerator {
     pub(super) fn new(seed: u64) -> Self {
@@ -42,13 +42,16 @@ impl NameGenerator {
 
     /// Suffix of a generated name, five letters.
     pub(super) fn suffix(&mut self) -> String {
-        let mut bits = self.next();
-        let mut suffix = String::with_capacity(5);
-        for _ in 0..5 {
-            let at = usize::try_from(bits % 27).unwrap_or_default();
-            suffix.push(char::from(SUFFIX_LETTERS[at]));
-            bits /= 27;
-        }
-        suffix
+        name_suffix(self.next(), 5)
     }
+}
+
+/// So many of the letters from which Kubernetes draws the suffixes of names, as the bits say.
+pub fn name_suffix(mut bits: u64, length: usize) -> String {
+    let letter = |_| {
+        let at = usize::try_from(bits % 27).unwrap_or_default();
+        bits /= 27;
+        char::from(SUFFIX_LETTERS[at])
+    };
+    (0..length).map(letter).collect()
 }

@@ -22,7 +22,7 @@ pub(super) fn answer(
     path: &str,
     prefix: &str,
 ) -> Result<ApiResponse, StatusError> {
-    let kinds = server.with(|store| store.kinds.clone());
+    let (kinds, minor) = server.with(|store| (store.kinds.clone(), store.kubernetes_minor));
     match path {
         "/openapi/v2" => Ok(answer_bytes(200, V2_TYPE, V2_EMPTY.to_vec())),
         "/openapi/v3" => Ok(answer_json(200, &index(&kinds, prefix))),
@@ -33,7 +33,9 @@ pub(super) fn answer(
                 ["apis", group, version] => (*group, *version),
                 _ => return Err(StatusError::no_such_resource()),
             };
-            Ok(answer_json(200, &document(&kinds, group, version)))
+            let mut document = document(&kinds, group, version);
+            document["info"]["version"] = format!("v1.{minor}.0").into();
+            Ok(answer_json(200, &document))
         }
     }
 }
@@ -101,7 +103,7 @@ fn document(kinds: &Kinds, group: &str, version: &str) -> Value {
     mark_builtin(kinds, group, version, &mut schemas);
     json!({
         "openapi": "3.0.0",
-        "info": {"title": "Mortise's simulated Kubernetes", "version": "v1.33.0"},
+        "info": {"title": "Mortise's simulated Kubernetes"},
         "paths": paths,
         "components": {"schemas": schemas},
     })

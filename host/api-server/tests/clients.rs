@@ -296,6 +296,16 @@ async fn values_of_the_wrong_type_are_refused_with_their_field() {
     );
 }
 
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn openapi_names_the_version_that_the_server_claims() {
+    let server = server();
+    server.claim_minor_version(29);
+    let request = http::Request::get("/openapi/v3/api/v1");
+    let request = request.body(Vec::new()).unwrap();
+    let document: Value = client(&server).request(request).await.unwrap();
+    assert_eq!(document["info"]["version"], "v1.29.0");
+}
+
 #[tokio::test(flavor = "current_thread")]
 async fn the_listener_asks_for_its_token() {
     let server = server();

@@ -12,7 +12,7 @@ pub(crate) mod pace;
 mod replica_set;
 mod stateful_set;
 
-use api_server::{DeleteOptions, NamespacedName, Resource, SUFFIX_LETTERS};
+use api_server::{DeleteOptions, NamespacedName, Resource, name_suffix};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
@@ -143,13 +143,7 @@ fn owner_reference(owner: &Value) -> Value {
 
 /// The hash of a pod template, in the letters that Kubernetes uses for names.
 fn template_hash(template: &Value) -> String {
-    let mut bits = hash(0, &[&template.to_string()]);
-    let letter = |_| {
-        let letter = SUFFIX_LETTERS[usize::try_from(bits % 27).unwrap_or_default()];
-        bits /= 27;
-        char::from(letter)
-    };
-    (0..10).map(letter).collect()
+    name_suffix(hash(0, &[&template.to_string()]), 10)
 }
 
 /// An integer field with its default.

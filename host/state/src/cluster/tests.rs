@@ -483,6 +483,22 @@ fn pdbs_tell_free_blocked_and_many() {
 }
 
 #[test]
+fn a_namespace_without_volume_claims_is_forgotten() {
+    let claim = |name: &str| {
+        Event::applied::<v1::PersistentVolumeClaim>(object(
+            json!({"metadata": {"namespace": "gone", "name": name}, "spec": {}}),
+        ))
+    };
+    let mut model = cluster([claim("a"), claim("b")]);
+    for (name, namespaces) in [("a", 1), ("b", 0)] {
+        let key = ObjectKey::new("gone", name);
+        let gone = Event::deleted::<v1::PersistentVolumeClaim>(key);
+        model.apply(at(0), gone).unwrap();
+        assert_eq!(model.data.volumes.claims.len(), namespaces);
+    }
+}
+
+#[test]
 fn volumes_become_alternatives_of_the_node() {
     let zone = |values: Value| json!({"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": values}]});
     let claim_of = |name: &str, spec: Value| {

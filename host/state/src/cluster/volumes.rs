@@ -31,6 +31,9 @@ impl Watched for v1::PersistentVolumeClaim {
         let claims = &mut Arc::make_mut(&mut cluster.data.volumes).claims;
         if let Some(named) = claims.get_mut(&key.namespace) {
             named.remove(&key.name);
+            if named.is_empty() {
+                claims.remove(&key.namespace);
+            }
         }
         Changes::new()
     }

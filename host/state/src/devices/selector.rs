@@ -150,11 +150,46 @@ fn compare(this: &Value, other: &Value) -> Result<Ordering, ExecutionError> {
     }
 }
 
+/// Part of what follows the hyphen of a version, in semver's order: numbers come before words.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum PreviewIdentifier {
+    Number(u64),
+    Word(String),
+}
+
 /// Numbers of a version, and whether it is a release: those come after their previews.
-fn version(text: &str) -> (Vec<u64>, bool, String) {
+fn version(text: &str) -> (Vec<u64>, bool, Vec<PreviewIdentifier>) {
     let version = text.trim_start_matches('v');
     let version = version.split('+').next().unwrap_or(version);
     let (numbers, preview) = version.split_once('-').unwrap_or((version, ""));
     let numbers = numbers.split('.').map(|it| it.parse().unwrap_or(0));
-    (numbers.collect(), preview.is_empty(), preview.to_owned())
+    let identifier = |it: &str| match it.parse() {
+        Ok(number) => PreviewIdentifier::Number(number),
+        Err(_) => PreviewIdentifier::Word(it.to_owned()),
+    };
+    let identifiers = preview.split('.').map(identifier);
+    (numbers.collect(), preview.is_empty(), identifiers.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_in_the_order_of_semver() {
+        let ascending = [
+            "1.0.0-alpha",
+            "1.0.0-alpha.1",
+            "1.0.0-alpha.beta",
+            "1.0.0-beta",
+            "1.0.0-beta.2",
+            "1.0.0-beta.11",
+            "1.0.0-rc.1",
+            "1.0.0",
+            "1.0.1",
+        ];
+        for pair in ascending.windows(2) {
+            assert!(version(pair[0]) < version(pair[1]), "{pair:?}");
+        }
+    }
 }
