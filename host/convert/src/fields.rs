@@ -1,6 +1,8 @@
 //! Taking an object apart field by field, so that nothing is passed over: what nobody took is reported.
 //!
-//! Knows no kind. Values of a wrong type are reported where they are taken.
+//! Knows no kind. A value of a wrong type is not taken, and so is reported, too.
+
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
@@ -12,6 +14,8 @@ pub(crate) struct Fields<'a> {
     pub(crate) origin: &'a ObjectOrigin,
     path: String,
     left: Map<String, Value>,
+    /// What those should have been that were wanted and are something else.
+    misread: BTreeMap<String, &'static str>,
 }
 
 impl<'a> Fields<'a> {
@@ -29,6 +33,7 @@ impl<'a> Fields<'a> {
             origin,
             path: path.to_owned(),
             left,
+            misread: BTreeMap::new(),
         }
     }
 
@@ -46,67 +51,66 @@ impl<'a> Fields<'a> {
         self.left.remove(field).filter(|value| !value.is_null())
     }
 
+    /// What is read of a field that is of the right kind; one of another is left for the report.
+    fn read<T>(
+        &mut self,
+        field: &str,
+        kind: &'static str,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Option<T> {
+        let value = self.left.get(field).filter(|value| !value.is_null())?;
+        let found = read(value);
+        if found.is_some() {
+            self.left.remove(field);
+        } else {
+            self.misread.insert(field.to_owned(), kind);
+        }
+        found
+    }
+
     /// The fields of a field.
     pub(crate) fn inner(&mut self, field: &str) -> Self {
-        let value = self.take(field).unwrap_or_default();
-        Self::new(self.origin, &self.path(field), value)
+        let map = self.read(field, "a map", |it| it.is_object().then(|| it.clone()));
+        Self::new(self.origin, &self.path(field), map.unwrap_or_default())
     }
 
     /// A field as text: numbers and switches as they are written.
     pub(crate) fn text(&mut self, field: &str) -> Option<String> {
-        self.take(field).as_ref().and_then(as_text)
+        self.read(field, "a text", as_text)
     }
 
     /// A whole number, written as such or as text.
     pub(crate) fn number(&mut self, field: &str) -> Option<i64> {
-        let value = self.take(field)?;
-        value.as_i64().or_else(|| value.as_str()?.parse().ok())
+        self.read(field, "a whole number", |it| {
+            it.as_i64().or_else(|| it.as_str()?.parse().ok())
+        })
     }
 
     /// Texts of a list, or the one text that stands there.
     pub(crate) fn texts(&mut self, field: &str) -> Vec<String> {
-        match self.take(field) {
-            Some(Value::Array(items)) => items.iter().filter_map(as_text).collect(),
-            Some(value) => as_text(&value).into_iter().collect(),
-            None => Vec::new(),
-        }
+        let texts = self.read(field, "a list of texts", |it| match it.as_array() {
+            Some(items) => items.iter().map(as_text).collect(),
+            None => as_text(it).map(|it| vec![it]),
+        });
+        texts.unwrap_or_default()
     }
 
     /// Elements of a list.
     pub(crate) fn list(&mut self, field: &str) -> Vec<Value> {
-        match self.take(field) {
-            Some(Value::Array(items)) => items,
-            Some(
-                Value::Null
-                | Value::Bool(_)
-                | Value::Number(_)
-                | Value::String(_)
-                | Value::Object(_),
-            )
-            | None => Vec::new(),
-        }
+        let items = self.read(field, "a list", |it| it.as_array().cloned());
+        items.unwrap_or_default()
     }
 
     /// Entries of a map of texts, in order of their keys.
     pub(crate) fn map(&mut self, field: &str) -> Vec<(String, String)> {
-        match self.take(field) {
-            Some(Value::Object(map)) => {
-                let mut entries: Vec<_> = map
-                    .into_iter()
-                    .filter_map(|(key, value)| Some((key, as_text(&value)?)))
-                    .collect();
-                entries.sort();
-                entries
-            }
-            Some(
-                Value::Null
-                | Value::Bool(_)
-                | Value::Number(_)
-                | Value::String(_)
-                | Value::Array(_),
-            )
-            | None => Vec::new(),
-        }
+        let entries = self.read(field, "a map of texts", |it| {
+            let entries = it.as_object()?.iter();
+            let entries = entries.map(|(key, value)| Some((key.clone(), as_text(value)?)));
+            entries.collect::<Option<Vec<_>>>()
+        });
+        let mut entries = entries.unwrap_or_default();
+        entries.sort();
+        entries
     }
 
     /// Reports fields that mean nothing any more.
@@ -131,8 +135,11 @@ impl<'a> Fields<'a> {
     /// Reports what nobody took.
     pub(crate) fn finish(self, report: &mut ConversionReport) {
         for field in self.left.keys().filter(|field| self.has(field)) {
-            let what =
+            let unknown =
                 "a field that no version is known to have, or none that v1 has something for";
+            let misread = self.misread.get(field);
+            let what = misread.map(|kind| format!("not {kind}, and so not read"));
+            let what = what.unwrap_or_else(|| unknown.to_owned());
             report.push(self.origin.note(Fate::Lost, &self.path(field), what));
         }
     }

@@ -51,7 +51,7 @@ pub(crate) fn convert(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &
     let mut spec = Map::new();
     let disruption = disruption(work, &mut fields, &mut template);
     put(&mut spec, "disruption", disruption);
-    put(&mut spec, "limits", limits(&mut fields));
+    put(&mut spec, "limits", limits(work, &mut fields));
     put(
         &mut spec,
         "weight",
@@ -218,9 +218,11 @@ fn disruption(work: &mut Converter<'_>, fields: &mut Fields<'_>, template: &mut 
     json!({"consolidationPolicy": policy, "consolidateAfter": after})
 }
 
-fn limits(fields: &mut Fields<'_>) -> Value {
+fn limits(work: &mut Converter<'_>, fields: &mut Fields<'_>) -> Value {
     let mut limits = fields.inner("limits");
-    limits.take("resources").unwrap_or_default()
+    let resources = limits.take("resources").unwrap_or_default();
+    limits.finish(&mut work.report);
+    resources
 }
 
 fn kubelet(work: &mut Converter<'_>, fields: &mut Fields<'_>) {

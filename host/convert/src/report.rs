@@ -132,7 +132,7 @@ impl ConversionReport {
         self.entries.iter().filter(|it| it.fate == fate).count()
     }
 
-    /// Whether an object or something that had a meaning was left out.
+    /// Whether no object and nothing that had a meaning was left out.
     pub fn is_complete(&self) -> bool {
         !self.entries.iter().any(|entry| entry.fate.is_loss())
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use apis::quantity::ParsedQuantity;
 use apis::resources::Resources;
-use apis::{NodePool, NodeSelectorRequirementWithMinValues, labels};
+use apis::{CapacityType, NodePool, NodeSelectorRequirementWithMinValues, labels};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use scheduling::instance_type::{Availability, InstanceType, Offering, Overhead};
 use scheduling::requirements::{Operator, Requirement, Requirements};
@@ -57,6 +57,8 @@ struct WireOffering {
     available: bool,
     #[serde(default, rename = "Requirements", alias = "requirements")]
     requirements: Option<Vec<WireRequirement>>,
+    #[serde(default, rename = "ReservationCapacity", alias = "reservationCapacity")]
+    reservation_capacity: Option<u32>,
 }
 
 #[derive(Deserialize)]
@@ -286,6 +288,7 @@ fn offering(path: &str, wire: WireOffering, faults: &mut ObjectFaults) -> Offeri
         price,
         available,
         requirements,
+        reservation_capacity,
     } = wire;
     // A comparison with NaN is false.
     if !(0.0..=PRICE_PER_HOUR_MAX).contains(&price) {
@@ -321,7 +324,7 @@ fn offering(path: &str, wire: WireOffering, faults: &mut ObjectFaults) -> Offeri
         } else {
             Availability::Unavailable
         },
-        reservation_capacity: 0,
+        reservation_capacity: reservation_capacity.unwrap_or_default(),
         ice_count: 0,
         ice_age_seconds: None,
         interruption_rate: None,
@@ -336,6 +339,10 @@ fn offering(path: &str, wire: WireOffering, faults: &mut ObjectFaults) -> Offeri
     if !word.is_empty() && offering.capacity_type().is_none() {
         let message = format!("{word:?}: capacity is bought on-demand, spot or reserved");
         faults.push(format!("{path}.Requirements"), message);
+    }
+    if offering.capacity_type() == Some(CapacityType::Reserved) && reservation_capacity.is_none() {
+        let message = "is not set: of reserved capacity it says how many instances may be launched";
+        faults.push(format!("{path}.ReservationCapacity"), message);
     }
     offering
 }

@@ -215,6 +215,7 @@ fn a_faulty_pool_takes_no_part_and_says_why(
 #[case("/0/offerings/1/Price", json!("NaN"), r#"offerings[1].Price: invalid type: string "NaN", expected f64"#)]
 #[case("/0/offerings/0/Requirements/0/operator", json!("Is"), r#"offerings[0].Requirements[0].operator: "Is": unknown operator"#)]
 #[case("/0/offerings/0/Requirements/0/values/0", json!("sport"), r#"offerings[0].Requirements: "sport": capacity is bought on-demand, spot or reserved"#)]
+#[case("/0/offerings/0/Requirements/0/values/0", json!("reserved"), "offerings[0].ReservationCapacity: is not set: of reserved capacity it says how many instances may be launched")]
 #[case("/0/offerings/0/Requirements", json!([]), "offerings[0].Requirements: nothing says its topology.kubernetes.io/zone")]
 #[case("/0/resources/cpu", json!("-4"), r#"resources[cpu]: "-4": must not be negative"#)]
 #[case("/0/resources", Value::Null, "missing field `resources`")]

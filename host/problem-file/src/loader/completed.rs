@@ -12,14 +12,6 @@ use state::devices::{DeviceObject, DeviceWorld};
 
 use crate::list::List;
 
-/// Conditions of a claim on whose node everything is done.
-const DONE: [&str; 4] = [
-    conditions::LAUNCHED,
-    conditions::REGISTERED,
-    conditions::INITIALIZED,
-    conditions::CONSOLIDATABLE,
-];
-
 /// Gives a pod what the scheduler and the kubelet would have written; tells whether it is bound.
 pub(super) fn complete(pod: &mut v1::Pod, list: List) -> bool {
     let spec = pod.spec.as_ref();
@@ -119,7 +111,7 @@ pub(super) fn join(nodes: &mut [v1::Node], claims: &mut [NodeClaim]) {
             .as_ref()
             .is_some_and(|it| ids.contains(it));
         if status.conditions.is_empty() && has_node {
-            status.conditions = DONE.map(|kind| condition(kind, "True", "")).to_vec();
+            status.conditions = conditions::of_ready_claim(Timestamp::UNIX_EPOCH);
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::list::List;
 use apis::{NodePool, ObjectKey};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use state::cluster::Event;
 use state::devices::{DeviceKind, DeviceObject};
 use state::workloads::Workload;
@@ -70,16 +71,28 @@ impl Loader {
                 self.namespace(&ObjectKey::of(&it.metadata).namespace);
                 Event::applied(Arc::new(*it))
             }
-            Object::Pdb(mut it) => {
-                default_namespace(&mut it.metadata);
-                if self.is_new(place, List::PodDisruptionBudgets, &it.metadata) {
-                    self.budgets.push(*it);
-                }
-                return;
-            }
-            _ => return,
+            Object::Pdb(it) => return self.budget(place, *it),
+            // Twice the same; or of a kind that is more than a fact beside others.
+            Object::NodeOverlay(_)
+            | Object::Volume(_)
+            | Object::StorageClass(_)
+            | Object::CsiNode(_)
+            | Object::Pod(_)
+            | Object::BoundPod(_)
+            | Object::NodePool(_)
+            | Object::NodeClass(_)
+            | Object::NodeClaim(_)
+            | Object::Node(_)
+            | Object::DaemonSet(_) => return,
         };
         self.apply(place, event);
+    }
+
+    fn budget(&mut self, place: &dyn Fn() -> String, mut budget: PodDisruptionBudget) {
+        default_namespace(&mut budget.metadata);
+        if self.is_new(place, List::PodDisruptionBudgets, &budget.metadata) {
+            self.budgets.push(budget);
+        }
     }
 
     pub(super) fn device(&mut self, place: &dyn Fn() -> String, mut object: DeviceObject) {
