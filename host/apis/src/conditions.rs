@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube_core::Resource;
 
 use crate::{Ec2NodeClass, NodeClaim, NodeOverlay, NodePool};
@@ -64,6 +64,21 @@ pub const PROVISIONING: &str = "Provisioning";
 
 mod editor;
 pub mod reason;
+
+/// Conditions of a NodeClaim whose node is there and at rest, as they came about at a moment: what stands in for a
+/// cluster where none runs.
+pub fn of_ready_claim(since: Timestamp) -> Vec<Condition> {
+    let kinds = [LAUNCHED, REGISTERED, INITIALIZED, CONSOLIDATABLE];
+    let condition = |kind: &str| Condition {
+        type_: kind.to_owned(),
+        status: Status::True.as_str().to_owned(),
+        reason: kind.to_owned(),
+        message: String::new(),
+        last_transition_time: Time(since),
+        observed_generation: None,
+    };
+    kinds.map(condition).to_vec()
+}
 
 /// The three statuses of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

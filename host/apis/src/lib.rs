@@ -15,6 +15,7 @@ pub mod crd;
 pub mod duration;
 #[cfg(feature = "objects")]
 pub mod ec2nodeclass;
+pub mod flag_text;
 pub mod fnv;
 #[cfg(feature = "objects")]
 pub mod hash;

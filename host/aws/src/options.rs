@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 
-use apis::duration::GoDuration;
+use apis::flag_text;
 use clap::builder::{BoolishValueParser, Resettable};
 use clap::{ArgAction, Args, Command, FromArgMatches as _};
 use jiff::SignedDuration;
@@ -163,10 +163,7 @@ fn parse_endpoint(text: &str) -> Result<String, String> {
 
 /// Karpenter's bound: each look-up is a call of EC2.
 fn parse_refresh_interval(text: &str) -> Result<SignedDuration, String> {
-    let interval = text.parse::<GoDuration>();
-    let interval = interval
-        .map(GoDuration::to_signed_duration)
-        .map_err(|_| format!("`{text}` is not a duration such as `500ms`, `10s` or `1m30s`"))?;
+    let interval = flag_text::parse_duration(text)?.to_signed_duration();
     if interval < SignedDuration::from_mins(1) {
         return Err(format!("`{text}` is less than a minute"));
     }
@@ -175,17 +172,10 @@ fn parse_refresh_interval(text: &str) -> Result<SignedDuration, String> {
 
 /// Gates that nobody knows are passed over, as Karpenter does.
 fn parse_gates(text: &str) -> Result<AwsFeatureGates, String> {
-    let mut gates = AwsFeatureGates::default();
-    for gate in text.split(',').map(str::trim).filter(|it| !it.is_empty()) {
-        let value = |(name, value): (&str, &str)| Some((name.to_owned(), value.parse().ok()?));
-        let known: Option<(String, bool)> = gate.split_once('=').and_then(value);
-        match known {
-            Some((name, is_on)) if name == "NodeClassCEL" => gates.node_class_cel = is_on,
-            Some(_) => {}
-            None => return Err(format!("`{gate}` is not a gate such as NodeClassCEL=true")),
-        }
-    }
-    Ok(gates)
+    let given = flag_text::parse_gates(text)?;
+    Ok(AwsFeatureGates {
+        node_class_cel: given.get("NodeClassCEL").copied().unwrap_or_default(),
+    })
 }
 
 fn parse_share(text: &str) -> Result<f64, String> {
@@ -240,6 +230,9 @@ mod tests {
             ("NodeClassCEL=true", Some(true)),
             ("Other=true, NodeClassCEL=true", Some(true)),
             ("NodeClassCEL=false,", Some(false)),
+            ("NodeClassCEL=True", Some(true)),
+            ("NodeClassCEL = 1", Some(true)),
+            ("NodeClassCEL=F", Some(false)),
             ("NodeClassCEL", None),
             ("NodeClassCEL=yes", None),
         ];

@@ -50,14 +50,8 @@ impl Periodic for CapacityReservations {
     async fn round(&mut self) -> Result<(), ReconcileError> {
         let reserved = self.reserved();
         let expired = self.expire(&reserved).await;
-        if let Err(error) = &expired {
-            error!(%error, "letting nodes of ending capacity reservations go");
-        }
         let demoted = self.demote(&reserved).await;
-        if let Err(error) = &demoted {
-            error!(%error, "labelling nodes whose capacity reservation ended");
-        }
-        demoted.and(expired)
+        expired.and(demoted)
     }
 
     fn pause(&self, _: PastRound) -> Duration {
@@ -93,29 +87,41 @@ impl CapacityReservations {
     async fn expire(&self, reserved: &[Reserved]) -> Result<(), ReconcileError> {
         let ids = reserved.iter().map(|it| it.reservation.clone());
         let ids: BTreeSet<String> = ids.filter(|id| !id.is_empty()).collect();
-        let expiring = self.provider.expiring_reservations(&ids).await?;
-        for claim in reserved {
-            if expiring.contains(&claim.reservation) {
-                self.handle(claim, End::OfBlock).await?;
-            }
-        }
-        Ok(())
+        let expiring = self.provider.expiring_reservations(&ids).await;
+        let expiring = expiring
+            .inspect_err(|error| error!(%error, "asking which capacity reservations end soon"))?;
+        let ending = reserved.iter();
+        let ending = ending.filter(|it| expiring.contains(&it.reservation));
+        let ending: Vec<&Reserved> = ending.collect();
+        self.handle_each(&ending, End::OfBlock).await
     }
 
     /// Where the cloud says on-demand by now, claim and node say so too.
     async fn demote(&self, reserved: &[Reserved]) -> Result<(), ReconcileError> {
-        let listed = self.provider.list().await?;
+        let listed = self.provider.list().await;
+        let listed =
+            listed.inspect_err(|error| error!(%error, "listing what runs in reservations"))?;
         let on_demand = listed.iter().filter(|it| {
             let capacity_type = it.labels.get(labels::CAPACITY_TYPE);
             capacity_type.is_some_and(|it| it == CapacityType::OnDemand.as_str())
         });
         let on_demand: BTreeSet<&ProviderId> = on_demand.map(|it| &it.provider_id).collect();
-        for claim in reserved {
-            if on_demand.contains(&claim.provider_id) {
-                self.handle(claim, End::OfReservation).await?;
+        let ended = reserved.iter();
+        let ended = ended.filter(|it| on_demand.contains(&it.provider_id));
+        let ended: Vec<&Reserved> = ended.collect();
+        self.handle_each(&ended, End::OfReservation).await
+    }
+
+    /// A claim that cannot be written keeps nobody else waiting; fails with the first error once all had their turn.
+    async fn handle_each(&self, reserved: &[&Reserved], end: End) -> Result<(), ReconcileError> {
+        let mut outcome = Ok(());
+        for it in reserved {
+            if let Err(error) = self.handle(it, end).await {
+                error!(NodeClaim = %it.claim, %error, "following the end of a capacity reservation");
+                outcome = outcome.and(Err(error));
             }
         }
-        Ok(())
+        outcome
     }
 
     async fn handle(&self, reserved: &Reserved, end: End) -> Result<(), ReconcileError> {

@@ -74,7 +74,8 @@ const fn gauge(
     }
 }
 
-/// Gauges that are shown in any case: without labels, or of the process.
+/// Gauges that the replica which leads shows with `DISABLE_CLUSTER_STATE_OBSERVABILITY`, too: without labels, or of the
+/// process.
 const OF_THE_PROCESS: &[StateGauge] = &[
     gauge(
         "karpenter_cluster_state_node_count",

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apis::duration::GoDuration;
+use apis::flag_text;
 use clap::builder::{BoolishValueParser, Resettable};
 use clap::{ArgAction, Args, Command, FromArgMatches as _, ValueEnum};
 use jiff::Timestamp;
@@ -260,9 +261,7 @@ impl Settings {
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {
-    text.parse::<GoDuration>()
-        .map(GoDuration::to_std)
-        .map_err(|_| format!("`{text}` is not a duration such as `500ms`, `10s` or `1m30s`"))
+    flag_text::parse_duration(text).map(GoDuration::to_std)
 }
 
 /// Less than nothing counts as nothing said.

@@ -149,15 +149,7 @@ impl VoluntaryDisruption {
                 tokio::time::sleep(UNSYNCED_POLL).await;
                 continue;
             }
-            let round = self.shell.metrics.round(Self::NAME);
-            stale::remove(&self.shell, &self.orchestration.claims()).await;
-            self.begin_what_still_holds().await;
-            let result = if self.may_look() {
-                self.scan().await
-            } else {
-                ScanResult::LookAgain(POLL)
-            };
-            drop(round);
+            let result = self.round().await;
             let ScanResult::LookAgain(look_again) = result else {
                 back_off = LOOK_SOON;
                 continue;
@@ -167,6 +159,22 @@ impl VoluntaryDisruption {
             woken_by = self.sleep(span, woken_by).await;
             back_off = (back_off * 2).min(POLL);
         }
+    }
+
+    /// Cleans up, looks a second time at what waits, and scans, if it may. The round fails where either look did.
+    async fn round(&self) -> ScanResult {
+        let mut round = self.shell.metrics.round(Self::NAME);
+        stale::remove(&self.shell, &self.orchestration.claims()).await;
+        if let Err(error) = self.begin_what_still_holds().await {
+            round.failed(error);
+        }
+        if !self.may_look() {
+            return ScanResult::LookAgain(POLL);
+        }
+        self.scan().await.unwrap_or_else(|error| {
+            round.failed(error);
+            ScanResult::LookAgain(POLL)
+        })
     }
 
     /// Sleeps until something is due, or until soon after a pod left. Where that was what ended the last sleep, it does
@@ -184,7 +192,7 @@ impl VoluntaryDisruption {
     }
 
     /// One look for nodes to disrupt.
-    async fn scan(&self) -> ScanResult {
+    async fn scan(&self) -> Result<ScanResult, ReconcileError> {
         self.nominate_awaiting();
         let observed = self.observe(self.next_number()).await;
         self.show_costs(&observed);
@@ -196,10 +204,7 @@ impl VoluntaryDisruption {
         passes.end(Self::NAME, 0);
         // The snapshot would make every later fact copy what it shares.
         drop(observed);
-        let Ok(timed) = decided else {
-            return ScanResult::LookAgain(POLL);
-        };
-        self.apply(timed, now).await
+        Ok(self.apply(decided?, now).await)
     }
 
     /// Tells of the decision, keeps what the next loop needs of it, and has its commands begin.

@@ -24,31 +24,40 @@ use crate::method::{ConsolidationMethod, Method};
 use crate::scan::Scan;
 use eligibility::eligibility;
 
+/// A look of a method for a move.
+pub(crate) struct ConsolidationLook<'s> {
+    /// Nodes to try, in the policy's order and within the budgets.
+    pub(crate) candidates: Vec<&'s Candidate>,
+    /// Those of them that were tried before and have not changed since.
+    pub(crate) tried_before: BTreeSet<String>,
+    /// Record to keep where nothing comes of them all.
+    pub(crate) nothing: NothingFound,
+}
+
 /// Has a method look for a move, unless nothing changed since it last found nothing. A look that comes to nothing is
 /// remembered here and nowhere else: one that was cut off, or that found something, is always followed by another.
 pub(crate) fn look<'s, T>(
     scan: &mut Scan<'s, '_>,
     method: ConsolidationMethod,
-    find: impl FnOnce(&mut Scan<'s, '_>, &[&'s Candidate]) -> Option<T>,
+    find: impl FnOnce(&mut Scan<'s, '_>, &mut ConsolidationLook<'s>) -> Option<T>,
 ) -> Option<T> {
-    let (candidates, nothing) = prepare_look(scan, method)?;
-    let found = find(scan, &candidates);
+    let mut look = prepare_look(scan, method)?;
+    let found = find(scan, &mut look);
     let method = Method::from(method);
     if found.is_some() || scan.scene.interrupt.is_tripped() {
         scan.memory.nothing_found.remove(&method);
     } else {
-        scan.memory.nothing_found.insert(method, nothing);
+        scan.memory.nothing_found.insert(method, look.nothing);
     }
     found
 }
 
-/// Candidates to try, in the policy's order and within the budgets, with the record to keep where nothing comes of
-/// them. `None` where no node is eligible, while those that are wait for others to come to rest, and where nothing
-/// changed since nothing was found: then the same is said again.
+/// Candidates to try. `None` where no node is eligible, while those that are wait for others to come to rest, and where
+/// nothing changed since nothing was found: then the same is said again.
 fn prepare_look<'s>(
     scan: &mut Scan<'s, '_>,
     kind: ConsolidationMethod,
-) -> Option<(Vec<&'s Candidate>, NothingFound)> {
+) -> Option<ConsolidationLook<'s>> {
     let (scene, method) = (scan.scene, Method::from(kind));
     let eligible = retain_eligible(scan);
     if settling::wait_for_others(scan, &eligible) {
@@ -79,7 +88,9 @@ fn prepare_look<'s>(
         ConsolidationMethod::Multi => scan.retain_within(&ordered, method),
     };
     let tried = self::claims(&candidates);
-    if known.is_some_and(|it| tried.is_subset(&it.tried)) {
+    let is_known = known.is_some();
+    let tried_before = known.map_or_else(BTreeSet::new, |it| &it.tried & &tried);
+    if is_known && tried_before.len() == tried.len() {
         repeat_findings(scan, &candidates);
         return None;
     }
@@ -89,7 +100,11 @@ fn prepare_look<'s>(
         in_backoff,
         tried,
     };
-    Some((candidates, nothing))
+    Some(ConsolidationLook {
+        candidates,
+        tried_before,
+        nothing,
+    })
 }
 
 fn retain_eligible<'s>(scan: &mut Scan<'s, '_>) -> Vec<&'s Candidate> {
@@ -106,7 +121,8 @@ fn retain_eligible<'s>(scan: &mut Scan<'s, '_>) -> Vec<&'s Candidate> {
     eligible
 }
 
-fn repeat_findings<'s>(scan: &mut Scan<'s, '_>, candidates: &[&'s Candidate]) {
+/// Says again what kept the candidates when they were last looked at.
+pub(crate) fn repeat_findings<'s>(scan: &mut Scan<'s, '_>, candidates: &[&'s Candidate]) {
     for candidate in candidates {
         let known = scan.memory.kept.get(candidate.claim()).cloned();
         if let Some(obstacle) = known {

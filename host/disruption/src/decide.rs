@@ -4,10 +4,13 @@
 //! The methods are tried in order and the first that finds something ends the loop. Policies order and
 //! judge; the native rules come before and after. Answers to Karpenter's `disruption/controller.go`.
 
+use std::collections::BTreeSet;
+
 use scheduling::Interrupt;
 use state::ledger::NodeOutcome;
 
 use crate::budgets;
+use crate::candidate::Blocked;
 use crate::decision::Decision;
 use crate::input::{DisruptionInput, PolicyHooks};
 use crate::method::Method;
@@ -29,6 +32,10 @@ impl Decision {
             command: _,
         } = repaired;
         self.eligible.insert(Method::Repair, eligible);
+        // A node that goes is not blocked, whatever repair may not do.
+        let chosen = self.outcomes.iter().filter(|it| it.outcome.is_chosen());
+        let chosen: BTreeSet<String> = chosen.map(|it| it.node.clone()).collect();
+        let stays = |it: &Blocked| !chosen.contains(&it.name);
         for (node, finding) in findings {
             self.blocked.retain(|it| it.name != node);
             let is_other = |it: &&mut NodeOutcome| it.node == node && !it.outcome.is_chosen();
@@ -37,7 +44,7 @@ impl Decision {
                 finding.reason().clone_into(&mut outcome.reason);
             }
         }
-        self.blocked.extend(blocked);
+        self.blocked.extend(blocked.into_iter().filter(stays));
     }
 }
 
@@ -82,6 +89,7 @@ pub fn decide_watched(
                 commands.extend(single_node_consolidation::command(&mut scan, exchange));
             }
         }
+        scan.note_done(method);
         done(method);
         if !commands.is_empty() {
             break;

@@ -38,6 +38,8 @@ pub struct Decision {
     pub eligible: BTreeMap<Method, u32>,
     /// The loop was cut off.
     pub is_interrupted: bool,
+    /// The first kind of consolidation that was cut short; none where only other methods had run by then.
+    pub cut_short: Option<Method>,
     /// Identifier of the loop.
     pub decision_id: String,
 }

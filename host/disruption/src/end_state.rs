@@ -11,7 +11,7 @@ pub use report::{DisruptionReport, ReportedCommand, ReportedNode, ReportedOutcom
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apis::{NodeClaim, ObjectKey, conditions};
+use apis::{NodeClaim, ObjectKey};
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use planning::provisioning::PoolTypes;
@@ -36,14 +36,6 @@ use new_node::node;
 
 /// How far the clock moves on between two loops.
 const LOOP_SECONDS: i64 = 30;
-/// Conditions of a node on which everything is done.
-const DONE: [&str; 4] = [
-    conditions::LAUNCHED,
-    conditions::REGISTERED,
-    conditions::INITIALIZED,
-    conditions::CONSOLIDATABLE,
-];
-
 /// Everything that loops work with beside the model.
 #[derive(Clone, Copy)]
 pub struct EndStateInput<'a> {
@@ -125,6 +117,8 @@ pub fn until_stable(
             for node in &command.candidates {
                 match command.execution {
                     Execution::ReplaceFirst(_) | Execution::TerminateFirst(_) => {
+                        // Budgets count by reason, which the end alone does not tell.
+                        history.note_start(&node.claim, command.method.budget_reason());
                         history.note_end(&node.claim, &node.pool, options.now);
                     }
                     // Nobody is there to say that it helped: a node that is still sick is replaced in the end.

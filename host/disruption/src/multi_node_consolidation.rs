@@ -25,7 +25,8 @@ const LEFT_MAX: f64 = 1.05;
 /// are scaled to a tenth settle in 3 loops at what a fresh cluster costs; step by step it took 6, to 0.5 % above that.
 const EXCHANGE_LEAVES: f64 = 0.5;
 
-/// Most nodes that one command removes, as in Karpenter, which looks at no more of them at once.
+/// Most nodes that an exchange or moves joined to one command remove. Halving takes it for the last position that it
+/// looks at, as Karpenter does, so that of more nodes a run may have one more.
 pub(crate) const REMOVED_MAX: usize = 100;
 
 /// Result of the search.
@@ -38,9 +39,11 @@ pub(crate) enum Found<'s> {
 
 /// The longest run of nodes that can go together, or an exchange where there is none.
 pub(crate) fn find<'s>(scan: &mut Scan<'s, '_>) -> Option<Found<'s>> {
-    consolidation::look(scan, METHOD, |scan, candidates| {
-        let is_for_several = candidates.len() >= 2;
-        is_for_several.then(|| among(scan, candidates)).flatten()
+    consolidation::look(scan, METHOD, |scan, look| {
+        let is_for_several = look.candidates.len() >= 2;
+        is_for_several
+            .then(|| among(scan, &look.candidates))
+            .flatten()
     })
 }
 

@@ -33,7 +33,7 @@ pub struct Preferred {
     due: Option<Timestamp>,
 }
 
-/// Moves that a loop found and that do not pay yet.
+/// Moves that a loop found and that must pay first, or did just now.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Deferred {
     looked_at: BTreeSet<String>,
@@ -113,11 +113,12 @@ impl Preferred {
         let needed = (disruption * USD_PER_DISRUPTION / effective).max(hours_min);
         let held = hours(now.duration_since(since));
         let horizon = left.map_or(held, |left| held.min(left));
-        if horizon >= needed {
-            return Ok(());
-        }
+        // One that pays may still have to let another go first.
         for node in nodes {
             deferred.claims.insert(node.claim().to_owned(), now);
+        }
+        if horizon >= needed {
+            return Ok(());
         }
         let wait = SignedDuration::try_from_secs_f64((needed - held).max(0.0) * HOUR_SECONDS);
         let due = wait.ok().and_then(|it| now.checked_add(it).ok());

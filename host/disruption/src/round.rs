@@ -77,10 +77,13 @@ impl PolicyRound {
                 push_workloads(&mut workloads, row, pods, context, &mut symbols);
             }
         }
-        // Replacements may be what no candidate is.
+        // Replacements may be what no candidate is, and of a pool that has none.
         let pools: BTreeSet<&str> = candidates.iter().map(Candidate::pool).collect();
         let of_pools = pools.iter().filter_map(|pool| types.get(*pool));
-        for instance_type in of_pools.flat_map(|types| types.iter()) {
+        let of_pools = of_pools.flat_map(|types| types.iter());
+        let to_buy = source.input.pools.iter();
+        let to_buy = to_buy.flat_map(|it| it.instance_types.iter());
+        for instance_type in of_pools.chain(to_buy) {
             symbols.intern(&instance_type.name);
             for offering in &instance_type.offerings {
                 symbols.intern(offering.zone());

@@ -38,6 +38,7 @@ pub(crate) struct Scan<'s, 'a> {
     findings: Findings<'s>,
     scored: Vec<ScoredMove>,
     eligible: BTreeMap<Method, u32>,
+    cut_short: Option<Method>,
     looks_again_soon: bool,
 }
 
@@ -60,6 +61,7 @@ impl<'s, 'a> Scan<'s, 'a> {
             findings: Findings::default(),
             scored: Vec::new(),
             eligible: BTreeMap::new(),
+            cut_short: None,
             looks_again_soon: false,
         }
     }
@@ -89,6 +91,13 @@ impl<'s, 'a> Scan<'s, 'a> {
     /// So many nodes are eligible for the method.
     pub(crate) fn count(&mut self, method: Method, eligible: usize) {
         self.eligible.insert(method, saturated(eligible));
+    }
+
+    /// The method is done, or was cut short.
+    pub(crate) fn note_done(&mut self, method: Method) {
+        if method.is_consolidation() && self.scene.interrupt.is_tripped() {
+            self.cut_short.get_or_insert(method);
+        }
     }
 
     /// Leaves out nodes with a pod that blocks the method.
@@ -281,6 +290,7 @@ impl<'s, 'a> Scan<'s, 'a> {
             memory: self.memory,
             eligible: self.eligible,
             is_interrupted: scene.interrupt.is_tripped(),
+            cut_short: self.cut_short,
             decision_id: scene.context.decision_id.clone(),
         }
     }

@@ -10,7 +10,7 @@ use state::ledger::OutcomeId;
 use crate::candidate::Candidate;
 use crate::command::{Approved, Command, Proposal};
 use crate::consolidation::moves::{self, Replacements};
-use crate::consolidation::{self, guards};
+use crate::consolidation::{self, ConsolidationLook, guards};
 use crate::method::{ConsolidationMethod, Method};
 use crate::multi_node_consolidation::REMOVED_MAX;
 use crate::obstacle::Obstacle;
@@ -32,7 +32,7 @@ pub(crate) fn command<'s>(
     scan: &mut Scan<'s, '_>,
     exchange: Option<Approved<'s>>,
 ) -> Option<Command> {
-    let found = consolidation::look(scan, METHOD, |scan, candidates| best(scan, candidates));
+    let found = consolidation::look(scan, METHOD, best);
     let chosen = match (found, exchange) {
         // What frees nodes disturbs less, unless an exchange of many saves far more.
         (Some(found), Some(exchange))
@@ -51,15 +51,68 @@ pub(crate) fn command<'s>(
     Some(scan.command(chosen))
 }
 
+/// What came of trying nodes alone.
+struct EachAlone<'s> {
+    /// Moves that the policy approves of.
+    approved: Vec<Approved<'s>>,
+    /// Nodes that were not tried, or not to the end.
+    untried: Vec<&'s Candidate>,
+}
+
 /// Every node alone; of those worth taking away the best, with as many others as can go with it.
-fn best<'s>(scan: &mut Scan<'s, '_>, candidates: &[&'s Candidate]) -> Option<Approved<'s>> {
-    if candidates.is_empty() {
+fn best<'s>(scan: &mut Scan<'s, '_>, look: &mut ConsolidationLook<'s>) -> Option<Approved<'s>> {
+    if look.candidates.is_empty() {
         return None;
     }
-    let candidates = interleave(candidates, &scan.memory.unseen);
-    scan.memory.unseen.clear();
-    scan.deferred.looked_at(consolidation::claims(&candidates));
-    let (mut approved, untried) = approve_each(scan, &candidates);
+    let unseen = std::mem::take(&mut scan.memory.unseen);
+    let candidates = interleave(&look.candidates, &unseen);
+    let EachAlone { approved, untried } = try_each(scan, &candidates);
+    // What was not tried may be wanted as before.
+    let tried = &consolidation::claims(&candidates) - &consolidation::claims(&untried);
+    scan.deferred.looked_at(tried);
+    let is_cut_off = scan.scene.interrupt.is_tripped();
+    let found = choose(scan, approved);
+    if is_cut_off {
+        leave(scan, look, &untried, "the scan was cut off");
+    } else if found.is_none() {
+        let enough = "enough moves were found before it was tried";
+        leave(scan, look, &untried, enough);
+    }
+    // Of those that it did not reach the next run starts with the ones that the last did not reach either.
+    let left_again: BTreeSet<String> = &scan.memory.unseen & &unseen;
+    if !left_again.is_empty() {
+        scan.memory.unseen = left_again;
+    }
+    found
+}
+
+/// The moves of nodes alone, in batches until there are enough of them.
+fn try_each<'s>(scan: &mut Scan<'s, '_>, candidates: &[&'s Candidate]) -> EachAlone<'s> {
+    let scene = scan.scene;
+    let (mut approved, mut untried) = (Vec::new(), Vec::new());
+    let mut ahead = candidates;
+    while !ahead.is_empty() && approved.len() < FOUND_ENOUGH && !scene.interrupt.is_tripped() {
+        let (batch, rest) = ahead.split_at(BATCH.min(ahead.len()));
+        ahead = rest;
+        let mut proposals = Vec::new();
+        for (candidate, computed) in batch.iter().zip(moves::compute_each(scene, batch, METHOD)) {
+            match computed {
+                Ok(proposal) => proposals.push(proposal),
+                Err(obstacle) if obstacle.outcome == OutcomeId::NodeNotReached => {
+                    untried.push(*candidate);
+                }
+                Err(obstacle) => scan.note(candidate, obstacle),
+            }
+        }
+        let proposals = guards::retain_passing(scan, proposals);
+        approved.extend(scan.ask_verdicts(proposals));
+    }
+    untried.extend(ahead);
+    EachAlone { approved, untried }
+}
+
+/// The best of the moves with as many others as can go with it, unless it must wait.
+fn choose<'s>(scan: &mut Scan<'s, '_>, mut approved: Vec<Approved<'s>>) -> Option<Approved<'s>> {
     // Stable: among equals the policy's order stands.
     approved.sort_by(|a, b| b.verdict.score.total_cmp(&a.verdict.score));
     let mut approved = approved.into_iter();
@@ -68,52 +121,32 @@ fn best<'s>(scan: &mut Scan<'s, '_>, candidates: &[&'s Candidate]) -> Option<App
     let joined = together(scan, best, &others);
     let going = joined.proposal.candidates.clone();
     let found = guards::put_off_small_gain(scan, Some(joined));
-    if found.is_none() {
-        let goes = |it: &&Candidate| going.iter().any(|going| going.name() == it.name());
-        let behind = others.iter().filter(|it| !it.candidates.iter().any(goes));
-        guards::note_behind(scan, behind);
-        for candidate in untried {
-            let enough = "enough moves were found before it was tried";
-            scan.note(candidate, Obstacle::new(OutcomeId::NodeNotReached, enough));
+    let goes = |it: &&Candidate| going.iter().any(|going| going.name() == it.name());
+    let behind = others.iter().filter(|it| !it.candidates.iter().any(goes));
+    for (behind, obstacle) in guards::judge_behind(scan, behind) {
+        if found.is_none() {
+            scan.note_alone(behind, obstacle);
         }
     }
     found
 }
 
-/// The moves of nodes alone that the policy approves of, in batches until there are enough of them, and the nodes that
-/// were not tried as there were.
-fn approve_each<'s, 'c>(
+/// The next loop starts with nodes that this one did not reach. What is known of one from before, while nothing
+/// changed, still holds.
+fn leave<'s>(
     scan: &mut Scan<'s, '_>,
-    candidates: &'c [&'s Candidate],
-) -> (Vec<Approved<'s>>, &'c [&'s Candidate]) {
-    let scene = scan.scene;
-    let (mut approved, mut ahead) = (Vec::new(), candidates);
-    while !ahead.is_empty() && approved.len() < FOUND_ENOUGH {
-        if scene.interrupt.is_tripped() {
-            cut_off(scan, ahead);
-            return (approved, &[]);
+    look: &mut ConsolidationLook<'s>,
+    untried: &[&'s Candidate],
+    why: &str,
+) {
+    for candidate in untried {
+        if look.tried_before.contains(candidate.claim()) {
+            consolidation::repeat_findings(scan, &[candidate]);
+        } else {
+            scan.memory.unseen.insert(candidate.claim().to_owned());
+            look.nothing.tried.remove(candidate.claim());
+            scan.note(candidate, Obstacle::new(OutcomeId::NodeNotReached, why));
         }
-        let (batch, rest) = ahead.split_at(BATCH.min(ahead.len()));
-        ahead = rest;
-        let mut proposals = Vec::new();
-        for (candidate, computed) in batch.iter().zip(moves::compute_each(scene, batch, METHOD)) {
-            match computed {
-                Ok(proposal) => proposals.push(proposal),
-                Err(obstacle) => scan.note(candidate, obstacle),
-            }
-        }
-        let proposals = guards::retain_passing(scan, proposals);
-        approved.extend(scan.ask_verdicts(proposals));
-    }
-    (approved, ahead)
-}
-
-/// The next loop starts with nodes that this one did not reach.
-fn cut_off<'s>(scan: &mut Scan<'s, '_>, unseen: &[&'s Candidate]) {
-    for candidate in unseen {
-        scan.memory.unseen.insert(candidate.claim().to_owned());
-        let cut_off = Obstacle::new(OutcomeId::NodeNotReached, "the scan was cut off");
-        scan.note(candidate, cut_off);
     }
 }
 

@@ -26,7 +26,8 @@ pub use defaults::{BalancedScore, DeclaredBudgets, DefaultConsolidation, balance
 /// [`Move::replacement_capacity_type`] where nothing comes.
 pub const NO_CAPACITY_TYPE: u8 = u8::MAX;
 
-/// Judges consolidation. One call of each method a round, never one a candidate.
+/// Judges consolidation. The order is asked once a round; verdicts whenever a method has moves to show, many in one
+/// call.
 pub trait ConsolidationHook: Send + Sync {
     /// The order in which to try nodes, asked before anything is simulated.
     fn order(&self, round: &ConsolidationRound) -> OrderAnswer;

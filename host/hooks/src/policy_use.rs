@@ -38,7 +38,7 @@ pub struct PolicyUse {
     pub name: String,
     /// Digest of the component.
     pub digest: String,
-    /// Whether it answered, or why the built-in default stood in.
+    /// Whether it answered, or why who comes after it stood in.
     pub outcome: UseOutcome,
 }
 

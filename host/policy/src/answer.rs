@@ -18,9 +18,6 @@ use crate::interface::exchange::JudgeAsk;
 use crate::interface::exchange::RankAsk;
 use crate::interface::exchange::Remembering;
 
-/// A hold may last so long; then the policy is asked again.
-const RETRY_SECONDS_MAX: u32 = 3600;
-
 /// The allowances of one policy, and how long they hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Allowed {
@@ -147,7 +144,6 @@ pub(crate) fn judge(
 
 fn bounded(verdict: &mut native::Verdict) {
     verdict.reason = short(std::mem::take(&mut verdict.reason));
-    verdict.retry_after_seconds = verdict.retry_after_seconds.min(RETRY_SECONDS_MAX);
 }
 
 pub(crate) fn allow(
@@ -239,19 +235,5 @@ mod tests {
         );
         let error = error.unwrap_err().to_string();
         assert!(error.contains("5000 bytes where 4096"), "{error}");
-    }
-
-    #[test]
-    fn a_hold_lasts_an_hour_at_most() {
-        for (asked, given) in [(60, 60), (3600, 3600), (u32::MAX, 3600)] {
-            let mut verdict = native::Verdict {
-                decision: native::VerdictDecision::Hold,
-                score: 0.0,
-                reason: "later".to_owned(),
-                retry_after_seconds: asked,
-            };
-            bounded(&mut verdict);
-            assert_eq!(verdict.retry_after_seconds, given);
-        }
     }
 }

@@ -32,7 +32,7 @@ pub(super) const MANAGED: [&str; 12] = [
 ];
 
 /// The other fields of `kubelet.config.k8s.io/v1beta1`.
-pub(super) const UPSTREAM: [&str; 104] = [
+pub(super) const UPSTREAM: [&str; 110] = [
     "allowedUnsafeSysctls",
     "address",
     "authentication",
@@ -137,10 +137,6 @@ pub(super) const UPSTREAM: [&str; 104] = [
     "tlsCipherSuites",
     "tlsMinVersion",
     "tlsPrivateKeyFile",
-];
-
-/// The end of [`UPSTREAM`], which is long.
-pub(super) const UPSTREAM_REST: [&str; 6] = [
     "topologyManagerPolicy",
     "topologyManagerPolicyOptions",
     "topologyManagerScope",

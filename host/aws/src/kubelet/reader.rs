@@ -2,7 +2,7 @@
 //!
 //! Puts no default in the place of what it cannot read, and does not stop at the first fault.
 
-use crate::kubelet::fields::{EVICTION_SIGNALS, MANAGED, RESERVABLE, UPSTREAM, UPSTREAM_REST};
+use crate::kubelet::fields::{EVICTION_SIGNALS, MANAGED, RESERVABLE, UPSTREAM};
 use crate::kubelet::{Kubelet, KubeletExpression};
 use apis::GoDuration;
 use apis::quantity::ParsedQuantity;
@@ -175,10 +175,7 @@ impl KubeletReader<'_> {
         for key in map.keys().map(String::as_str) {
             if key == "registerWithTaints" {
                 self.fail(key, "is owned by the NodePool's taints");
-            } else if ![&MANAGED[..], &UPSTREAM, &UPSTREAM_REST]
-                .iter()
-                .any(|known| known.contains(&key))
-            {
+            } else if !MANAGED.contains(&key) && !UPSTREAM.contains(&key) {
                 self.fail(key, "is not a field of the kubelet's configuration");
             }
         }

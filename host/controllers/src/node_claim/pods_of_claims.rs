@@ -1,4 +1,4 @@
-//! Which pods each new claim was made for, until it has a node or failed.
+//! Which pods each new claim was made for, until it has a node, failed or is gone.
 //!
 //! Bounded by the claims that exist; nothing is decided here. Answers to the pod scheduling maps of Karpenter's
 //! `pkg/controllers/state/cluster.go`.
@@ -24,7 +24,7 @@ impl PodsOfClaims {
         self.lock().get(claim).cloned().unwrap_or_default()
     }
 
-    /// The claim has a node, or failed; answers the pods it was made for.
+    /// The claim has a node, failed or is gone; answers the pods it was made for.
     pub(crate) fn settle(&self, claim: &str) -> Vec<PodKey> {
         self.lock().remove(claim).unwrap_or_default()
     }

@@ -9,6 +9,7 @@ mod decision;
 pub(crate) mod draining;
 mod entries;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -156,7 +157,7 @@ impl Reboot {
                 warn!(NodeClaim = %claim.name_any(), why, "the node cannot be rebooted");
                 let failed = FailedReboot {
                     ending: Ending::Refused,
-                    why: "the cloud refused",
+                    why: Cow::Owned(why),
                     bound,
                 };
                 self.fail(claim, failed).await
@@ -243,7 +244,7 @@ impl Reboot {
         ignore_not_found(self.shell.writer.delete_unchanged(&bounded).await)?;
         let entry = RebootEntry::Failed {
             failure: RebootFailure::Replaced(ending),
-            why,
+            why: &why,
             took: self.take_elapsed(claim),
         };
         self.shell.journal.write(claim, &entry);

@@ -2,6 +2,8 @@
 //!
 //! Pure: a page becomes a page. Rows of metrics that are registered elsewhere stay as they are.
 
+use prometheus_client::metrics::MetricType;
+
 use super::{OF_THE_CLUSTER, OF_THE_PROCESS};
 use crate::shell::metrics::Metrics;
 
@@ -27,7 +29,7 @@ pub fn metrics_page(page: &str) -> String {
 fn counted() -> Vec<String> {
     let rows = Metrics::ROWS.iter();
     rows.map(|row| {
-        let (kind, ending) = kind_of(row.made_as);
+        let (kind, ending) = kind_of(row.kind);
         told(&format!("{}{ending}", row.name), kind, row.labels, row.help)
     })
     .collect()
@@ -42,13 +44,14 @@ fn observed() -> Vec<String> {
 }
 
 /// The kind as it is scraped, and what the text encoder adds to the name.
-fn kind_of(made_as: &str) -> (&'static str, &'static str) {
-    match made_as {
-        "Counter" | "CounterFamily" => ("counter", "_total"),
-        "Histograms" => ("histogram", ""),
-        "QuantileSummaries" => ("summary", ""),
-        // `Gauges`, and a gauge alone.
-        _ => ("gauge", ""),
+fn kind_of(kind: MetricType) -> (&'static str, &'static str) {
+    match kind {
+        MetricType::Counter => ("counter", "_total"),
+        MetricType::Gauge => ("gauge", ""),
+        MetricType::Histogram => ("histogram", ""),
+        MetricType::Info => ("info", "_info"),
+        // The library knows no summaries, and nothing else is unknown to it.
+        MetricType::Unknown => ("summary", ""),
     }
 }
 

@@ -39,7 +39,6 @@ impl Provisioner {
             took,
         };
         self.shell.journal.write(observed, &entry);
-        capacity_buffer::write_rooms(&self.shell, &observed.snapshot, solution).await;
         self.nominate(observed, solution);
         let moved = solution.claims.iter().flat_map(|claim| &claim.pods);
         notes.pod_nominations.withdraw(moved).await;
@@ -56,6 +55,8 @@ impl Provisioner {
         pass.note_first_decisions(&notes.undecided_pods);
         pass.note_places(&notes.pod_starts);
         self.shell.journal.write(&(), &pass);
+        // Pods need their nodes sooner than people need to read of the room.
+        capacity_buffer::write_rooms(&self.shell, &observed.snapshot, solution).await;
     }
 
     fn nominate(&self, observed: &Observed, solution: &Solution) {

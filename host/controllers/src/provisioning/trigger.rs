@@ -40,12 +40,11 @@ impl Reconciler for PodTrigger {
     type Key = ObjectKey;
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
-        let Some(pod) = self
-            .shell
-            .model
-            .pod(key)
-            .filter(|pod| pod.is_provisionable())
-        else {
+        let pod = self.shell.model.pod(key);
+        if pod.as_ref().is_none_or(|pod| pod.node_name.is_some()) {
+            self.undecided_pods.forget(key);
+        }
+        let Some(pod) = pod.filter(|pod| pod.is_provisionable()) else {
             return Ok(Action::Await);
         };
         let (now, snapshot) = (self.shell.now(), self.shell.model.snapshot());

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+use apis::flag_text::parse_gates;
+
 /// The help of the flag, of the names of all gates.
 macro_rules! help {
     ($first:literal $(, $name:literal)*) => {
@@ -64,17 +66,7 @@ impl FromStr for FeatureGates {
 
     /// A comma list of `Name=bool`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut given = BTreeMap::new();
-        let entries = text.split(',').map(str::trim);
-        for entry in entries.filter(|entry| !entry.is_empty()) {
-            let parsed = entry
-                .split_once('=')
-                .and_then(|(name, value)| Some((name.trim(), value.trim().parse::<bool>().ok()?)));
-            let (name, value) = parsed
-                .ok_or_else(|| format!("`{entry}` is not of the form Name=true or Name=false"))?;
-            given.insert(name, value);
-        }
-        Ok(Self::of(&given))
+        parse_gates(text).map(|given| Self::of(&given))
     }
 }
 
@@ -86,6 +78,19 @@ mod tests {
     fn unknown_gates_are_ignored_and_unset_gates_keep_their_default() {
         let gates: FeatureGates = "NodeRepair=true, Whatever=false".parse().unwrap();
         assert!(gates.node_repair && gates.reserved_capacity && !gates.node_overlay);
+    }
+
+    #[test]
+    fn gates_are_opened_as_go_reads_switches() {
+        for text in ["NodeRepair=True", "NodeRepair=1", "NodeRepair = t"] {
+            let gates = text.parse::<FeatureGates>();
+            assert_eq!(gates.map(|it| it.node_repair), Ok(true), "{text}");
+        }
+        for text in ["ReservedCapacity=False", "ReservedCapacity=0"] {
+            let gates = text.parse::<FeatureGates>();
+            assert_eq!(gates.map(|it| it.reserved_capacity), Ok(false), "{text}");
+        }
+        assert!("NodeRepair=yes".parse::<FeatureGates>().is_err());
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Karpenter's metrics, as far as these controllers feed them: names, labels and buckets are byte for byte
-//! Karpenter's, so dashboards and alerts keep working.
+//! Karpenter's, so dashboards and alerts keep working. What Karpenter does not count has a name of `mortise_`.
 //!
 //! Only the applying halves of controllers write here. Answers to `pkg/metrics/metrics.go`.
 
@@ -15,6 +15,7 @@ use disruption::Method;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::Registry;
 use state::ledger::{OutcomeId, Record};
 use tokio::time::Instant;
@@ -57,8 +58,8 @@ fn never_yet() -> CounterFamily {
 pub(crate) struct MetricRow {
     /// Without the ending of counters.
     pub(crate) name: &'static str,
-    /// The type of what counts.
-    pub(crate) made_as: &'static str,
+    /// What it is scraped as.
+    pub(crate) kind: MetricType,
     /// Such as "Labels: `nodepool`." or "No labels."
     pub(crate) labels: &'static str,
     pub(crate) help: &'static str,
@@ -87,7 +88,7 @@ macro_rules! metrics {
             /// Every row.
             pub(crate) const ROWS: &[MetricRow] = &[$(MetricRow {
                 name: $name,
-                made_as: stringify!($kind),
+                kind: <$kind as TypedMetric>::TYPE,
                 labels: $labels,
                 help: $help,
             },)*];

@@ -3,8 +3,10 @@
 //! A full queue drops events: they inform, nothing depends on them. Their wording stands with the
 //! entries of the journal. Answers to `pkg/events/recorder.go` and client-go's event correlator.
 
+mod gate;
+mod written;
+
 use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,13 +21,14 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::debug;
 
+use self::gate::EventGate;
+use self::written::{EventContent, WrittenEvent, WrittenEvents};
 use crate::shell::error::is_not_found;
 use crate::shell::turn::{Turn, TurnStage};
 
 /// Repeats of one event within this time are dropped, unless the event says otherwise.
 pub(crate) const DEDUPE_DEFAULT: Duration = Duration::from_mins(2);
 const QUEUE_MAX: usize = 4096;
-const REMEMBERED_MAX: usize = 4096;
 const MESSAGE_BYTES_MAX: usize = 1024;
 
 /// `type` of an Event.
@@ -127,52 +130,6 @@ impl KubernetesEvent {
     }
 }
 
-#[derive(Debug, Default)]
-struct EventGate {
-    seen: BTreeMap<(Cow<'static, str>, String), Instant>,
-    buckets: BTreeMap<RateClass, (f64, Instant)>,
-}
-
-impl EventGate {
-    fn admits(&mut self, event: &KubernetesEvent, now: Instant) -> bool {
-        if self.seen.len() >= REMEMBERED_MAX {
-            self.seen.retain(|_, until| *until > now);
-            if self.seen.len() >= REMEMBERED_MAX {
-                self.seen.pop_first();
-            }
-        }
-        let key = (event.reason.clone(), event.dedupe.clone());
-        if self.seen.get(&key).is_some_and(|until| *until > now) {
-            return false;
-        }
-        if event
-            .rate
-            .is_some_and(|class| !self.takes_token(class, now))
-        {
-            return false;
-        }
-        if !event.dedupe_for.is_zero() {
-            self.seen.insert(key, now + event.dedupe_for);
-        }
-        true
-    }
-
-    fn takes_token(&mut self, class: RateClass, now: Instant) -> bool {
-        let (per_second, burst) = match class {
-            RateClass::Nomination | RateClass::NoCapacity => (5.0, 10.0),
-        };
-        let (tokens, filled_at) = self.buckets.entry(class).or_insert((burst, now));
-        let gained = now.duration_since(*filled_at).as_secs_f64() * per_second;
-        *tokens = (*tokens + gained).min(burst);
-        *filled_at = now;
-        if *tokens < 1.0 {
-            return false;
-        }
-        *tokens -= 1.0;
-        true
-    }
-}
-
 /// Takes events from anywhere; [`Publisher::run`] writes them.
 #[derive(Debug)]
 pub(crate) struct EventRecorder {
@@ -188,7 +145,7 @@ impl EventRecorder {
             client,
             clock,
             receiver,
-            written: VecDeque::new(),
+            written: WrittenEvents::default(),
             sequence: 0,
         };
         (
@@ -212,19 +169,12 @@ impl EventRecorder {
     }
 }
 
-struct WrittenEvent {
-    key: (String, Cow<'static, str>, String),
-    namespace: String,
-    name: String,
-    count: i32,
-}
-
 /// Writes events one after the other.
 pub(crate) struct Publisher {
     client: kube::Client,
     clock: Arc<dyn Clock>,
     receiver: mpsc::Receiver<KubernetesEvent>,
-    written: VecDeque<WrittenEvent>,
+    written: WrittenEvents,
     sequence: u64,
 }
 
@@ -248,14 +198,12 @@ impl Publisher {
     }
 
     async fn write(&mut self, event: KubernetesEvent) -> Result<(), kube::Error> {
-        let key = (
-            identity(&event.regarding),
-            event.reason.clone(),
-            event.message.clone(),
-        );
-        if let Some(position) = self.written.iter().position(|known| known.key == key)
-            && self.count_again(position).await?
-        {
+        let content = EventContent {
+            object: identity(&event.regarding),
+            reason: event.reason.clone(),
+            message: event.message.clone(),
+        };
+        if self.count_again(&content).await? {
             return Ok(());
         }
         let event = self.event(&event);
@@ -264,22 +212,19 @@ impl Publisher {
         Api::<Event>::namespaced(self.client.clone(), &namespace)
             .create(&PostParams::default(), &event)
             .await?;
-        if self.written.len() == REMEMBERED_MAX {
-            self.written.pop_front();
-        }
-        self.written.push_back(WrittenEvent {
-            key,
+        let written = WrittenEvent {
             namespace,
             name,
             count: 1,
-        });
+        };
+        self.written.add(content, written);
         Ok(())
     }
 
-    /// Raises the count of an event written before; false when it is gone by now.
-    async fn count_again(&mut self, position: usize) -> Result<bool, kube::Error> {
+    /// Raises the count of an event written before; false where there is none, or none any more.
+    async fn count_again(&mut self, content: &EventContent) -> Result<bool, kube::Error> {
         let now = self.clock.now();
-        let Some(known) = self.written.get_mut(position) else {
+        let Some(known) = self.written.get_mut(content) else {
             return Ok(false);
         };
         known.count = known.count.saturating_add(1);
@@ -291,7 +236,7 @@ impl Publisher {
         {
             Ok(_) => Ok(true),
             Err(error) if is_not_found(&error) => {
-                self.written.remove(position);
+                self.written.remove(content);
                 Ok(false)
             }
             Err(error) => Err(error),

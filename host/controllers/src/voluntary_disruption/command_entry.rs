@@ -65,8 +65,8 @@ pub(super) enum CommandEntry<'a> {
     Finished { replacements: &'a [String] },
     /// Nodes did not survive its validation. The ledger has them as a scan of their own: the second look.
     Dropped(&'a [(CommandCandidate, Rejection)]),
-    /// Nothing survived its validation.
-    Rejected(&'a Rejection),
+    /// Nothing survived its validation, for this reason.
+    Rejected(&'a str),
 }
 
 impl<'a> JournalEntry for CommandEntry<'a> {
@@ -97,8 +97,8 @@ impl<'a> JournalEntry for CommandEntry<'a> {
             Self::GivenUp { why, .. } => {
                 warn!(command = %command.id, reason = why, "failed terminating nodes while executing a disruption command");
             }
-            Self::Rejected(rejection) => {
-                info!(command = %text(command), reason = %rejection, "abandoning disruption attempt");
+            Self::Rejected(why) => {
+                info!(command = %text(command), reason = why, "abandoning disruption attempt");
             }
             Self::Started { .. }
             | Self::Waiting { .. }
@@ -197,7 +197,7 @@ impl<'a> JournalEntry for CommandEntry<'a> {
                 format!("left {} out of {}: {why}", candidate.node, command.id)
             }
             Self::GivenUp { why, .. } => format!("gave up {}: {why}", command.id),
-            Self::Rejected(rejection) => format!("dropped {}: {rejection}", command.id),
+            Self::Rejected(why) => format!("dropped {}: {why}", command.id),
             Self::Started { .. }
             | Self::Waiting { .. }
             | Self::NotBegun { .. }
@@ -248,10 +248,7 @@ impl<'a> JournalEntry for CommandEntry<'a> {
             Self::Dropped(dropped) => {
                 return Some(Record::DisruptionRound(second_look(command, dropped, at)));
             }
-            Self::Rejected(rejection) => {
-                let detail = rejection.to_string();
-                of_outcome(OutcomeId::CommandRejected, &[], &detail)
-            }
+            Self::Rejected(why) => of_outcome(OutcomeId::CommandRejected, &[], why),
         }))
     }
 }

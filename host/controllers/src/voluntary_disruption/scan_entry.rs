@@ -52,12 +52,10 @@ impl JournalEntry for ScanEntry<'_> {
                 .observe(took.as_secs_f64());
         }
         measure_eligible(metrics, decision);
-        if decision.is_interrupted {
-            let last = decision.commands.first();
-            let last = last.map_or(Method::SingleNodeConsolidation, |it| it.method);
+        if let Some(method) = decision.cut_short {
             metrics
                 .consolidation_timeouts
-                .get_or_create(&vec![consolidation_type_label(last)])
+                .get_or_create(&vec![consolidation_type_label(method)])
                 .inc();
         }
         let took: Duration = self.method_durations.iter().map(|it| it.1).sum();

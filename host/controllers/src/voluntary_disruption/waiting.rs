@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::command_entry::{CommandEntry, InFlightCommand};
 use super::{SCAN_TIMEOUT, VoluntaryDisruption};
+use crate::shell::error::ReconcileError;
 
 /// How long a consolidation command waits before it is looked at a second time and carried out.
 pub(super) const VALIDATED_AFTER: Duration = Duration::from_secs(15);
@@ -41,42 +42,52 @@ impl VoluntaryDisruption {
     }
 
     /// Looks a second time at the commands that waited long enough, oldest first, each in the world that those before
-    /// it left: it must still agree, or the command is dropped.
-    pub(super) async fn begin_what_still_holds(&self) {
+    /// it left: it must still agree, or the command is dropped. Fails, once all had their turn, where a look did.
+    pub(super) async fn begin_what_still_holds(&self) -> Result<(), ReconcileError> {
+        let mut outcome = Ok(());
         while self.shell.model.is_synced() && self.until_due().is_some_and(|it| it.is_zero()) {
             let Some(WaitingCommand { command, .. }) = self.waiting().front().cloned() else {
-                return;
+                break;
             };
             self.nominate_awaiting();
-            if let Some(validated) = self.still_holds(command).await {
-                self.orchestration.start(validated).await;
+            match self.still_holds(command).await {
+                Ok(Some(validated)) => {
+                    self.orchestration.start(validated).await;
+                }
+                Ok(None) => {}
+                Err(error) => outcome = Err(error),
             }
             self.waiting().pop_front();
         }
+        outcome
     }
 
-    /// The part of the command that still holds at its second look.
-    async fn still_holds(&self, command: Command) -> Option<Command> {
+    /// The part of the command that still holds at its second look. Of a look that failed nobody knows what holds.
+    async fn still_holds(&self, command: Command) -> Result<Option<Command>, ReconcileError> {
         let observed = self.observe(self.next_number()).await;
         let hooks = self.hooks.clone();
         let checked = command.clone();
         let work = move |stop: &Interrupt| validate(&observed, hooks.lent(), stop, checked);
-        let ValidatedCommand {
-            survivor: validated,
-            dropped,
-        } = self.shell.compute_within(SCAN_TIMEOUT, work).await.ok()?;
+        let looked = self.shell.compute_within(SCAN_TIMEOUT, work).await;
         let subject = InFlightCommand {
             command: &command,
             snapshot: &self.shell.model.snapshot(),
         };
         let journal = &self.shell.journal;
+        let ValidatedCommand {
+            survivor: validated,
+            dropped,
+        } = looked.inspect_err(|error| {
+            let why = format!("its second look failed: {error}");
+            journal.write(&subject, &CommandEntry::Rejected(&why));
+        })?;
         if !dropped.is_empty() {
             journal.write(&subject, &CommandEntry::Dropped(&dropped));
         }
         if let Err(rejection) = &validated {
-            journal.write(&subject, &CommandEntry::Rejected(rejection));
+            journal.write(&subject, &CommandEntry::Rejected(&rejection.to_string()));
         }
-        validated.ok()
+        Ok(validated.ok())
     }
 
     /// The world as if what waits had begun.

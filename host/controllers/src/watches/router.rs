@@ -12,6 +12,7 @@ use super::fact::WatchFact;
 use super::pod_starts::PodStarts;
 use super::queues::{QueueName, Queues};
 use super::routing::{Reaction, reactions};
+use crate::node_claim::pods_of_claims::PodsOfClaims;
 use crate::node_pool::registration_health::RegistrationHealth;
 use crate::pod_nomination::PodNominations;
 use crate::policy_binding::PolicyObjects;
@@ -31,6 +32,7 @@ pub(crate) struct Router {
     pub(crate) pod_starts: Arc<PodStarts>,
     pub(crate) status_conditions: Arc<StatusConditions>,
     pub(crate) registration_health: Arc<RegistrationHealth>,
+    pub(crate) pods_of_claims: Arc<PodsOfClaims>,
     /// Notified when a pod left a node that stays.
     pub(crate) pod_left: Arc<Notify>,
 }
@@ -95,12 +97,15 @@ impl Router {
                 self.pod_nominations.check_place(&pod, &node, &planned);
             }
             Reaction::PodEnded(pod) => {
-                self.undecided_pods.decided(&pod);
+                self.undecided_pods.forget(&pod);
                 self.pod_starts.note_end(&pod);
                 self.queues.of(QueueName::PodTrigger).forget(&pod);
             }
             Reaction::PodLeft => self.pod_left.notify_one(),
             Reaction::PoolGone(uid) => self.registration_health.forget(&uid),
+            Reaction::ClaimGone(name) => {
+                self.pods_of_claims.settle(&name);
+            }
         }
     }
 }

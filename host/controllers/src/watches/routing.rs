@@ -43,6 +43,8 @@ pub(super) enum Reaction {
     PodLeft,
     /// A NodePool with this UID is gone.
     PoolGone(String),
+    /// The NodeClaim of this name is gone.
+    ClaimGone(String),
 }
 
 /// Consequences of a change; the snapshot has it already.
@@ -200,7 +202,9 @@ fn claim_gone(name: &str, node: Option<&str>) -> Vec<Reaction> {
     let reactions = forgotten.map(|queue| Reaction::Forget(queue, key.clone()));
     let node =
         node.map(|node| Reaction::Enqueue(QueueName::NodeTermination, ObjectKey::cluster(node)));
-    reactions.into_iter().chain(node).collect()
+    let gone = Reaction::ClaimGone(name.to_owned());
+    let reactions = reactions.into_iter().chain([gone]);
+    reactions.chain(node).collect()
 }
 
 /// A pool that holds a number of nodes counts them when its claims come and go.

@@ -227,6 +227,7 @@ impl Wiring {
             pod_starts: notes.pod_starts,
             status_conditions: notes.status_conditions,
             registration_health: notes.registration_health,
+            pods_of_claims: notes.pods_of_claims,
             pod_left: notes.pod_left,
         }
     }

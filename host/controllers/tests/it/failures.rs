@@ -347,3 +347,61 @@ async fn a_panic_of_the_solver_is_not_an_answer() {
         .until("the pod runs", 60, |world| world.bound_pods() == 1)
         .await;
 }
+
+/// A world whose one node is too large for the pod that is left on it, which consolidation looks at from now on.
+async fn with_a_node_too_large() -> (World, Arc<Panics>) {
+    let (world, hook) = Panics::world(RankStage::Packing);
+    world.pass(5).await;
+    for pod in ["a", "b"] {
+        world.create_pod(pod, "1500m", &json!({}));
+    }
+    world
+        .until("the pods run", 120, |world| world.bound_pods() == 2)
+        .await;
+    assert_eq!(world.names(&Resource::NODES).len(), 1);
+    world.delete_pod("b");
+    world.pass(30).await;
+    (world, hook)
+}
+
+fn consolidate(world: &World) {
+    let disruption = json!({"consolidationPolicy": "WhenEmptyOrUnderutilized",
+        "consolidateAfter": "0s", "budgets": [{"nodes": "100%"}]});
+    world.change_pool(json!({"spec": {"disruption": disruption}}));
+}
+
+/// Rounds of disruption that did not come to their end.
+fn failed_rounds(world: &World) -> f64 {
+    let series = "controller_runtime_reconcile_errors_total{controller=\"disruption\"}";
+    world.series(series).unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scan_that_panics_is_no_round_without_a_fault() {
+    let (world, hook) = with_a_node_too_large().await;
+    assert!(failed_rounds(&world) < 1.0);
+    hook.be(true);
+    consolidate(&world);
+    world.pass(30).await;
+    assert!(failed_rounds(&world) >= 1.0);
+    hook.be(false);
+    world
+        .until("a command", 60, |it| it.controllers.activity().commands > 0)
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_whose_second_look_panics_is_told_to_be_dropped() {
+    let (world, hook) = with_a_node_too_large().await;
+    consolidate(&world);
+    world
+        .until("a command", 60, |it| it.controllers.activity().commands > 0)
+        .await;
+    hook.be(true);
+    let dropped = |it: &World| it.times_recorded("command-rejected") > 0;
+    world.until("it is dropped", 30, dropped).await;
+    hook.be(false);
+    assert!(failed_rounds(&world) >= 1.0);
+    let started = |it: &World| it.times_recorded("command-started") > 0;
+    world.until("another begins", 120, started).await;
+}

@@ -1,6 +1,8 @@
 //! NodeOverlays and CapacityBuffers through the controllers: what they change about launches, and what their status
 //! says.
 
+use std::time::Duration;
+
 use api_server::Resource;
 use serde_json::{Value, json};
 
@@ -236,6 +238,20 @@ async fn a_buffer_has_its_node_before_any_pod_and_a_pod_takes_the_room() {
     world
         .until("a launch", 60, |it| it.cloud.with(|it| it.launches) == 2)
         .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_node_waits_until_it_is_written_what_room_buffers_have() {
+    let world = with_gates();
+    let late = Duration::from_secs(40);
+    world.process.reads_slowly("/capacitybuffers/", late);
+    template(&world, "t", "1500m");
+    buffer(&world, "t");
+    let bought = |it: &World| !it.names(&Resource::NODE_CLAIMS).is_empty();
+    let waited = world.until("a claim", 60, bought).await;
+    assert!(waited < 30, "{waited} s");
+    let told_of_room = |it: &World| told(it, &SPARE, "Provisioning").is_some();
+    world.until("its room", 120, told_of_room).await;
 }
 
 #[tokio::test(start_paused = true)]

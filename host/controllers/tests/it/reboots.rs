@@ -154,6 +154,8 @@ async fn a_reboot_that_the_cloud_refuses_ends_in_a_replacement_at_once() {
     world.settle(150).await;
     assert!(!world.names(&Resource::NODE_CLAIMS).contains(&claim));
     assert_eq!(world.bound_pods(), 1);
+    let told = world.event_messages("NodeClaim", "RebootFailed");
+    assert_eq!(told, ["not allowed"]);
 }
 
 #[tokio::test(start_paused = true)]

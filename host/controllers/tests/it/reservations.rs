@@ -10,25 +10,31 @@ const RESERVATION: &str = "karpenter.k8s.aws/capacity-reservation-id";
 
 /// A world with one node in a reservation, as a launch into one leaves it.
 async fn in_a_reservation() -> (World, String) {
+    let (world, claims) = nodes_in_a_reservation(1, "900m").await;
+    (world, claims[0].clone())
+}
+
+/// A world with nodes in a reservation, one for each pod.
+async fn nodes_in_a_reservation(pods: usize, cpu: &str) -> (World, Vec<String>) {
     let mut world = World::new();
     // Or the claim would drift from what its pool allows.
     let allowed =
         json!([{"key": CAPACITY_TYPE, "operator": "In", "values": ["on-demand", "reserved"]}]);
     world.change_pool(json!({"spec": {"template": {"spec": {"requirements": allowed}}}}));
     world.pass(5).await;
-    world.keep(1, "900m");
+    world.keep(pods, cpu);
     world.settle(90).await;
-    assert_eq!(world.bound_pods(), 1);
+    assert_eq!(world.bound_pods(), pods);
     let labels = json!({CAPACITY_TYPE: "reserved", RESERVATION: "cr-1",
         "karpenter.k8s.aws/capacity-reservation-type": "capacity-block"});
     let change = json!({"metadata": {"labels": labels}});
-    let claim = world.names(&Resource::NODE_CLAIMS)[0].clone();
-    let node = world.names(&Resource::NODES)[0].clone();
-    for (resource, name) in [(&Resource::NODE_CLAIMS, &claim), (&Resource::NODES, &node)] {
-        world
-            .api
-            .patch_merge(resource, "", name, change.clone())
-            .unwrap();
+    let claims = world.names(&Resource::NODE_CLAIMS);
+    assert_eq!(claims.len(), pods);
+    for resource in [Resource::NODE_CLAIMS, Resource::NODES] {
+        for name in world.names(&resource) {
+            let change = change.clone();
+            world.api.patch_merge(&resource, "", &name, change).unwrap();
+        }
     }
     world.cloud.with(|state| {
         for instance in state.instances.values_mut() {
@@ -38,7 +44,7 @@ async fn in_a_reservation() -> (World, String) {
         }
     });
     world.settle(70).await;
-    (world, claim)
+    (world, claims)
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,6 +78,31 @@ async fn a_node_whose_reservation_ended_says_that_it_is_on_demand() {
         assert!(labels[RESERVATION].is_null(), "{labels}");
     }
     assert_eq!(world.names(&Resource::NODE_CLAIMS), [claim]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_cannot_be_written_keeps_no_other_waiting() {
+    let (world, claims) = nodes_in_a_reservation(2, "7").await;
+    let [first, second] = &claims[..] else {
+        panic!("{claims:?}")
+    };
+    world.process.may_not_write(&format!("/nodeclaims/{first}"));
+    world.cloud.with(|state| {
+        for instance in state.instances.values_mut() {
+            let on_demand = "on-demand".to_owned();
+            instance.labels.insert(CAPACITY_TYPE.to_owned(), on_demand);
+        }
+    });
+    world.pass(70).await;
+    let capacity_type = |name: &str| {
+        let claims = world.list(&Resource::NODE_CLAIMS);
+        let claim = claims.iter().find(|it| it["metadata"]["name"] == name);
+        claim.unwrap()["metadata"]["labels"][CAPACITY_TYPE].clone()
+    };
+    assert_eq!(capacity_type(first), "reserved");
+    assert_eq!(capacity_type(second), "on-demand");
+    let failed = "controller_runtime_reconcile_errors_total{controller=\"capacityreservation\"}";
+    assert_eq!(world.series(failed), Some(1.0));
 }
 
 #[tokio::test(start_paused = true)]

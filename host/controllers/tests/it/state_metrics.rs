@@ -83,6 +83,19 @@ async fn nodes_are_shown_with_what_pods_take_of_them_until_they_are_gone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_first_decision_on_a_pod_that_finds_no_place_is_timed_once() {
+    let mut world = World::new();
+    world.settle(5).await;
+    world.create_pod("huge", "64", &json!({}));
+    world.settle(60).await;
+    assert_eq!(world.bound_pods(), 0);
+    let name = "karpenter_pods_scheduling_decision_duration_seconds_count";
+    assert_eq!(world.values(name, &[]), [1.0]);
+    let undecided = "karpenter_pods_provisioning_scheduling_undecided_time_seconds";
+    assert!(world.values(undecided, &[]).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pod_is_shown_where_it_is_and_its_start_is_timed_once() {
     let mut world = World::new();
     world.create_pod("a", "900m", &json!({}));

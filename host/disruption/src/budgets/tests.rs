@@ -46,6 +46,24 @@ fn a_budget_is_in_force_from_its_start_until_just_before_its_end() {
 }
 
 #[test]
+fn a_window_changes_where_no_other_is_open_when_it_closes() {
+    for (schedule, seconds, expected) in [
+        ("0 9 * * mon-fri", 8 * 3600, 5 * 3600),
+        ("0 9 * * sat", 8 * 3600, 21 * 3600),
+        // Each opens before the one before it closes.
+        ("* * * * *", 3600, 0),
+        ("0 0 * * *", 24 * 3600, 0),
+        ("0,30 11-12 * * *", 3600, 90 * 60),
+        ("0 0 * * fri,sat", 24 * 3600, 36 * 3600),
+    ] {
+        let budgets = [budget("0", Some((schedule, seconds)), None)];
+        let resolved = resolved(&budgets, 10, "2026-11-20T12:00:00Z".parse().unwrap());
+        let found = resolved.budgets[0].next_change_seconds;
+        assert_eq!(found, expected, "{schedule}");
+    }
+}
+
+#[test]
 fn the_least_budget_that_covers_the_reason_counts() {
     use DisruptionReason::{Drifted, Empty};
     let drift_off = budget("0", None, Some(vec![Drifted]));

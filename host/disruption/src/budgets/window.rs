@@ -9,7 +9,12 @@ use apis::nodepool::{Budget, BudgetError};
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 use hooks::columns::saturated;
-use jiff::{Timestamp, Zoned, tz::TimeZone};
+use jiff::{SignedDuration, Timestamp, Zoned, tz::TimeZone};
+
+/// So many windows that open before the one before them closes are followed.
+const WINDOWS_MAX: usize = 48;
+/// Windows that follow each other for longer than this, as far as is looked, never close.
+const NEVER_AFTER: SignedDuration = SignedDuration::from_hours(24);
 
 /// Why the schedule of a budget cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -60,14 +65,17 @@ pub(super) fn window(budget: &Budget, now: Timestamp) -> Result<BudgetWindow, In
     };
     let is_open = start <= now;
     let change = if is_open {
-        start.checked_add(duration).unwrap_or(Timestamp::MAX)
+        close(&cron, start, duration)
     } else {
-        start
+        Some(start)
     };
-    let seconds = saturated(change.duration_since(now).as_secs());
+    let seconds = |change: Timestamp| {
+        let seconds = saturated(change.duration_since(now).as_secs());
+        NonZero::new(seconds).unwrap_or(NonZero::<u32>::MIN)
+    };
     Ok(BudgetWindow {
         is_open,
-        next_change_seconds: Some(NonZero::new(seconds).unwrap_or(NonZero::<u32>::MIN)),
+        next_change_seconds: change.map(seconds),
     })
 }
 
@@ -101,6 +109,28 @@ pub(super) fn parse(schedule: &str) -> Result<Cron, InvalidBudget> {
     parser
         .parse(text)
         .map_err(|error| invalid(&error.to_string()))
+}
+
+/// When the window that opens at a moment closes with none open that opened meanwhile; `None` where that does not
+/// happen.
+fn close(cron: &Cron, start: Timestamp, duration: SignedDuration) -> Option<Timestamp> {
+    let end = |opened: Timestamp| opened.checked_add(duration).unwrap_or(Timestamp::MAX);
+    let mut last = start;
+    for _ in 0..WINDOWS_MAX {
+        match last_until(cron, end(last)).filter(|it| *it > last) {
+            Some(later) => last = later,
+            None => return Some(end(last)),
+        }
+    }
+    Some(end(last)).filter(|it| it.duration_since(start) <= NEVER_AFTER)
+}
+
+/// The last start at a moment or before it.
+fn last_until(cron: &Cron, at: Timestamp) -> Option<Timestamp> {
+    let until: Zoned = at.to_zoned(TimeZone::UTC);
+    cron.find_previous_occurrence(&until, true)
+        .ok()
+        .map(|it| it.timestamp())
 }
 
 fn next(cron: &Cron, after: Timestamp) -> Option<Timestamp> {

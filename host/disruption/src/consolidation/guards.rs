@@ -11,7 +11,6 @@ use crate::candidate::Candidate;
 use crate::command::{Approved, Proposal};
 use crate::history::ReplacementPause;
 use crate::obstacle::Obstacle;
-use crate::preferred::Deferred;
 use crate::scan::Scan;
 use crate::scene::Scene;
 
@@ -121,22 +120,24 @@ pub(crate) fn put_off_small_gain<'s>(
     None
 }
 
-/// Says of the nodes of moves that rank behind one that was put off what keeps them: they save little themselves, or
-/// wait for it.
-pub(crate) fn note_behind<'s: 'p, 'p>(
+/// What keeps moves that rank behind another: they save little themselves, or wait for it. Since when each has been
+/// wanted is kept of all of them, or of many small moves only one would go in an hour.
+pub(crate) fn judge_behind<'s: 'p, 'p>(
     scan: &mut Scan<'s, '_>,
     moves: impl Iterator<Item = &'p Proposal<'s>>,
-) {
-    let (bill, now) = (bill_per_hour(scan.scene), scan.scene.input.options.now);
-    for proposal in moves {
-        // How long it has been wanted is kept of the first alone.
-        let mut unkept = Deferred::default();
-        let preferred = &scan.memory.preferred;
-        let judged = preferred.judge_gain(proposal, bill, now, &mut unkept);
-        let waits = || Obstacle::new(OutcomeId::NodeOutranked, "a move before it is put off");
-        let obstacle = judged.err().unwrap_or_else(waits);
-        scan.note_alone(proposal, obstacle);
+) -> Vec<(&'p Proposal<'s>, Obstacle)> {
+    let scene = scan.scene;
+    if !scene.input.gates.puts_moves_off {
+        return Vec::new();
     }
+    let (bill, now) = (bill_per_hour(scene), scene.input.options.now);
+    let (preferred, deferred) = (&scan.memory.preferred, &mut scan.deferred);
+    let judged = moves.map(|proposal| {
+        let judged = preferred.judge_gain(proposal, bill, now, deferred);
+        let waits = || Obstacle::new(OutcomeId::NodeOutranked, "a move before it is put off");
+        (proposal, judged.err().unwrap_or_else(waits))
+    });
+    judged.collect()
 }
 
 /// Effective cost of all candidates.

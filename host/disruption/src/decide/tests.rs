@@ -4,6 +4,7 @@ mod currency;
 mod deletion_costs;
 mod invariants;
 mod joining;
+mod patience;
 mod scenarios;
 mod settling;
 mod world;

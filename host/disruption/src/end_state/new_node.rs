@@ -1,10 +1,10 @@
 //! The node that a launched claim becomes where nothing runs: made as the kubelet would, ready at once.
 
-use super::{DONE, EndStateInput};
-use apis::{CapacityType, NodeClaim, NodeClaimStatus, labels};
+use super::EndStateInput;
+use apis::{CapacityType, NodeClaim, NodeClaimStatus, conditions, labels};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, NodeSpec, NodeStatus};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use scheduling::instance_type::{InstanceType, Offering};
 use scheduling::solution::NewClaim;
 use state::{Event, Snapshot};
@@ -83,20 +83,12 @@ fn status(
     name: &str,
     now: Timestamp,
 ) -> NodeClaimStatus {
-    let condition = |kind: &str| Condition {
-        type_: kind.to_owned(),
-        status: "True".to_owned(),
-        last_transition_time: Time(now),
-        message: String::new(),
-        observed_generation: None,
-        reason: kind.to_owned(),
-    };
     NodeClaimStatus {
         provider_id: Some(provider_id.to_owned()),
         node_name: Some(name.to_owned()),
         capacity: instance_type.capacity.to_list(),
         allocatable: instance_type.allocatable().to_list(),
-        conditions: DONE.map(condition).to_vec(),
+        conditions: conditions::of_ready_claim(now),
         ..NodeClaimStatus::default()
     }
 }

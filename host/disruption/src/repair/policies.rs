@@ -111,8 +111,6 @@ pub struct Diagnosis {
     pub action: RepairAction,
     /// The condition that decided.
     pub fault: NodeFault,
-    /// Its reason and status are the policy's; since when the policy applies.
-    pub eligible_at: Timestamp,
     /// The shortest bound of all policies that apply.
     pub bound: Option<GoDuration>,
     /// Urgency: the node with the highest score goes first.
@@ -208,7 +206,6 @@ impl RepairPolicies {
                 condition: driving.0.condition.to_owned(),
                 reason: driving.0.reason.to_owned(),
             },
-            eligible_at: driving.1,
             bound: bounds.min(),
             score: eligible.iter().map(urgency).fold(0.0, f64::max),
         })

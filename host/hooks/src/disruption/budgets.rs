@@ -113,7 +113,8 @@ pub struct DeclaredBudget {
     pub resolved: u32,
     /// Whether its window is open.
     pub active: bool,
-    /// Seconds to the next start or end of its window, 0 without a schedule.
+    /// Seconds until its window opens, or closes with no other open; 0 without a schedule and where windows follow each
+    /// other without end.
     pub next_change_seconds: u32,
     /// The reasons it applies to.
     pub reasons: BudgetReasons,

@@ -49,7 +49,7 @@ struct ResourceScores {
     seen: usize,
 }
 
-/// See the file.
+/// The nodes of a play, what is on them so far, and how they score for each kind of pod.
 #[derive(Debug)]
 pub(super) struct Field<'a> {
     profile: &'a SchedulerProfile,

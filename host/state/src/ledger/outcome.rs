@@ -184,7 +184,7 @@ outcomes! {
     NodeBudgetExhausted = 4030 at Budgets, "node-budget-exhausted", "The disruption budgets of the NodePool leave no room.",
         "`spec.disruption.budgets` of the pool: how many, when, and for which reason.";
     NodePolicySkipped = 4031 at Order, "node-policy-skipped", "The consolidation policy told to skip the node.",
-        "Your consolidation policy said so; its reason is in the text.";
+        "Your consolidation policy gave the node a negative place in the order, which means to skip it; an order has no reasons.";
     NodePolicyRejected = 4032 at Verdict, "node-policy-rejected", "The consolidation policy rejected the move.",
         "Your consolidation policy refused the move; its reason is in the text.";
     NodePolicyHeld = 4033 at Verdict, "node-policy-held", "The consolidation policy put the move off.",
@@ -217,8 +217,8 @@ outcomes! {
         "Wait until the other node is open.";
     NodeLoopGuard = 4047 at Guards, "node-loop-guard", "The replacement would bring back what an earlier move took away.",
         "It would bring back what was taken away within the hour.";
-    NodeNotReached = 4048 at Place, "node-not-reached", "The scan was cut off before the node was tried.",
-        "A later scan comes to it: the next begins with those for which time was up.";
+    NodeNotReached = 4048 at Place, "node-not-reached", "The scan ended before the node was tried: it was cut off, or had found enough moves.",
+        "A later scan comes to it: the next begins with those that this one did not reach.";
     NodeReplacementFailed = 4049 at Place, "node-replacement-failed", "The last replacement did not come, so the node rests.",
         "The last replacement did not come; see why in its NodeClaim. The node rests for a while.";
     NodeChosenEmpty = 4050, "node-chosen-empty", "The node is empty and goes.",

@@ -2,6 +2,7 @@
 //!
 //! Pure; `reboot.rs` does it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use apis::conditions::{self, Conditioned, is_node_ready};
@@ -36,7 +37,7 @@ pub(super) struct Observed {
 /// Why a node is to be replaced instead.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Ending {
-    /// The cloud cannot or would not.
+    /// The cloud cannot, would not, or knows no such instance.
     Refused,
     /// The node did not come back.
     Lost,
@@ -46,7 +47,7 @@ pub(super) enum Ending {
 #[derive(Debug)]
 pub(super) struct FailedReboot {
     pub(super) ending: Ending,
-    pub(super) why: &'static str,
+    pub(super) why: Cow<'static, str>,
     /// How long the drain may take; nothing where it is not bounded.
     pub(super) bound: Option<GoDuration>,
 }
@@ -93,7 +94,10 @@ pub(super) fn decide(observed: &Observed, now: Timestamp) -> Step<'_> {
     let Ok(bound) = bound(claim) else {
         return Step::Reject("the bound of its drain cannot be read");
     };
-    let fail = |ending, why| Step::Fail(FailedReboot { ending, why, bound });
+    let fail = |ending, why| {
+        let why = Cow::Borrowed(why);
+        Step::Fail(FailedReboot { ending, why, bound })
+    };
     let Some(node) = observed.node.as_deref() else {
         return if since(requested_at) > ISSUANCE_SECONDS {
             fail(Ending::Lost, "its node is gone")
@@ -185,7 +189,7 @@ fn away(observed: &Observed, now: Timestamp) -> Step<'_> {
     let is_late = now.duration_since(left_at).as_secs() > RECOVERY_SECONDS;
     let lost = Step::Fail(FailedReboot {
         ending: Ending::Lost,
-        why: "the node did not come back in time",
+        why: Cow::Borrowed("the node did not come back in time"),
         // It is too late to ask what was meant by one that cannot be read.
         bound: bound(claim).unwrap_or_default(),
     });

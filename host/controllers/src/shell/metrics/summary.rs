@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use locks::lock;
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
-use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::{MetricType, TypedMetric};
 use tokio::time::Instant;
 
 use super::labels::Labels;
@@ -98,6 +98,11 @@ impl QuantileSummaries {
     }
 }
 
+/// The library has no word for summaries: of unknown type are they alone, and whoever serves the text says so.
+impl TypedMetric for QuantileSummaries {
+    const TYPE: MetricType = MetricType::Unknown;
+}
+
 impl EncodeMetric for QuantileSummaries {
     /// The library knows no summaries: quantiles are written as gauges, sum and count as a histogram without buckets.
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), fmt::Error> {
@@ -115,9 +120,8 @@ impl EncodeMetric for QuantileSummaries {
         Ok(())
     }
 
-    /// What is written is a summary; whoever serves the text says so.
     fn metric_type(&self) -> MetricType {
-        MetricType::Unknown
+        Self::TYPE
     }
 }
 

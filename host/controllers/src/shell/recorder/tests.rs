@@ -20,6 +20,32 @@ async fn the_same_event_is_published_again_only_after_two_minutes() {
     assert!(gate.admits(&event("a"), Instant::now()));
 }
 
+#[tokio::test(start_paused = true)]
+async fn events_of_a_large_cluster_are_all_remembered() {
+    let mut gate = EventGate::default();
+    let now = Instant::now();
+    let mut admitted = || {
+        let events = (0..5_000).map(|number| event(&number.to_string()));
+        events.filter(|it| gate.admits(it, now)).count()
+    };
+    assert_eq!(admitted(), 5_000);
+    assert_eq!(admitted(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_there_is_no_room_what_lapses_next_is_forgotten() {
+    let mut gate = EventGate::default();
+    let now = Instant::now();
+    let lasting = event("a").at_most_every(DEDUPE_DEFAULT * 2);
+    assert!(gate.admits(&lasting, now));
+    for number in 0..70_000 {
+        assert!(gate.admits(&event(&format!("b{number}")), now));
+    }
+    assert!(!gate.admits(&lasting, now));
+    assert!(gate.admits(&event("b0"), now));
+    assert!(!gate.admits(&event("b69999"), now));
+}
+
 #[test]
 fn objects_of_one_name_or_without_uid_are_told_apart() {
     let about = |kind: &str, name: &str, uid: Option<&str>| ObjectReference {

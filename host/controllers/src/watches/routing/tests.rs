@@ -133,6 +133,7 @@ fn word(reaction: &Reaction) -> String {
         Reaction::Forget(queue, key) => format!("not {queue:?} {}", key.name),
         Reaction::PodBound { node, planned, .. } => format!("bound {node} for {planned}"),
         Reaction::PodEnded(pod) => format!("ended {}", pod.name),
+        Reaction::ClaimGone(name) => format!("gone {name}"),
         other @ (Reaction::Overlays
         | Reaction::Policies
         | Reaction::PodLeft
@@ -308,7 +309,7 @@ fn claims_wake_the_controllers_of_their_life() {
         (
             "gone",
             vec![node(""), claim("1", "Launched"), gone::<NodeClaim>("c")],
-            "not Lifecycle c, not ClaimDisruption c, NodeTermination n".to_owned(),
+            "not Lifecycle c, not ClaimDisruption c, gone c, NodeTermination n".to_owned(),
         ),
     ];
     for (name, events, expected) in cases {
