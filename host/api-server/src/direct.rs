@@ -4,6 +4,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use jiff::SignedDuration;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -52,7 +53,10 @@ impl ApiServer {
     /// Keeps little of the past and few objects ready to read from now on: for who has one client, in this process,
     /// that lists anew at no cost.
     pub fn stay_small(&self) {
-        self.with(|store| (store.log_length_max, store.awake_max) = (16, 64));
+        self.with(|store| {
+            (store.log_length_max, store.awake_max) = (4, 32);
+            store.event_ttl = SignedDuration::from_mins(5);
+        });
     }
 
     /// Runs `f` on the locked store.

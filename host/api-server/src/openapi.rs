@@ -12,7 +12,7 @@ use crate::builtin;
 use crate::direct::ApiServer;
 use crate::discovery;
 use crate::kinds::{Kinds, ServedKind};
-use crate::schema::Schema;
+use crate::schema::{References, Schema};
 use crate::status::StatusError;
 use crate::sync::lock;
 
@@ -78,7 +78,8 @@ fn document(kinds: &Kinds, group: &str, version: &str) -> Value {
         let marker = json!({"group": group, "version": version, "kind": kind.kind});
         let name = schema_name(kind, version);
         if let Some(custom) = kind.custom.get(version) {
-            let mut schema = custom.source.clone();
+            // Text that was written from a value reads back.
+            let mut schema: Value = serde_json::from_str(&custom.source).unwrap_or_default();
             schema["x-kubernetes-group-version-kind"] = json!([marker]);
             complete_custom(&mut schema);
             schemas.insert(name.clone(), schema);
@@ -197,67 +198,78 @@ fn generator() -> schemars::SchemaGenerator {
 const V2_EMPTY: &[u8] = b"\x0a\x032.0";
 const V2_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-type CompiledSchemas = BTreeMap<(String, String), Option<Arc<Schema>>>;
+/// Compiled schemas of the built-in kinds, made when first asked for.
+struct CompiledSchemas {
+    /// By group and kind.
+    kinds: BTreeMap<(String, String), Option<Arc<Schema>>>,
+    /// What they refer to, by the names of the typed API: a pod's specification is part of seven kinds.
+    definitions: BTreeMap<String, Arc<Schema>>,
+}
 
-/// Compiled schemas of built-in kinds, made when first asked for.
-static COMPILED: Mutex<CompiledSchemas> = Mutex::new(BTreeMap::new());
+static COMPILED: Mutex<CompiledSchemas> = Mutex::new(CompiledSchemas {
+    kinds: BTreeMap::new(),
+    definitions: BTreeMap::new(),
+});
 
 /// The compiled schema of a built-in kind.
 pub(super) fn builtin_schema(group: &str, kind: &str) -> Option<Arc<Schema>> {
     let mut compiled = lock(&COMPILED);
-    let key = (group.to_owned(), kind.to_owned());
-    compiled
-        .entry(key)
-        .or_insert_with(|| {
-            let mut generator = generator();
-            let root = builtin::kinds::add_schema(group, kind, &mut generator)?;
-            let definitions = generator.take_definitions(true);
-            let inlined = inline(&root.to_value(), &definitions, &mut Vec::new());
-            Schema::compile(&inlined).ok().map(Arc::new)
-        })
+    let CompiledSchemas { kinds, definitions } = &mut *compiled;
+    let compile = || {
+        let mut generator = generator();
+        let root = builtin::kinds::add_schema(group, kind, &mut generator)?;
+        let mut references = BuiltinReferences {
+            sources: &generator.take_definitions(true),
+            compiled: definitions,
+            within: Vec::new(),
+        };
+        Schema::compile_shared(&root.to_value(), &mut references).ok()
+    };
+    kinds
+        .entry((group.to_owned(), kind.to_owned()))
+        .or_insert_with(compile)
         .clone()
 }
 
-/// Puts what is referred to in the place of references. A schema within itself (JSONSchemaProps) stays open.
-fn inline(schema: &Value, definitions: &Map<String, Value>, within: &mut Vec<String>) -> Value {
-    match schema {
-        Value::Object(fields) => {
-            let reference = fields.get("$ref").and_then(Value::as_str);
-            if let Some(name) = reference.and_then(|r| r.rsplit('/').next()) {
-                let Some(target) = definitions.get(name) else {
-                    return json!({});
-                };
-                // Both are read from text and from numbers.
-                if name.ends_with(".Quantity") || name.ends_with(".IntOrString") {
-                    return json!({});
-                }
-                if within.iter().any(|n| n == name) {
-                    return json!({"x-kubernetes-preserve-unknown-fields": true});
-                }
-                within.push(name.to_owned());
-                let inlined = inline(target, definitions, within);
-                within.pop();
-                return inlined;
-            }
-            // A reference with a description beside it comes wrapped.
-            if let Some([only]) = fields
-                .get("allOf")
-                .and_then(Value::as_array)
-                .map(Vec::as_slice)
-            {
-                return inline(only, definitions, within);
-            }
-            let is_text = |name: &str, value: &Value| name == "description" && value.is_string();
-            let mut inlined = Map::new();
-            for (name, value) in fields.iter().filter(|(name, value)| !is_text(name, value)) {
-                inlined.insert(name.clone(), inline(value, definitions, within));
-            }
-            Value::Object(inlined)
+/// What the schemas of the typed API refer to.
+struct BuiltinReferences<'a> {
+    sources: &'a Map<String, Value>,
+    compiled: &'a mut BTreeMap<String, Arc<Schema>>,
+    /// Names of the definitions that are being compiled, from the outside in.
+    within: Vec<String>,
+}
+
+impl References for BuiltinReferences<'_> {
+    fn resolve(&mut self, source: &Value) -> Option<Result<Arc<Schema>, String>> {
+        // A reference with a description beside it comes wrapped.
+        let source = match source["allOf"].as_array().map(Vec::as_slice) {
+            Some([only]) => only,
+            _ => source,
+        };
+        let name = source["$ref"].as_str()?.rsplit('/').next()?;
+        Some(self.definition(name))
+    }
+}
+
+impl BuiltinReferences<'_> {
+    fn definition(&mut self, name: &str) -> Result<Arc<Schema>, String> {
+        if let Some(known) = self.compiled.get(name) {
+            return Ok(Arc::clone(known));
         }
-        Value::Array(items) => items
-            .iter()
-            .map(|item| inline(item, definitions, within))
-            .collect(),
-        other => other.clone(),
+        // Both are read from text and from numbers.
+        let is_either = name.ends_with(".Quantity") || name.ends_with(".IntOrString");
+        let Some(source) = self.sources.get(name).filter(|_| !is_either) else {
+            return Ok(Arc::default());
+        };
+        // A schema within itself (JSONSchemaProps) stays open.
+        if self.within.iter().any(|outer| outer == name) {
+            return Ok(Arc::new(Schema::open()));
+        }
+        self.within.push(name.to_owned());
+        let compiled = Schema::compile_shared(source, self);
+        self.within.pop();
+        let compiled = compiled?;
+        self.compiled.insert(name.to_owned(), Arc::clone(&compiled));
+        Ok(compiled)
     }
 }

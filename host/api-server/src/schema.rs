@@ -6,15 +6,17 @@ mod cel;
 mod compile;
 mod default;
 pub(super) mod definition;
+mod pattern;
 mod prune;
 pub(super) mod unknown;
 mod validate;
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use regex::Regex;
 use serde_json::Value;
 
+pub(super) use self::compile::References;
 use crate::json_path::JsonPathStep;
 use crate::status::FieldError;
 
@@ -48,11 +50,39 @@ enum Additional {
     /// Any value under any name.
     Any,
     /// Values of this schema under any name.
-    Of(Box<Schema>),
+    Of(Arc<Schema>),
+}
+
+/// Fields by name, in its order. Most schemas have none or few, and there are thousands: a map would take room for
+/// eleven at once.
+#[derive(Debug, Clone, Default)]
+struct Properties(Box<[(Box<str>, Arc<Schema>)]>);
+
+impl Properties {
+    fn get(&self, name: &str) -> Option<&Schema> {
+        let at = self.0.binary_search_by(|(own, _)| (**own).cmp(name)).ok()?;
+        self.0.get(at).map(|(_, schema)| &**schema)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&str, &Schema)> {
+        self.0.iter().map(|(name, schema)| (&**name, &**schema))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl FromIterator<(Box<str>, Arc<Schema>)> for Properties {
+    fn from_iter<T: IntoIterator<Item = (Box<str>, Arc<Schema>)>>(iter: T) -> Self {
+        let mut fields: Vec<_> = iter.into_iter().collect();
+        fields.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Self(fields.into_boxed_slice())
+    }
 }
 
 /// Bounds of numbers, texts, lists and maps.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct Bounds {
     minimum: Option<f64>,
     maximum: Option<f64>,
@@ -76,18 +106,41 @@ enum ListType {
     Map(Vec<String>),
 }
 
-/// A compiled schema.
+const UNBOUNDED: Bounds = Bounds {
+    minimum: None,
+    maximum: None,
+    is_minimum_exclusive: false,
+    is_maximum_exclusive: false,
+    multiple_of: None,
+    length_min: None,
+    length_max: None,
+    items_min: None,
+    items_max: None,
+    properties_min: None,
+    properties_max: None,
+};
+
+/// What a value must be besides, in terms of other schemas.
+#[derive(Debug, Clone, Default)]
+struct Combined {
+    all_of: Vec<Schema>,
+    any_of: Vec<Schema>,
+    one_of: Vec<Schema>,
+    not: Option<Schema>,
+}
+
+/// A compiled schema. What few of them say is kept apart.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Schema {
     kind: Option<ValueType>,
-    properties: BTreeMap<String, Schema>,
+    properties: Properties,
     additional: Option<Additional>,
-    items: Option<Box<Schema>>,
+    items: Option<Arc<Schema>>,
     required: Vec<String>,
     allowed: Option<Vec<Value>>,
     pattern: Option<Regex>,
-    bounds: Bounds,
-    format: Option<String>,
+    bounds: Option<Box<Bounds>>,
+    format: Option<Box<str>>,
     default: Option<Value>,
     is_nullable: bool,
     is_int_or_string: bool,
@@ -97,24 +150,41 @@ pub(super) struct Schema {
     list_type: ListType,
     is_map_atomic: bool,
     rules: Vec<cel::CompiledRule>,
-    all_of: Vec<Schema>,
-    any_of: Vec<Schema>,
-    one_of: Vec<Schema>,
-    not: Option<Box<Schema>>,
+    combined: Option<Box<Combined>>,
 }
 
 impl Schema {
     /// Compiles the schema of a version.
     pub(super) fn compile(source: &Value) -> Result<Self, String> {
-        compile::schema(source, "")
+        compile::schema(source, "", &mut compile::NoReferences)
+    }
+
+    /// Compiles a schema that may refer to others, which are shared.
+    pub(super) fn compile_shared(
+        source: &Value,
+        references: &mut dyn References,
+    ) -> Result<Arc<Self>, String> {
+        compile::shared(source, "", references)
+    }
+
+    /// The schema of what nothing is known about.
+    pub(super) fn open() -> Self {
+        Self {
+            preserves_unknown: true,
+            ..Self::default()
+        }
     }
 
     /// The schema of a field.
     pub(super) fn field(&self, name: &str) -> Option<&Self> {
         self.properties.get(name).or(match &self.additional {
-            Some(Additional::Of(schema)) => Some(schema),
+            Some(Additional::Of(schema)) => Some(&**schema),
             Some(Additional::Any) | None => None,
         })
+    }
+
+    fn bounds(&self) -> &Bounds {
+        self.bounds.as_deref().unwrap_or(&UNBOUNDED)
     }
 
     /// The schema of a list's items.
@@ -158,8 +228,8 @@ pub(super) struct PrinterColumn {
 pub(super) struct CustomVersion {
     /// The schema as compiled.
     pub(super) schema: Schema,
-    /// The schema as written.
-    pub(super) source: Value,
+    /// The schema as written, as JSON: it is asked for by those who want to know what the server serves.
+    pub(super) source: Box<str>,
     /// Columns of server-side tables.
     pub(super) columns: Vec<PrinterColumn>,
 }

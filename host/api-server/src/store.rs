@@ -13,7 +13,7 @@ use crate::object_key::NamespacedName;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::KUBERNETES_MINOR;
@@ -22,6 +22,9 @@ use crate::names::NameGenerator;
 use crate::resource::Resource;
 use crate::selectors::Selection;
 use crate::watch::{Subscriber, WatchEvent, WatchEventType};
+
+/// As kube-apiserver has it (`--event-ttl`).
+const EVENT_TTL: SignedDuration = SignedDuration::from_hours(1);
 
 #[derive(Debug, Default)]
 struct Table {
@@ -44,17 +47,19 @@ pub(super) struct Store {
     uids: BTreeMap<String, (Resource, NamespacedName)>,
     /// Objects that name an owner, by the owner's UID.
     dependents: BTreeMap<String, BTreeSet<(Resource, NamespacedName)>>,
-    /// Objects of the kinds that may rest, with their revisions, in the order in which they were written.
+    /// Objects that are ready to read, with their revisions, in the order in which they were written.
     awake: VecDeque<(Resource, NamespacedName, u64)>,
     /// When events were made, oldest first, so that they can age out.
     pub(super) event_ages: VecDeque<(Timestamp, NamespacedName)>,
+    /// How long events are kept.
+    pub(super) event_ttl: SignedDuration,
     pub(super) names: NameGenerator,
     pub(super) kinds: Kinds,
     /// Minor version of Kubernetes that the server reports.
     pub(super) kubernetes_minor: u32,
     /// Changes that each table remembers.
     pub(super) log_length_max: usize,
-    /// Pods and events that are kept ready to read.
+    /// Objects that are kept ready to read.
     pub(super) awake_max: usize,
 }
 
@@ -72,6 +77,7 @@ impl Store {
             dependents: BTreeMap::new(),
             awake: VecDeque::new(),
             event_ages: VecDeque::new(),
+            event_ttl: EVENT_TTL,
             names: NameGenerator::new(seed),
             kinds,
         }

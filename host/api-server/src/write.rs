@@ -126,11 +126,10 @@ impl Store {
         Ok(stored)
     }
 
-    /// Events live an hour, as in a cluster.
     fn age_events_out(&mut self, now: Timestamp, key: NamespacedName) {
         self.event_ages.push_back((now, key));
         while let Some((made, _)) = self.event_ages.front() {
-            if now.duration_since(*made).as_secs() < 3600 {
+            if now.duration_since(*made) < self.event_ttl {
                 break;
             }
             if let Some((_, old)) = self.event_ages.pop_front() {

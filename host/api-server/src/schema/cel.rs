@@ -2,19 +2,18 @@
 //!
 //! A rule is compiled once, when its definition is stored. Answers to apiextensions-apiserver's `schema/cel`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock};
 
 use cel::extractors::This;
 use cel::objects::{Key, Map};
 use cel::{Context, Env, ExecutionError, Program, Value as CelValue};
-use regex::Regex;
 use serde_json::Value;
 
-use super::{Additional, Schema, ValueType};
+use super::pattern::pattern;
+use super::{Schema, ValueType};
 use crate::status::FieldError;
-use crate::sync::lock;
 
 /// The language as the API server offers it: CEL, its string and list libraries.
 static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
@@ -48,26 +47,8 @@ impl fmt::Debug for CompiledRule {
     }
 }
 
-/// Compiled patterns of `matches` and `find`. The interpreter compiles a pattern each time it meets it, which costs
-/// more than everything else that a write does.
-static PATTERNS: Mutex<BTreeMap<String, Regex>> = Mutex::new(BTreeMap::new());
-/// Patterns kept; rules hold a few dozen, and a rule may make them up as it runs.
-const PATTERNS_MAX: usize = 512;
 /// The name under which rules call our own `matches`: the standard library's cannot be replaced.
 const MATCHES: &str = "matchesKept";
-
-fn pattern(text: &str) -> Result<Regex, regex::Error> {
-    let mut kept = lock(&PATTERNS);
-    if let Some(known) = kept.get(text) {
-        return Ok(known.clone());
-    }
-    let compiled = Regex::new(text)?;
-    if kept.len() >= PATTERNS_MAX {
-        kept.clear();
-    }
-    kept.insert(text.to_owned(), compiled.clone());
-    Ok(compiled)
-}
 
 /// The rule with calls of the method `matches` renamed; what stands in quotes is left alone.
 fn with_kept_patterns(source: &str) -> String {
@@ -234,7 +215,7 @@ fn to_cel(schema: Option<&Schema>, value: &Value) -> CelValue {
             }
         }
         Value::Array(items) => {
-            let inner = schema.and_then(|s| s.items.as_deref());
+            let inner = schema.and_then(Schema::item);
             CelValue::List(Arc::new(
                 items.iter().map(|item| to_cel(inner, item)).collect(),
             ))
@@ -245,12 +226,7 @@ fn to_cel(schema: Option<&Schema>, value: &Value) -> CelValue {
                     .iter()
                     .filter(|(_, value)| !value.is_null())
                     .map(|(name, value)| {
-                        let inner = schema.and_then(|s| {
-                            s.properties.get(name).or(match &s.additional {
-                                Some(Additional::Of(inner)) => Some(&**inner),
-                                Some(Additional::Any) | None => None,
-                            })
-                        });
+                        let inner = schema.and_then(|s| s.field(name));
                         (Key::String(Arc::new(name.clone())), to_cel(inner, value))
                     });
             CelValue::Map(Map {

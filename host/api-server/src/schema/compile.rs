@@ -1,20 +1,53 @@
 //! From `openAPIV3Schema` to a compiled schema; refuses what could not be evaluated later.
 
-use regex::Regex;
+use std::sync::Arc;
+
 use serde_json::Value;
 
-use super::{Additional, Bounds, ListType, Schema, ValueType, cel};
+use super::pattern::pattern;
+use super::{Additional, Bounds, Combined, ListType, Schema, UNBOUNDED, ValueType, cel};
+
+/// Knows the schemas that others refer to.
+pub(crate) trait References {
+    /// The schema that stands for this one, if it is a reference.
+    fn resolve(&mut self, source: &Value) -> Option<Result<Arc<Schema>, String>>;
+}
+
+/// Definitions of custom resources stand for themselves.
+pub(super) struct NoReferences;
+
+impl References for NoReferences {
+    fn resolve(&mut self, _source: &Value) -> Option<Result<Arc<Schema>, String>> {
+        None
+    }
+}
+
+/// Compiles a schema below another one, or takes the one it refers to.
+pub(super) fn shared(
+    source: &Value,
+    path: &str,
+    references: &mut dyn References,
+) -> Result<Arc<Schema>, String> {
+    match references.resolve(source) {
+        Some(resolved) => resolved,
+        None => schema(source, path, references).map(Arc::new),
+    }
+}
 
 /// Compiles a schema; `path` tells where a refusal is.
-pub(super) fn schema(source: &Value, path: &str) -> Result<Schema, String> {
+pub(super) fn schema(
+    source: &Value,
+    path: &str,
+    references: &mut dyn References,
+) -> Result<Schema, String> {
     let flag = |name: &str| source[name].as_bool() == Some(true);
     let mut compiled = Schema {
         kind: kind(source, path)?,
-        additional: additional(source, path)?,
+        additional: additional(source, path, references)?,
         required: texts(&source["required"]),
         allowed: source["enum"].as_array().cloned(),
         bounds: bounds(source),
-        format: source["format"].as_str().map(str::to_owned),
+        format: source["format"].as_str().map(Box::from),
         default: source.get("default").cloned(),
         is_nullable: flag("nullable"),
         is_int_or_string: flag("x-kubernetes-int-or-string"),
@@ -29,15 +62,18 @@ pub(super) fn schema(source: &Value, path: &str) -> Result<Schema, String> {
         },
         ..Schema::default()
     };
-    for (name, property) in source["properties"].as_object().into_iter().flatten() {
-        let property = schema(property, &format!("{path}.{name}"))?;
-        compiled.properties.insert(name.clone(), property);
-    }
+    let properties = source["properties"].as_object().into_iter().flatten();
+    let properties = properties.map(|(name, property)| {
+        let property = shared(property, &format!("{path}.{name}"), references)?;
+        Ok((Box::from(name.as_str()), property))
+    });
+    compiled.properties = properties.collect::<Result<_, String>>()?;
     if source["items"].is_object() {
-        compiled.items = Some(Box::new(schema(&source["items"], &format!("{path}[*]"))?));
+        let items = shared(&source["items"], &format!("{path}[*]"), references)?;
+        compiled.items = Some(items);
     }
-    if let Some(pattern) = source["pattern"].as_str() {
-        let regex = Regex::new(pattern).map_err(|e| format!("{path}.pattern: {e}"))?;
+    if let Some(text) = source["pattern"].as_str() {
+        let regex = pattern(text).map_err(|e| format!("{path}.pattern: {e}"))?;
         compiled.pattern = Some(regex);
     }
     for rule in source["x-kubernetes-validations"]
@@ -49,19 +85,36 @@ pub(super) fn schema(source: &Value, path: &str) -> Result<Schema, String> {
             .rules
             .push(cel::CompiledRule::compile(rule).map_err(|e| format!("{path}: {e}"))?);
     }
+    compiled.combined = combined(source, path, references)?;
+    Ok(compiled)
+}
+
+fn combined(
+    source: &Value,
+    path: &str,
+    references: &mut dyn References,
+) -> Result<Option<Box<Combined>>, String> {
+    let mut combined = Combined::default();
     for (name, list) in [
-        ("allOf", &mut compiled.all_of),
-        ("anyOf", &mut compiled.any_of),
-        ("oneOf", &mut compiled.one_of),
+        ("allOf", &mut combined.all_of),
+        ("anyOf", &mut combined.any_of),
+        ("oneOf", &mut combined.one_of),
     ] {
         for part in source[name].as_array().into_iter().flatten() {
-            list.push(schema(part, path)?);
+            list.push(schema(part, path, references)?);
         }
     }
     if source["not"].is_object() {
-        compiled.not = Some(Box::new(schema(&source["not"], path)?));
+        combined.not = Some(schema(&source["not"], path, references)?);
     }
-    Ok(compiled)
+    let Combined {
+        all_of,
+        any_of,
+        one_of,
+        not,
+    } = &combined;
+    let is_empty = all_of.is_empty() && any_of.is_empty() && one_of.is_empty() && not.is_none();
+    Ok((!is_empty).then(|| Box::new(combined)))
 }
 
 fn kind(source: &Value, path: &str) -> Result<Option<ValueType>, String> {
@@ -77,20 +130,24 @@ fn kind(source: &Value, path: &str) -> Result<Option<ValueType>, String> {
     }))
 }
 
-fn additional(source: &Value, path: &str) -> Result<Option<Additional>, String> {
+fn additional(
+    source: &Value,
+    path: &str,
+    references: &mut dyn References,
+) -> Result<Option<Additional>, String> {
     Ok(match &source["additionalProperties"] {
         Value::Bool(true) => Some(Additional::Any),
-        part @ Value::Object(_) => Some(Additional::Of(Box::new(schema(
-            part,
-            &format!("{path}[*]"),
-        )?))),
+        part @ Value::Object(_) => {
+            let schema = shared(part, &format!("{path}[*]"), references)?;
+            Some(Additional::Of(schema))
+        }
         _ => None,
     })
 }
 
-fn bounds(source: &Value) -> Bounds {
+fn bounds(source: &Value) -> Option<Box<Bounds>> {
     let flag = |name: &str| source[name].as_bool() == Some(true);
-    Bounds {
+    let bounds = Bounds {
         minimum: source["minimum"].as_f64(),
         maximum: source["maximum"].as_f64(),
         is_minimum_exclusive: flag("exclusiveMinimum"),
@@ -102,7 +159,8 @@ fn bounds(source: &Value) -> Bounds {
         items_max: source["maxItems"].as_u64(),
         properties_min: source["minProperties"].as_u64(),
         properties_max: source["maxProperties"].as_u64(),
-    }
+    };
+    (bounds != UNBOUNDED).then(|| Box::new(bounds))
 }
 
 /// The strings of a list.

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::{Additional, Schema};
+use super::Schema;
 
 /// Applies defaults to a value and all below it.
 pub(super) fn apply(schema: &Schema, value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            for (name, inner) in &schema.properties {
+            for (name, inner) in schema.properties.iter() {
                 let Some(default) = &inner.default else {
                     continue;
                 };
@@ -19,19 +19,17 @@ pub(super) fn apply(schema: &Schema, value: &mut Value) {
                     Some(_) => false,
                 };
                 if is_absent {
-                    fields.insert(name.clone(), default.clone());
+                    fields.insert(name.to_owned(), default.clone());
                 }
             }
             for (name, field) in fields.iter_mut() {
-                if let Some(inner) = schema.properties.get(name) {
-                    apply(inner, field);
-                } else if let Some(Additional::Of(inner)) = &schema.additional {
+                if let Some(inner) = schema.field(name) {
                     apply(inner, field);
                 }
             }
         }
         Value::Array(items) => {
-            if let Some(inner) = schema.items.as_deref() {
+            if let Some(inner) = schema.item() {
                 for item in items {
                     apply(inner, item);
                 }

@@ -122,8 +122,8 @@ fn compile(definition: &Value) -> Result<ServedKind, StatusError> {
         }
         let columns = version["additionalPrinterColumns"].as_array();
         let columns = columns.into_iter().flatten().map(column).collect();
-        let source = version["schema"]["openAPIV3Schema"].clone();
-        let schema = Schema::compile(&source).map_err(|problem| {
+        let source = &version["schema"]["openAPIV3Schema"];
+        let schema = Schema::compile(source).map_err(|problem| {
             let path = format!("spec.versions[{name}].schema.openAPIV3Schema");
             let error = FieldError::invalid(path, &Value::Null, &problem);
             let crd = text(&definition["metadata"]["name"]);
@@ -134,7 +134,7 @@ fn compile(definition: &Value) -> Result<ServedKind, StatusError> {
             name,
             Arc::new(CustomVersion {
                 schema,
-                source,
+                source: source.to_string().into(),
                 columns,
             }),
         );

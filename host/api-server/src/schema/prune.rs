@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Additional, Schema};
+use super::Schema;
 
 /// Fields every object has whatever its schema says.
 const ALWAYS: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -18,7 +18,7 @@ fn prune(schema: &Schema, value: &mut Value, is_resource: bool) {
             let knows_all = schema.preserves_unknown || schema.additional.is_some();
             if !knows_all {
                 fields.retain(|name, _| {
-                    schema.properties.contains_key(name)
+                    schema.properties.get(name).is_some()
                         || (is_resource && ALWAYS.contains(&name.as_str()))
                 });
             }
@@ -26,15 +26,13 @@ fn prune(schema: &Schema, value: &mut Value, is_resource: bool) {
                 if is_resource && ALWAYS.contains(&name.as_str()) {
                     continue;
                 }
-                if let Some(inner) = schema.properties.get(name) {
-                    prune(inner, field, inner.is_embedded);
-                } else if let Some(Additional::Of(inner)) = &schema.additional {
+                if let Some(inner) = schema.field(name) {
                     prune(inner, field, inner.is_embedded);
                 }
             }
         }
         Value::Array(items) => {
-            if let Some(inner) = schema.items.as_deref() {
+            if let Some(inner) = schema.item() {
                 for item in items {
                     prune(inner, item, inner.is_embedded);
                 }

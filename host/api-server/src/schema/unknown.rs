@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Additional, Schema, ValueType};
+use super::{Schema, ValueType};
 use crate::kinds::ServedKind;
 use crate::openapi;
 
@@ -85,16 +85,12 @@ fn walk(schema: &Schema, value: &Value, path: &str, found: &mut Vec<String>) {
                 if is_known_anyway {
                     continue;
                 }
-                let inner = schema.properties.get(name).or(match &schema.additional {
-                    Some(Additional::Of(inner)) => Some(&**inner),
-                    Some(Additional::Any) | None => None,
-                });
                 let at = if path.is_empty() {
                     name.clone()
                 } else {
                     format!("{path}.{name}")
                 };
-                match inner {
+                match schema.field(name) {
                     Some(inner) => walk(inner, field, &at, found),
                     None if is_closed(schema) => found.push(format!("unknown field {at:?}")),
                     None => {}
@@ -102,7 +98,7 @@ fn walk(schema: &Schema, value: &Value, path: &str, found: &mut Vec<String>) {
             }
         }
         Value::Array(items) => {
-            if let Some(inner) = schema.items.as_deref() {
+            if let Some(inner) = schema.item() {
                 for (at, item) in items.iter().enumerate() {
                     walk(inner, item, &format!("{path}[{at}]"), found);
                 }

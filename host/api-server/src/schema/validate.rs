@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::{Additional, ListType, Schema, ValueType, cel};
+use super::{Combined, ListType, Schema, ValueType, cel};
 use crate::quantity;
 use crate::status::FieldError;
 
@@ -129,20 +129,11 @@ fn object(
         }
     }
     let count = fields.len() as u64;
-    if schema
-        .bounds
-        .properties_max
-        .is_some_and(|most| count > most)
-    {
-        let most = schema.bounds.properties_max.unwrap_or_default();
+    let bounds = schema.bounds();
+    if let Some(most) = bounds.properties_max.filter(|most| count > *most) {
         errors.push(too_many(path, count, most, "properties"));
     }
-    if schema
-        .bounds
-        .properties_min
-        .is_some_and(|least| count < least)
-    {
-        let least = schema.bounds.properties_min.unwrap_or_default();
+    if let Some(least) = bounds.properties_min.filter(|least| count < *least) {
         let detail = format!("{path} in body should have at least {least} properties");
         errors.push(FieldError::invalid(path, &count.into(), &detail));
     }
@@ -151,9 +142,7 @@ fn object(
             continue;
         }
         let old = old.and_then(|o| o.get(name));
-        if let Some(inner) = schema.properties.get(name) {
-            value(inner, field, old, &below(path, name), errors);
-        } else if let Some(Additional::Of(inner)) = &schema.additional {
+        if let Some(inner) = schema.field(name) {
             value(inner, field, old, &below(path, name), errors);
         }
     }
@@ -175,15 +164,15 @@ fn array(
     errors: &mut Vec<FieldError>,
 ) {
     let count = items.len() as u64;
-    if let Some(most) = schema.bounds.items_max.filter(|most| count > *most) {
+    if let Some(most) = schema.bounds().items_max.filter(|most| count > *most) {
         errors.push(too_many(path, count, most, "items"));
     }
-    if let Some(least) = schema.bounds.items_min.filter(|least| count < *least) {
+    if let Some(least) = schema.bounds().items_min.filter(|least| count < *least) {
         let detail = format!("{path} in body should have at least {least} items");
         errors.push(FieldError::invalid(path, &count.into(), &detail));
     }
     check_unique(schema, items, path, errors);
-    let Some(inner) = schema.items.as_deref() else {
+    let Some(inner) = schema.item() else {
         return;
     };
     let old_items = old.and_then(Value::as_array);
@@ -226,14 +215,14 @@ fn check_unique(schema: &Schema, items: &[Value], path: &str, errors: &mut Vec<F
 
 fn string(schema: &Schema, text: &str, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let length = text.chars().count() as u64;
-    if let Some(most) = schema.bounds.length_max.filter(|most| length > *most) {
+    if let Some(most) = schema.bounds().length_max.filter(|most| length > *most) {
         errors.push(FieldError {
             reason: "FieldValueTooLong",
             field: path.to_owned(),
             message: format!("Too long: may not be more than {most} bytes"),
         });
     }
-    if let Some(least) = schema.bounds.length_min.filter(|least| length < *least) {
+    if let Some(least) = schema.bounds().length_min.filter(|least| length < *least) {
         let detail = format!("{path} in body should be at least {least} chars long");
         errors.push(FieldError::invalid(path, value, &detail));
     }
@@ -257,7 +246,7 @@ fn string(schema: &Schema, text: &str, value: &Value, path: &str, errors: &mut V
 
 fn number(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let Some(given) = value.as_f64() else { return };
-    let bounds = &schema.bounds;
+    let bounds = schema.bounds();
     let shown = |bound: f64| {
         if bound.fract().abs() < f64::EPSILON {
             format!("{bound:.0}")
@@ -314,7 +303,16 @@ fn combined(schema: &Schema, given: &Value, path: &str, errors: &mut Vec<FieldEr
         value(part, given, None, path, &mut found);
         found
     };
-    for part in &schema.all_of {
+    let Some(combined) = schema.combined.as_deref() else {
+        return;
+    };
+    let Combined {
+        all_of,
+        any_of,
+        one_of,
+        not,
+    } = combined;
+    for part in all_of {
         errors.extend(failures(part));
     }
     let passed = |parts: &[Schema]| {
@@ -323,19 +321,15 @@ fn combined(schema: &Schema, given: &Value, path: &str, errors: &mut Vec<FieldEr
             .filter(|part| failures(part).is_empty())
             .count()
     };
-    if !schema.any_of.is_empty() && passed(&schema.any_of) == 0 {
+    if !any_of.is_empty() && passed(any_of) == 0 {
         let detail = format!("{path} in body must validate at least one schema (anyOf)");
         errors.push(FieldError::invalid(path, given, &detail));
     }
-    if !schema.one_of.is_empty() && passed(&schema.one_of) != 1 {
+    if !one_of.is_empty() && passed(one_of) != 1 {
         let detail = format!("{path} in body must validate one and only one schema (oneOf)");
         errors.push(FieldError::invalid(path, given, &detail));
     }
-    if schema
-        .not
-        .as_ref()
-        .is_some_and(|part| failures(part).is_empty())
-    {
+    if not.as_ref().is_some_and(|part| failures(part).is_empty()) {
         let detail = format!("{path} in body must not validate the schema (not)");
         errors.push(FieldError::invalid(path, given, &detail));
     }

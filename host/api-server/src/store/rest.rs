@@ -1,4 +1,4 @@
-//! Objects at rest: pods and events that nobody wrote for a while are kept as text.
+//! Objects at rest: those that nobody wrote for a while are kept as text.
 
 use crate::object_key::NamespacedName;
 use crate::resource::Resource;
@@ -6,7 +6,7 @@ use crate::store::Store;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Pods and events that are kept ready to read; those written longer ago rest as text.
+/// Objects that are kept ready to read; those written longer ago rest as text.
 pub(super) const AWAKE_MAX: usize = 512;
 
 /// An object as its table holds it.
@@ -14,8 +14,8 @@ pub(super) const AWAKE_MAX: usize = 512;
 pub(crate) enum Stored {
     /// Ready to read, and shared with whoever does.
     Awake(Arc<Value>),
-    /// As JSON, which takes a tenth of the room: of the kinds that come in thousands most are written, read by
-    /// everybody, and left alone.
+    /// As JSON, which takes a tenth of the room: most objects are written, told to everybody who watches, and left
+    /// alone.
     Resting { text: Box<[u8]>, revision: u64 },
 }
 
@@ -54,9 +54,6 @@ impl Store {
 
     /// Notes that an object is awake, and puts the one to rest that has been so for longest.
     pub(super) fn lull(&mut self, resource: &Resource, key: &NamespacedName, revision: u64) {
-        if *resource != Resource::PODS && *resource != Resource::EVENTS {
-            return;
-        }
         self.awake
             .push_back((resource.clone(), key.clone(), revision));
         if self.awake.len() <= self.awake_max {

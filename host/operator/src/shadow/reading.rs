@@ -194,11 +194,11 @@ fn watch(client: &Client, row: &'static ReadRow) -> BoxStream<'static, ReadMessa
         .boxed()
 }
 
-/// What is left of each object for the day on which a list no longer has it.
+/// What is left of each object for the day on which a list no longer has it, as JSON.
 #[derive(Default)]
 struct There {
-    cards: BTreeMap<ObjectKey, Value>,
-    listing: BTreeMap<ObjectKey, Value>,
+    cards: BTreeMap<ObjectKey, Box<str>>,
+    listing: BTreeMap<ObjectKey, Box<str>>,
 }
 
 impl There {
@@ -223,7 +223,9 @@ impl There {
                 let gone = before
                     .into_iter()
                     .filter(|(key, _)| !self.cards.contains_key(key));
-                let gone = gone.map(|(_, card)| changed(kind, card, true));
+                // Text that was written from a value reads back.
+                let card = |text: &str| serde_json::from_str(text).unwrap_or_default();
+                let gone = gone.map(|(_, text)| changed(kind, card(&text), true));
                 gone.chain([ReadMessage::Listed(kind)]).collect()
             }
             Ok(watcher::Event::Apply(object)) => {
@@ -259,12 +261,13 @@ fn value(kind: ReadKind, mut object: DynamicObject) -> Value {
     slim(kind, serde_json::to_value(object).unwrap_or_default())
 }
 
-fn card(object: &Value) -> Value {
+fn card(object: &Value) -> Box<str> {
     let metadata = &object["metadata"];
-    json!({"metadata": {
+    let card = json!({"metadata": {
         "namespace": metadata["namespace"], "name": metadata["name"], "uid": metadata["uid"],
         "labels": metadata["labels"], "ownerReferences": metadata["ownerReferences"],
-    }})
+    }});
+    card.to_string().into()
 }
 
 /// Why; nothing where a watch only is too old and lists anew.

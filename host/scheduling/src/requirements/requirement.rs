@@ -4,6 +4,7 @@
 //! Answers to Karpenter's `pkg/scheduling/requirement.go`.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 use apis::labels;
 use apis::{NodeSelectorRequirementWithMinValues, Operator};
@@ -16,24 +17,55 @@ pub(crate) const fn is_negative(operator: Operator) -> bool {
 
 /// The values that a requirement lists: sorted, each once. Nearly all requirements list one or none, and a
 /// catalogue has tens of thousands of them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Values(SmallVec<[Box<str>; 1]>);
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Values {
+    One(Box<str>),
+    /// None, or two and more.
+    Listed(Box<[Box<str>]>),
+}
 
 impl Values {
+    fn list(&self) -> &[Box<str>] {
+        match self {
+            Self::One(value) => std::slice::from_ref(value),
+            Self::Listed(values) => values,
+        }
+    }
+
     fn contains(&self, value: &str) -> bool {
-        self.0.binary_search_by(|own| (**own).cmp(value)).is_ok()
+        self.list()
+            .binary_search_by(|own| (**own).cmp(value))
+            .is_ok()
     }
 
     fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.0.iter().map(AsRef::as_ref)
+        self.list().iter().map(AsRef::as_ref)
     }
 
     fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.list().is_empty()
     }
 
     fn len(&self) -> usize {
-        self.0.len()
+        self.list().len()
+    }
+}
+
+impl PartialOrd for Values {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Values {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.list().cmp(other.list())
+    }
+}
+
+impl Default for Values {
+    fn default() -> Self {
+        Self::Listed(Box::default())
     }
 }
 
@@ -42,8 +74,10 @@ impl<'a> FromIterator<&'a str> for Values {
         let mut values: SmallVec<[Box<str>; 1]> = iter.into_iter().map(Box::from).collect();
         values.sort_unstable();
         values.dedup();
-        values.shrink_to_fit();
-        Self(values)
+        match values.pop() {
+            Some(only) if values.is_empty() => Self::One(only),
+            last => Self::Listed(values.into_iter().chain(last).collect()),
+        }
     }
 }
 
@@ -56,14 +90,44 @@ fn interned(key: &str) -> Cow<'static, str> {
     known.map_or_else(|| Cow::Owned(key.to_owned()), |known| Cow::Borrowed(*known))
 }
 
+/// Integers that a value may be, both ends included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct IntegerRange {
+    gte: Option<i64>,
+    lte: Option<i64>,
+}
+
+impl IntegerRange {
+    fn intersection(self, other: Self) -> Self {
+        Self {
+            gte: self.gte.max(other.gte),
+            lte: min_some(self.lte, other.lte),
+        }
+    }
+
+    fn is_empty(self) -> bool {
+        matches!((self.gte, self.lte), (Some(gte), Some(lte)) if gte > lte)
+    }
+
+    fn has(self, value: &str) -> bool {
+        let is_in = |n| self.gte.is_none_or(|gte| n >= gte) && self.lte.is_none_or(|lte| n <= lte);
+        self == Self::default() || value.parse::<i64>().is_ok_and(is_in)
+    }
+
+    /// Nothing where all integers are in it, and what is none.
+    fn boxed(self) -> Option<Box<Self>> {
+        (self != Self::default()).then(|| Box::new(self))
+    }
+}
+
 /// A requirement on the values of one label.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Requirement {
     key: Cow<'static, str>,
     complement: bool,
     values: Values,
-    gte: Option<i64>,
-    lte: Option<i64>,
+    /// Few have one, so that it is kept apart.
+    range: Option<Box<IntegerRange>>,
     /// How many distinct values the instance types of a claim must keep.
     pub min_values: Option<u32>,
 }
@@ -79,8 +143,7 @@ impl Requirement {
             key: interned(labels::normalize(key)),
             complement: !matches!(operator, Operator::In | Operator::DoesNotExist),
             values: Values::default(),
-            gte: None,
-            lte: None,
+            range: None,
             min_values: None,
         };
         let mut values = values.into_iter();
@@ -98,16 +161,20 @@ impl Requirement {
     }
 
     fn bound(&mut self, operator: Operator, bound: Option<i64>) {
+        let mut range = IntegerRange::default();
         match operator {
-            Operator::Gt => self.gte = bound.and_then(|n| n.checked_add(1)),
-            Operator::Gte => self.gte = bound,
-            Operator::Lt => self.lte = bound.and_then(|n| n.checked_sub(1)),
-            Operator::Lte => self.lte = bound,
+            Operator::Gt => range.gte = bound.and_then(|n| n.checked_add(1)),
+            Operator::Gte => range.gte = bound,
+            Operator::Lt => range.lte = bound.and_then(|n| n.checked_sub(1)),
+            Operator::Lte => range.lte = bound,
             Operator::In | Operator::NotIn | Operator::Exists | Operator::DoesNotExist => {}
         }
-        if self.gte.is_none() && self.lte.is_none() {
-            self.complement = false;
-        }
+        self.range = range.boxed();
+        self.complement = self.range.is_some();
+    }
+
+    fn range(&self) -> IntegerRange {
+        self.range.as_deref().copied().unwrap_or_default()
     }
 
     /// The label key, normalised.
@@ -132,12 +199,12 @@ impl Requirement {
 
     /// The lower bound, inclusive.
     pub fn gte(&self) -> Option<i64> {
-        self.gte
+        self.range().gte
     }
 
     /// The upper bound, inclusive.
     pub fn lte(&self) -> Option<i64> {
-        self.lte
+        self.range().lte
     }
 
     /// Whether the listed values are the excluded ones.
@@ -147,27 +214,23 @@ impl Requirement {
 
     /// Whether the value is allowed.
     pub fn has(&self, value: &str) -> bool {
-        self.values.contains(value) != self.complement && within(value, self.gte, self.lte)
+        self.values.contains(value) != self.complement && self.range().has(value)
     }
 
     /// The requirement that allows the values that both allow.
     pub fn intersection(&self, other: &Self) -> Self {
-        let gte = self.gte.max(other.gte);
-        let lte = min_some(self.lte, other.lte);
+        let range = self.range().intersection(other.range());
         let mut result = Self {
             key: self.key.clone(),
-            complement: self.complement && other.complement,
+            complement: self.complement && other.complement && !range.is_empty(),
             values: Values::default(),
-            gte,
-            lte,
+            range: None,
             min_values: self.min_values.max(other.min_values),
         };
-        if crossing(gte, lte) {
-            result.complement = false;
-            (result.gte, result.lte) = (None, None);
+        if range.is_empty() {
             return result;
         }
-        let keep = |value: &&str| within(value, gte, lte);
+        let keep = |value: &&str| range.has(value);
         let but = |list: &Self, without: &Self| {
             let left = list.values.iter().filter(|v| !without.values.contains(v));
             left.filter(keep).collect()
@@ -184,20 +247,19 @@ impl Requirement {
                 shared.filter(keep).collect()
             }
         };
-        if !result.complement {
-            (result.gte, result.lte) = (None, None);
+        if result.complement {
+            result.range = range.boxed();
         }
         result
     }
 
     /// Whether some value is allowed by both.
     pub fn has_intersection(&self, other: &Self) -> bool {
-        let gte = self.gte.max(other.gte);
-        let lte = min_some(self.lte, other.lte);
-        if crossing(gte, lte) {
+        let range = self.range().intersection(other.range());
+        if range.is_empty() {
             return false;
         }
-        let allowed = |value: &str| within(value, gte, lte);
+        let allowed = |value: &str| range.has(value);
         match (self.complement, other.complement) {
             (true, true) => true,
             (true, false) => other
@@ -227,8 +289,9 @@ impl Requirement {
             | Operator::Gte
             | Operator::Lt
             | Operator::Lte => {
-                let low = self.gte.unwrap_or(0);
-                let high = self.lte.unwrap_or(i64::MAX).max(low);
+                let IntegerRange { gte, lte } = self.range();
+                let low = gte.unwrap_or(0);
+                let high = lte.unwrap_or(i64::MAX).max(low);
                 let width = u64::try_from(high.saturating_sub(low))
                     .unwrap_or(0)
                     .saturating_add(1);
@@ -250,7 +313,8 @@ impl Requirement {
             values,
             min_values: self.min_values.map(i64::from),
         };
-        match (self.gte, self.lte) {
+        let IntegerRange { gte, lte } = self.range();
+        match (gte, lte) {
             (Some(gte), Some(lte)) => vec![
                 entry(Operator::Gte, vec![gte.to_string()]),
                 entry(Operator::Lte, vec![lte.to_string()]),
@@ -279,10 +343,11 @@ impl std::fmt::Display for Requirement {
             }
             write!(f, "]")?;
         }
-        if let Some(gte) = self.gte {
+        let IntegerRange { gte, lte } = self.range();
+        if let Some(gte) = gte {
             write!(f, " >={gte}")?;
         }
-        if let Some(lte) = self.lte {
+        if let Some(lte) = lte {
             write!(f, " <={lte}")?;
         }
         if let Some(min_values) = self.min_values {
@@ -290,19 +355,6 @@ impl std::fmt::Display for Requirement {
         }
         Ok(())
     }
-}
-
-pub(crate) fn within(value: &str, gte: Option<i64>, lte: Option<i64>) -> bool {
-    if gte.is_none() && lte.is_none() {
-        return true;
-    }
-    value
-        .parse::<i64>()
-        .is_ok_and(|n| gte.is_none_or(|g| n >= g) && lte.is_none_or(|l| n <= l))
-}
-
-fn crossing(gte: Option<i64>, lte: Option<i64>) -> bool {
-    matches!((gte, lte), (Some(g), Some(l)) if g > l)
 }
 
 fn min_some(a: Option<i64>, b: Option<i64>) -> Option<i64> {
