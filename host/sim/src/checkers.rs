@@ -11,7 +11,6 @@ use apis::labels;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cluster::SimulatedCluster;
-use crate::cluster::object_meta::{is_deleting, uid};
 use crate::ec2::SimulatedInstance;
 use crate::statistics::leaked;
 use crate::world::SimulatedWorld;
@@ -173,11 +172,6 @@ fn double_launches(cluster: &SimulatedCluster) -> Vec<Violation> {
 }
 
 fn over_limits(cluster: &SimulatedCluster) -> Vec<Violation> {
-    let claims = || {
-        cluster
-            .table(&Resource::NODE_CLAIMS)
-            .map(|(_, claim)| claim)
-    };
     let pools = cluster
         .api
         .list(&Resource::NODE_POOLS, &api_server::Selection::default());
@@ -191,15 +185,13 @@ fn over_limits(cluster: &SimulatedCluster) -> Vec<Violation> {
                     .map_or_else(|| value.to_string(), ToOwned::to_owned);
                 apis::quantity::parse_millis(&text).unwrap_or_default()
             };
-            let of_pool = claims().filter(|claim| {
-                claim["metadata"]["labels"]["karpenter.sh/nodepool"] == name && !is_deleting(claim)
+            let of_pool = cluster.node_claims.values().filter(|claim| {
+                claim.node_pool.as_deref() == Some(name) && claim.deleted_at.is_none()
             });
             let used: i64 = if resource == "nodes" {
                 i64::try_from(of_pool.count()).unwrap_or(i64::MAX / 1_000) * 1_000
             } else {
-                of_pool
-                    .map(|claim| millis(&claim["status"]["capacity"][resource.as_str()]))
-                    .sum()
+                of_pool.map(|claim| claim.capacity.get(resource)).sum()
             };
             if used > millis(limit) {
                 let detail = format!("{resource} {used}m of {limit}");
@@ -284,31 +276,27 @@ impl Deleting {
 }
 
 fn deleting(cluster: &SimulatedCluster) -> Vec<Deleting> {
-    let time = |text: &serde_json::Value| text.as_str()?.parse::<Timestamp>().ok();
-    let claims = || cluster.table(&Resource::NODE_CLAIMS).map(|it| it.1);
-    let deadline = |claim: &serde_json::Value| {
-        time(&claim["metadata"]["annotations"][labels::NODECLAIM_TERMINATION_TIMESTAMP_ANNOTATION])
-    };
-    let deadlines: BTreeMap<&str, Option<Timestamp>> = claims()
-        .filter_map(|claim| Some((claim["status"]["nodeName"].as_str()?, deadline(claim))))
+    let claims = cluster.node_claims.iter();
+    let deadlines: BTreeMap<&str, Option<Timestamp>> = claims
+        .filter_map(|(_, claim)| Some((claim.node.as_deref()?, claim.termination_time)))
         .collect();
-    let told = |kind: &str, object: &serde_json::Value, node: &str| {
-        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let told = |object: String, since: Timestamp, node: &str| {
         let pods = cluster.nodes.get(node).into_iter().flat_map(|it| &it.pods);
         let mut pods = pods.filter_map(|key| cluster.pods.get(key));
         Deleting {
-            object: format!("{kind} {name}"),
-            since: time(&object["metadata"]["deletionTimestamp"]).unwrap_or(Timestamp::MIN),
+            object,
+            since,
             deadline: deadlines.get(node).copied().flatten(),
             is_draining: pods.any(|pod| pod.owner.as_ref().is_none_or(|it| it.kind != "DaemonSet")),
         }
     };
-    let is_going = |object: &serde_json::Value| is_deleting(object) && !uid(object).is_empty();
-    let going_claims = claims().filter(|it| is_going(it)).map(|claim| {
-        let node = claim["status"]["nodeName"].as_str().unwrap_or_default();
-        told("NodeClaim", claim, node)
+    let claims = cluster.node_claims.iter().filter_map(|(name, claim)| {
+        let node = claim.node.as_deref().unwrap_or_default();
+        Some(told(format!("NodeClaim {name}"), claim.deleted_at?, node))
     });
-    let nodes = cluster.nodes.values().filter(|it| is_going(&it.object));
-    let going_nodes = nodes.map(|node| told("Node", &node.object, &node.name));
-    going_claims.chain(going_nodes).collect()
+    let nodes = cluster
+        .nodes
+        .iter()
+        .filter_map(|(name, node)| Some(told(format!("Node {name}"), node.deleted_at?, name)));
+    claims.chain(nodes).collect()
 }

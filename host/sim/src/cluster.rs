@@ -1,6 +1,7 @@
 //! The in-process controllers' view of the cluster: typed, and fed by one watch.
 //!
-//! Pods and nodes are kept parsed, other kinds as the server's own shared values. Nothing here writes; the
+//! Pods, nodes and NodeClaims are kept parsed, so that the server need not hold them ready to read for us; other kinds
+//! as its own shared values. Nothing here writes; the
 //! controllers do, each through `api`. Answers to the informer caches of kube-controller-manager.
 
 pub(crate) mod amounts;
@@ -8,6 +9,7 @@ mod apply;
 pub(crate) mod census;
 mod mark;
 pub(crate) mod node;
+pub(crate) mod node_claim;
 pub(crate) mod object_meta;
 pub(crate) mod pod;
 mod refused_writes;
@@ -29,13 +31,14 @@ use crate::workload::pace::Pace;
 
 use census::Census;
 use node::NodeRecord;
+use node_claim::NodeClaimRecord;
 use pod::PodRecord;
 use refused_writes::RefusedWrites;
 use shape::{SchedulingShape, SchedulingShapes};
 use timers::Timers;
 use work::{SchedulerWake, Work};
 
-/// Kinds whose objects are kept, besides pods and nodes.
+/// Kinds whose objects are kept.
 pub(crate) const WATCHED: [&Resource; 14] = [
     &Resource::PODS,
     &Resource::NODES,
@@ -65,6 +68,8 @@ pub(crate) struct SimulatedCluster {
     pub(crate) region: String,
     pub(crate) pods: BTreeMap<NamespacedName, PodRecord>,
     pub(crate) nodes: BTreeMap<String, NodeRecord>,
+    /// By name.
+    pub(crate) node_claims: BTreeMap<String, NodeClaimRecord>,
     pub(crate) shapes: SchedulingShapes,
     pub(crate) timers: Timers,
     /// When something is due in EC2 next, if there is a timer for it.
@@ -107,6 +112,7 @@ impl SimulatedCluster {
             pace: None,
             pods: BTreeMap::new(),
             nodes: BTreeMap::new(),
+            node_claims: BTreeMap::new(),
             shapes: SchedulingShapes::default(),
             timers: Timers::default(),
             ec2_due_at: None,

@@ -116,7 +116,8 @@ impl SimulatedCluster {
         }
         let run = self.run_time(pod);
         let host_ip = self.nodes[&node]
-            .address()
+            .address
+            .clone()
             .unwrap_or_else(|| "10.0.0.1".to_owned());
         let host_network = pod.host_network;
         let pod_ip = if host_network {

@@ -2,9 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api_server::Resource;
-use apis::ProviderId;
-
 use crate::cluster::SimulatedCluster;
 use crate::cluster::pod::SimulatedPhase;
 use crate::ec2::{InstanceState, SimulatedInstance};
@@ -102,14 +99,11 @@ impl Statistics {
 /// Billed instances that no NodeClaim names by its provider id.
 pub(crate) fn leaked(cluster: &SimulatedCluster) -> Vec<SimulatedInstance> {
     let now = cluster.clock.now();
-    let claimed: BTreeSet<String> = cluster
-        .table(&Resource::NODE_CLAIMS)
-        .filter_map(|(_, claim)| ProviderId::parse(claim["status"]["providerID"].as_str()))
-        .map(|provider_id| provider_id.instance_id().to_owned())
-        .collect();
+    let claims = cluster.node_claims.values();
+    let claimed: BTreeSet<&str> = claims.filter_map(|it| it.instance_id.as_deref()).collect();
     let instances = cluster.ec2.instances().into_iter();
     instances
-        .filter(|instance| instance.is_billed(now) && !claimed.contains(&instance.id))
+        .filter(|instance| instance.is_billed(now) && !claimed.contains(instance.id.as_str()))
         .collect()
 }
 

@@ -46,6 +46,16 @@ impl MilliAmounts {
         amounts
     }
 
+    pub(crate) fn get(&self, name: &str) -> i64 {
+        match name {
+            "cpu" => self.cpu,
+            "memory" => self.memory,
+            "ephemeral-storage" => self.ephemeral_storage,
+            "pods" => self.pods,
+            _ => self.extended.get(name).copied().unwrap_or_default(),
+        }
+    }
+
     pub(crate) fn set(&mut self, name: &str, millis: i64) {
         match name {
             "cpu" => self.cpu = millis,

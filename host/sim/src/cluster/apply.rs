@@ -6,6 +6,7 @@ use api_server::{NamespacedName, Resource, WatchEvent, WatchEventType};
 
 use crate::cluster::SimulatedCluster;
 use crate::cluster::node::NodeRecord;
+use crate::cluster::node_claim::NodeClaimRecord;
 use crate::cluster::object_meta::controller_of;
 use crate::cluster::pod::PodRecord;
 use crate::cluster::shape::SchedulingShape;
@@ -23,6 +24,13 @@ impl SimulatedCluster {
             self.apply_pod(key, (!gone).then_some(event.object));
         } else if event.resource == Resource::NODES {
             self.apply_node(&key.name, (!gone).then_some(event.object));
+        } else if event.resource == Resource::NODE_CLAIMS {
+            if gone {
+                self.node_claims.remove(&key.name);
+            } else {
+                let record = NodeClaimRecord::parse(&event.object);
+                self.node_claims.insert(key.name, record);
+            }
         } else {
             self.apply_object(event.resource, key, &event.object, gone);
         }
@@ -163,7 +171,7 @@ impl SimulatedCluster {
             self.dirty.insert((Work::Orphans, key));
             return;
         };
-        let mut record = NodeRecord::parse(object);
+        let mut record = NodeRecord::parse(&object);
         if record.ready && !old.as_ref().is_some_and(|old| old.ready) {
             self.ready.insert(name.to_owned());
         }

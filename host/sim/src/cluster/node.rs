@@ -1,14 +1,15 @@
 //! A node as the scheduler and the controllers see it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use api_server::NamespacedName;
 use apis::labels;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 use serde_json::Value;
 
 use super::amounts::MilliAmounts;
+use super::object_meta::deletion_time;
 use super::shape::{SchedulingShape, strings};
 
 /// A node with the pods that hold its resources.
@@ -25,11 +26,14 @@ pub(crate) struct NodeRecord {
     /// How often each host port is taken (more than once by pods that did not ask the scheduler).
     pub(crate) host_ports: BTreeMap<(String, i32), u32>,
     pub(crate) instance_id: Option<String>,
-    pub(crate) object: Arc<Value>,
+    /// The first internal address.
+    pub(crate) address: Option<String>,
+    /// Since when it is being deleted.
+    pub(crate) deleted_at: Option<Timestamp>,
 }
 
 impl NodeRecord {
-    pub(crate) fn parse(object: Arc<Value>) -> Self {
+    pub(crate) fn parse(object: &Value) -> Self {
         let (metadata, spec, status) = (&object["metadata"], &object["spec"], &object["status"]);
         let allocatable = MilliAmounts::from_value(&status["allocatable"]);
         let conditions = status["conditions"].as_array().into_iter().flatten();
@@ -37,6 +41,8 @@ impl NodeRecord {
             .clone()
             .any(|c| c["type"] == "Ready" && c["status"] == "True");
         let provider_id = spec["providerID"].as_str().unwrap_or_default();
+        let mut addresses = status["addresses"].as_array().into_iter().flatten();
+        let internal = addresses.find(|address| address["type"] == "InternalIP");
         Self {
             name: metadata["name"].as_str().unwrap_or_default().to_owned(),
             labels: strings(&metadata["labels"]),
@@ -52,7 +58,8 @@ impl NodeRecord {
                 .next()
                 .filter(|id| !id.is_empty())
                 .map(ToOwned::to_owned),
-            object,
+            address: internal.and_then(|it| it["address"].as_str().map(ToOwned::to_owned)),
+            deleted_at: deletion_time(object),
         }
     }
 
@@ -91,15 +98,6 @@ impl NodeRecord {
                 }
             }
         }
-    }
-
-    /// The node's first internal address.
-    pub(crate) fn address(&self) -> Option<String> {
-        let addresses = self.object["status"]["addresses"].as_array()?;
-        let internal = addresses
-            .iter()
-            .find(|address| address["type"] == "InternalIP")?;
-        internal["address"].as_str().map(ToOwned::to_owned)
     }
 
     pub(crate) fn has_no_execute_taint(&self) -> bool {

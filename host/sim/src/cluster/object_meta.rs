@@ -1,5 +1,6 @@
 //! Reads metadata of an object: who it is, who controls it, whether it is being deleted.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 /// A controlling owner reference.
@@ -36,6 +37,16 @@ pub(crate) fn is_controlled_by(object: &Value, uid: &str) -> bool {
 /// The UID of an object.
 pub(crate) fn uid(object: &Value) -> &str {
     object["metadata"]["uid"].as_str().unwrap_or_default()
+}
+
+/// A time that a field says.
+pub(crate) fn time(field: &Value) -> Option<Timestamp> {
+    field.as_str()?.parse().ok()
+}
+
+/// Since when the object is being deleted.
+pub(crate) fn deletion_time(object: &Value) -> Option<Timestamp> {
+    time(&object["metadata"]["deletionTimestamp"])
 }
 
 /// Whether someone deletes the object.
