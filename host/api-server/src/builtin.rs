@@ -7,18 +7,19 @@ pub(super) mod kinds;
 pub(super) mod metadata;
 pub(super) mod pod;
 mod pod_template;
+pub(super) mod schemas;
 pub(super) mod workload;
 
 use serde_json::{Value, json};
 
 use workload::{defaults, immutable, validation};
 
-use crate::kinds::ServedKind;
 use crate::object_key::NamespacedName;
 use crate::resource::Resource;
+use crate::served::kinds::ServedKind;
 use crate::status::{FieldError, StatusError};
 use crate::store::Store;
-use crate::write_options::WriteOptions;
+use crate::write::options::WriteOptions;
 
 /// Objects every cluster has from its first moment.
 pub(super) fn populate(store: &mut Store) {

@@ -1,11 +1,23 @@
 //! Requests, parsed once: path, query and accepted representation.
+//!
+//! In its folder is where they come in (`service.rs`, `listener.rs`), which verb they call (`routes.rs`) and how they
+//! are answered (`answer.rs`, `watch_stream.rs`). Reads what a client sent, and touches no object.
+
+pub(super) mod answer;
+pub(super) mod listener;
+pub(super) mod protobuf;
+pub(super) mod request_info;
+mod routes;
+mod service;
+mod watch_stream;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::kinds::{Kinds, ServedKind};
 use crate::selectors::{FieldSelector, ParsedLabelSelector, Selection};
+use crate::served::kinds::{Kinds, ServedKind};
 use crate::status::StatusError;
+use crate::write::options::parse_dry_run;
 
 /// Query parameters, decoded.
 #[derive(Debug, Clone, Default)]
@@ -32,8 +44,9 @@ impl QueryParameters {
         matches!(self.get(name), "true" | "1" | "True" | "TRUE" | "t")
     }
 
-    pub(super) fn is_dry_run(&self) -> bool {
-        self.get("dryRun") == "All"
+    /// Whether nothing is to be stored; `kind` is that of the request's options.
+    pub(super) fn is_dry_run(&self, kind: &str) -> Result<bool, StatusError> {
+        parse_dry_run(kind, &[self.get("dryRun")])
     }
 }
 
@@ -163,9 +176,14 @@ pub(super) fn selection(
         fields.push_str("metadata.name=");
         fields.push_str(&target.name);
     }
+    let fields = FieldSelector::parse(&fields)?;
+    if let Some(field) = fields.labels().find(|it| !target.kind.is_selectable(it)) {
+        let message = format!("field label not supported: {field}");
+        return Err(StatusError::bad_request(message));
+    }
     Ok(Selection {
         namespace: (!target.namespace.is_empty()).then(|| target.namespace.clone()),
         labels: ParsedLabelSelector::parse(query.get("labelSelector"))?,
-        fields: FieldSelector::parse(&fields)?,
+        fields,
     })
 }

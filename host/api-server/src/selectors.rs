@@ -3,8 +3,11 @@
 //! Answers to apimachinery's `labels` and `fields`. A selector is parsed once and matched often. Looks nothing up: the
 //! labels and fields of the object decide.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
+use crate::builtin::metadata::{label_value_problem, qualified_name_problem};
 use crate::status::StatusError;
 
 /// What a requirement asks of its label: the operator with its values.
@@ -31,7 +34,9 @@ impl ParsedLabelSelector {
         for term in split_terms(text) {
             let term = term.trim();
             if !term.is_empty() {
-                requirements.push(parse_requirement(term)?);
+                let (key, operator) = parse_requirement(term)?;
+                check_requirement(&key, &operator)?;
+                requirements.push((key, operator));
             }
         }
         Ok(Self { requirements })
@@ -124,6 +129,28 @@ fn split_terms(text: &str) -> Vec<&str> {
     terms
 }
 
+/// Keys and values that no label can have are a mistake of the writer.
+fn check_requirement(key: &str, operator: &LabelOperator) -> Result<(), StatusError> {
+    let values = match operator {
+        LabelOperator::In(values) | LabelOperator::NotIn(values) => values.as_slice(),
+        LabelOperator::Exists
+        | LabelOperator::DoesNotExist
+        | LabelOperator::GreaterThan(_)
+        | LabelOperator::LessThan(_) => &[],
+    };
+    let of_key = qualified_name_problem(key).map(|problem| (key, problem));
+    let of_values = || {
+        let mut values = values.iter().map(String::as_str);
+        values.find_map(|value| Some((value, label_value_problem(value)?)))
+    };
+    match of_key.or_else(of_values) {
+        Some((given, problem)) => Err(StatusError::bad_request(format!(
+            "unable to parse requirement: Invalid value: {given:?}: {problem}"
+        ))),
+        None => Ok(()),
+    }
+}
+
 fn parse_requirement(term: &str) -> Result<(String, LabelOperator), StatusError> {
     let bad = || StatusError::bad_request(format!("unable to parse requirement: {term:?}"));
     if let Some(key) = term.strip_prefix('!') {
@@ -165,19 +192,42 @@ fn parse_requirement(term: &str) -> Result<(String, LabelOperator), StatusError>
     Ok((term.to_owned(), LabelOperator::Exists))
 }
 
+/// What a field selector asks of one field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct FieldTerm {
+    /// The field as selectors call it, such as `spec.nodeName`.
+    label: String,
+    value: String,
+    /// Whether the value must differ.
+    is_negated: bool,
+}
+
 /// A parsed field selector.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FieldSelector {
-    /// Path, value, and whether the value must differ.
-    terms: Vec<(Vec<String>, String, bool)>,
+    terms: Vec<FieldTerm>,
+}
+
+/// Where a field is that selectors call otherwise than the object does: of Jobs and Events.
+fn path_of(label: &str) -> Cow<'_, str> {
+    match label {
+        "status.successful" => "status.succeeded".into(),
+        "source" => "source.component".into(),
+        "reportingController" => "reportingComponent".into(),
+        label => match label.strip_prefix("regarding.") {
+            Some(field) => format!("involvedObject.{field}").into(),
+            None => label.into(),
+        },
+    }
 }
 
 impl FieldSelector {
-    /// Parses `spec.nodeName=a,status.phase!=Running`. Any path to a scalar is served.
+    /// Parses `spec.nodeName=a,status.phase!=Running`. Any path to a scalar can be matched; which of them a kind
+    /// serves is asked of it before.
     pub fn parse(text: &str) -> Result<Self, StatusError> {
         let mut terms = Vec::new();
         for term in text.split(',').map(str::trim).filter(|t| !t.is_empty()) {
-            let (path, value, negated) = if let Some((p, v)) = term.split_once("!=") {
+            let (label, value, is_negated) = if let Some((p, v)) = term.split_once("!=") {
                 (p, v, true)
             } else if let Some((p, v)) = term.split_once("==") {
                 (p, v, false)
@@ -187,30 +237,34 @@ impl FieldSelector {
                 let message = format!("invalid selector: {text:?}; can't understand {term:?}");
                 return Err(StatusError::bad_request(message));
             };
-            // The one field that selectors call otherwise than the object does: of Jobs.
-            let path = match path.trim() {
-                "status.successful" => "status.succeeded",
-                path => path,
-            };
-            let path = path.split('.').map(str::to_owned).collect();
-            terms.push((path, value.trim().to_owned(), negated));
+            terms.push(FieldTerm {
+                label: label.trim().to_owned(),
+                value: value.trim().to_owned(),
+                is_negated,
+            });
         }
         Ok(Self { terms })
     }
 
+    /// The fields it asks for, as selectors call them.
+    pub(super) fn labels(&self) -> impl Iterator<Item = &str> {
+        self.terms.iter().map(|term| term.label.as_str())
+    }
+
     /// Whether the object satisfies every term; an absent field reads as what it is when it is empty.
     pub fn matches(&self, object: &Value) -> bool {
-        self.terms.iter().all(|(path, wanted, negated)| {
+        self.terms.iter().all(|term| {
             let mut at = Some(object);
-            for step in path {
+            for step in path_of(&term.label).split('.') {
                 at = at.and_then(|v| v.get(step));
             }
+            let wanted = &term.value;
             let is_equal = match at {
                 None | Some(Value::Null) => matches!(wanted.as_str(), "" | "false" | "0"),
                 Some(Value::String(text)) => text == wanted,
                 Some(other) => serde_json::from_str::<Value>(wanted).is_ok_and(|w| w == *other),
             };
-            is_equal != *negated
+            is_equal != term.is_negated
         })
     }
 }

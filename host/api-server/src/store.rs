@@ -3,8 +3,10 @@
 //! Knows nothing of what objects mean: admission, validation and garbage collection are layers above. Every
 //! order is that of names, every chance that of the seed.
 
+pub(super) mod names;
 pub(super) mod owners;
 mod rest;
+pub(super) mod watch;
 mod watches;
 
 use self::owners::owner_uids;
@@ -17,11 +19,11 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::KUBERNETES_MINOR;
-use crate::kinds::Kinds;
-use crate::names::NameGenerator;
 use crate::resource::Resource;
 use crate::selectors::Selection;
-use crate::watch::{Subscriber, WatchEvent, WatchEventType};
+use crate::served::kinds::Kinds;
+use crate::store::names::NameGenerator;
+use crate::store::watch::{Subscriber, WatchEvent, WatchEventType};
 
 /// As kube-apiserver has it (`--event-ttl`).
 const EVENT_TTL: SignedDuration = SignedDuration::from_hours(1);

@@ -2,28 +2,34 @@
 //!
 //! Works on a locked store and leaves it consistent; garbage collection that follows is `garbage_collector`'s.
 
+mod admission;
+mod apply;
+mod deletion;
+pub(super) mod eviction;
+mod garbage_collector;
 mod generate_name;
 mod identity;
+mod managed_fields;
 mod metadata;
+pub(super) mod options;
 mod parts;
+pub(super) mod patch;
+pub(super) mod scale;
 
 use self::identity::{check_identity, check_preconditions};
 use self::metadata::{keep_server_metadata, metadata};
 use self::parts::{is_spec_changed, split_parts};
 use crate::timestamp::time_text;
-use crate::write_options::{ObjectPart, WriteOptions};
+use crate::write::options::{ObjectPart, WriteOptions};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::admission;
-use crate::garbage_collector;
-use crate::kinds::ServedKind;
-use crate::managed_fields;
 use crate::object_key::NamespacedName;
 use crate::resource::Resource;
-use crate::schema;
+use crate::served::kinds::ServedKind;
+use crate::served::schema;
 use crate::status::StatusError;
 use crate::store::Store;
 

@@ -14,8 +14,8 @@ use k8s_openapi::api::{
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as apiextensions;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1 as apiregistration;
 
-use crate::kinds::{Kinds, ScalePaths, ServedKind};
 use crate::resource::Resource;
+use crate::served::kinds::{Kinds, ScalePaths, ServedKind};
 
 /// Facts of a kind that its type does not tell.
 #[derive(Clone, Copy, Default)]
@@ -90,10 +90,65 @@ fn kind<T: Typed>(traits: Traits, short_names: &[&str], categories: &[&str]) -> 
         short_names: short_names.iter().map(|&s| s.to_owned()).collect(),
         categories: categories.iter().map(|&s| s.to_owned()).collect(),
         is_namespaced: !traits.is_cluster_wide,
+        selectable_fields: selectable_fields(group, plural)
+            .iter()
+            .map(|&field| field.to_owned())
+            .collect(),
         has_status: traits.has_status,
         has_generation: traits.has_generation,
         scale,
         custom: BTreeMap::new(),
+    }
+}
+
+/// Fields by which lists and watches of a kind may select, as each of Kubernetes' `conversion.go` has them.
+fn selectable_fields(group: &str, plural: &str) -> &'static [&'static str] {
+    match (group, plural) {
+        ("", "pods") => &[
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.podIPs",
+            "status.nominatedNodeName",
+        ],
+        ("", "nodes") => &["spec.unschedulable"],
+        ("", "namespaces") => &["status.phase"],
+        ("", "secrets") => &["type"],
+        ("", "services") => &["spec.clusterIP", "spec.type"],
+        ("", "replicationcontrollers") | ("apps", "replicasets") => &["status.replicas"],
+        ("", "events") => &[
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        ],
+        ("events.k8s.io", "events") => &[
+            "regarding.kind",
+            "regarding.namespace",
+            "regarding.name",
+            "regarding.uid",
+            "regarding.apiVersion",
+            "regarding.resourceVersion",
+            "regarding.fieldPath",
+            "reason",
+            "reportingController",
+            "type",
+        ],
+        ("batch", "jobs") => &["status.successful"],
+        ("certificates.k8s.io", "certificatesigningrequests") => &["spec.signerName"],
+        ("resource.k8s.io", "resourceslices") => &["spec.nodeName", "spec.driver"],
+        _ => &[],
     }
 }
 
@@ -170,6 +225,11 @@ macro_rules! register {
     };
 }
 each_builtin!(register);
+
+/// Makes schemas as the documents of version 3 have them.
+pub(crate) fn schema_generator() -> schemars::SchemaGenerator {
+    schemars::generate::SchemaSettings::openapi3().into_generator()
+}
 
 macro_rules! schemas {
     ($($type:ty, $traits:expr, [$($short:expr),*], [$($category:expr),*];)*) => {

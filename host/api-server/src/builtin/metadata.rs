@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::kinds::ServedKind;
+use crate::served::kinds::ServedKind;
 use crate::status::FieldError;
 
 const LABEL_NAME: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
@@ -75,6 +75,17 @@ pub(crate) fn qualified_name_problem(text: &str) -> Option<&'static str> {
     }
 }
 
+/// What is wrong with the value of a label, if anything.
+pub(crate) fn label_value_problem(text: &str) -> Option<&'static str> {
+    if text.len() > 63 {
+        Some("must be no more than 63 bytes")
+    } else if text.is_empty() || is_name_part(text) {
+        None
+    } else {
+        Some(LABEL_VALUE)
+    }
+}
+
 /// Rules for labels under `path`.
 pub(crate) fn validate_labels(labels: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -82,15 +93,8 @@ pub(crate) fn validate_labels(labels: &Value, path: &str) -> Vec<FieldError> {
         if let Some(problem) = qualified_name_problem(key) {
             errors.push(FieldError::invalid(path, &key.as_str().into(), problem));
         }
-        let text = value.as_str().unwrap_or_default();
-        if text.len() > 63 {
-            errors.push(FieldError::invalid(
-                path,
-                value,
-                "must be no more than 63 bytes",
-            ));
-        } else if !text.is_empty() && !is_name_part(text) {
-            errors.push(FieldError::invalid(path, value, LABEL_VALUE));
+        if let Some(problem) = label_value_problem(value.as_str().unwrap_or_default()) {
+            errors.push(FieldError::invalid(path, value, problem));
         }
     }
     errors

@@ -7,14 +7,14 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::pod_template::{self, defaults};
-use crate::kinds::ServedKind;
 use crate::object_key::NamespacedName;
 use crate::resource::Resource;
 use crate::selectors::Selection;
+use crate::served::kinds::ServedKind;
 use crate::status::{FieldError, StatusError};
 use crate::store::Store;
 use crate::timestamp::time_text;
-use crate::write_options::{ObjectPart, WriteOptions};
+use crate::write::options::{ObjectPart, WriteOptions};
 
 /// Taints of failing nodes that every pod bears for a while.
 const BORNE_SECONDS: i64 = 300;
@@ -259,6 +259,7 @@ pub(crate) fn bind(
     store: &mut Store,
     key: &NamespacedName,
     node: &str,
+    options: &WriteOptions,
 ) -> Result<Arc<Value>, StatusError> {
     let kind: Arc<ServedKind> = store.kind(&Resource::PODS)?;
     let old = store
@@ -292,7 +293,7 @@ pub(crate) fn bind(
     }
     let options = WriteOptions {
         part: ObjectPart::Whole,
-        ..WriteOptions::default()
+        ..options.clone()
     };
     store.update(&kind, key, pod, &options)
 }

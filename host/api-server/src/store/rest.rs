@@ -52,18 +52,21 @@ impl Store {
         Some(object)
     }
 
-    /// Notes that an object is awake, and puts the one to rest that has been so for longest.
+    /// Notes that an object is awake, and puts those to rest that have been so for longest.
     pub(super) fn lull(&mut self, resource: &Resource, key: &NamespacedName, revision: u64) {
         self.awake
             .push_back((resource.clone(), key.clone(), revision));
-        if self.awake.len() <= self.awake_max {
-            return;
+        while self.awake.len() > self.awake_max
+            && let Some((resource, key, revision)) = self.awake.pop_front()
+        {
+            self.put_to_rest(&resource, &key, revision);
         }
-        let Some((resource, key, revision)) = self.awake.pop_front() else {
-            return;
-        };
-        let table = self.tables.get_mut(&resource);
-        let stored = table.and_then(|table| table.objects.get_mut(&key));
+    }
+
+    /// An object that was written since is left awake: it was noted again.
+    fn put_to_rest(&mut self, resource: &Resource, key: &NamespacedName, revision: u64) {
+        let table = self.tables.get_mut(resource);
+        let stored = table.and_then(|table| table.objects.get_mut(key));
         if let Some(stored) = stored
             && let Stored::Awake(object) = &*stored
             && revision_of(object) == revision

@@ -4,7 +4,7 @@ use crate::resource::Resource;
 use crate::selectors::Selection;
 use crate::status::StatusError;
 use crate::store::Store;
-use crate::watch::{Watch, WatchEvent};
+use crate::store::watch::{Watch, WatchEvent};
 
 /// Changes each table remembers for watches that resume; older ones answer 410. A watch resumes from what it saw
 /// last, and each change holds on to two states of its object.
@@ -20,7 +20,7 @@ impl Store {
             return;
         };
         table.log.push_back(event);
-        if table.log.len() > self.log_length_max
+        while table.log.len() > self.log_length_max
             && let Some(oldest) = table.log.pop_front()
         {
             table.forgotten = oldest.revision;

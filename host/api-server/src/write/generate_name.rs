@@ -1,7 +1,7 @@
 //! Names for objects that come with the stem of one: `metadata.generateName`.
 
-use crate::kinds::ServedKind;
 use crate::object_key::NamespacedName;
+use crate::served::kinds::ServedKind;
 use crate::status::{FieldError, StatusError};
 use crate::store::Store;
 use crate::write::metadata::metadata;

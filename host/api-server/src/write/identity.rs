@@ -1,7 +1,7 @@
 //! Which object a write means: kind, namespace and name in body and path, and the revision and UID that it insists on.
 
-use crate::kinds::ServedKind;
 use crate::object_key::NamespacedName;
+use crate::served::kinds::ServedKind;
 use crate::status::StatusError;
 use crate::write::metadata::metadata;
 use serde_json::Value;

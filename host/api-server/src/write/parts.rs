@@ -1,8 +1,8 @@
 //! Spec and status kept apart, where status is a subresource.
 
-use crate::kinds::ServedKind;
 use crate::resource::Resource;
-use crate::write_options::ObjectPart;
+use crate::served::kinds::ServedKind;
+use crate::write::options::ObjectPart;
 use serde_json::Value;
 
 /// Keeps spec and status apart where status is a subresource.

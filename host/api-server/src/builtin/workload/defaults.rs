@@ -2,7 +2,7 @@
 
 use crate::builtin::pod_template::{self, defaults::default_to};
 use crate::builtin::workload::template::template_path;
-use crate::kinds::ServedKind;
+use crate::served::kinds::ServedKind;
 use serde_json::{Value, json};
 
 /// Defaults of the kind.

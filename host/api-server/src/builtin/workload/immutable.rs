@@ -1,6 +1,6 @@
 //! The fields that an update may not change.
 
-use crate::kinds::ServedKind;
+use crate::served::kinds::ServedKind;
 use crate::status::FieldError;
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! Where a workload has its pod template.
 
-use crate::kinds::ServedKind;
+use crate::served::kinds::ServedKind;
 
 /// Path of the pod template in a kind that has one.
 pub(super) fn template_path(kind: &ServedKind) -> Option<&'static str> {

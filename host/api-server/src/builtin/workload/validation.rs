@@ -2,8 +2,8 @@
 
 use crate::builtin::pod_template::{self};
 use crate::builtin::workload::template::template_path;
-use crate::kinds::ServedKind;
 use crate::selectors::ParsedLabelSelector;
+use crate::served::kinds::ServedKind;
 use crate::status::FieldError;
 use serde_json::Value;
 
