@@ -216,23 +216,27 @@ pub enum CapacityType {
     Spot,
     /// From a capacity reservation.
     Reserved,
+    /// In a way that is newer than this SDK: none of the others.
+    Unknown,
 }
 
 impl CapacityType {
     pub(crate) fn of(code: u8) -> Self {
         match code {
+            0 => Self::OnDemand,
             1 => Self::Spot,
             2 => Self::Reserved,
-            _ => Self::OnDemand,
+            _ => Self::Unknown,
         }
     }
 
-    /// The word of the label.
+    /// The word of the label; empty where it is not known.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OnDemand => "on-demand",
             Self::Spot => "spot",
             Self::Reserved => "reserved",
+            Self::Unknown => "",
         }
     }
 }

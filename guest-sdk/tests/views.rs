@@ -65,6 +65,36 @@ fn nodes_are_counted_by_pool_zone_family_and_offering() {
 }
 
 #[test]
+fn a_capacity_type_that_the_sdk_does_not_know_is_none_of_the_others() {
+    for (code, capacity_type, word) in [
+        (0, CapacityType::OnDemand, "on-demand"),
+        (1, CapacityType::Spot, "spot"),
+        (2, CapacityType::Reserved, "reserved"),
+        (3, CapacityType::Unknown, ""),
+        (u8::MAX, CapacityType::Unknown, ""),
+    ] {
+        let question = RankQuestion {
+            offerings: &[OfferingRow {
+                capacity_type: code,
+                ..OfferingRow::default()
+            }],
+            usage: &[UsedRow {
+                capacity_type: code,
+                ..UsedRow::default()
+            }],
+            ..RankQuestion::default()
+        };
+        let tables = RankTables::of(&question);
+        let context = context();
+        let call = tables.call(&context);
+        assert_eq!(call.offering(0).capacity_type(), capacity_type, "{code}");
+        let used = call.usage.iter().next().unwrap();
+        assert_eq!(used.capacity_type(), capacity_type, "{code}");
+        assert_eq!(capacity_type.as_str(), word);
+    }
+}
+
+#[test]
 fn a_claim_has_its_labels_addresses_and_pods() {
     let waiting = WorkloadRow {
         of: NEVER,

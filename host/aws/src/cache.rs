@@ -3,6 +3,7 @@
 //! Never reads a clock itself: every call is told what time it is. Keeps nothing that must be cleaned up elsewhere, for
 //! what has expired goes without a word. Answers to Karpenter's `pkg/cache/cache.go`.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -51,19 +52,33 @@ impl<K: Ord + Clone, V: Clone> TtlCache<K, V> {
     pub(crate) fn insert_for(&self, key: K, value: V, now: Timestamp, ttl: SignedDuration) {
         let mut entries = lock(&self.entries);
         entries.retain(|_, (_, expires)| *expires > now);
-        if entries.len() >= ENTRIES_MAX && !entries.contains_key(&key) {
-            let soonest = entries.iter().min_by_key(|(_, (_, expires))| *expires);
-            let soonest = soonest.map(|(key, _)| key.clone());
-            if let Some(soonest) = soonest {
-                entries.remove(&soonest);
-            }
-        }
+        make_room(&mut entries, &key, ENTRIES_MAX, |(_, expires)| *expires);
         entries.insert(key, (value, after(now, ttl)));
     }
 
     /// Forgets an entry.
     pub(crate) fn remove(&self, key: &K) -> Option<V> {
         lock(&self.entries).remove(key).map(|(value, _)| value)
+    }
+}
+
+/// Takes one entry out of a map that is full, unless it has the key already: the one that comes first by `order`.
+pub(crate) fn make_room<K, V, Q, T>(
+    entries: &mut BTreeMap<K, V>,
+    key: &Q,
+    max: usize,
+    order: impl Fn(&V) -> T,
+) where
+    K: Ord + Clone + Borrow<Q>,
+    Q: Ord + ?Sized,
+    T: Ord,
+{
+    if entries.len() < max || entries.contains_key(key) {
+        return;
+    }
+    let first = entries.iter().min_by_key(|(_, value)| order(value));
+    if let Some(first) = first.map(|(key, _)| key.clone()) {
+        entries.remove(first.borrow());
     }
 }
 

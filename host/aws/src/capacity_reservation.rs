@@ -20,7 +20,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use locks::lock;
 
-use crate::cache::{DEFAULT_TTL, TtlCache};
+use crate::cache::{DEFAULT_TTL, TtlCache, after, make_room};
 use crate::node_class::revision::revision_key;
 use crate::pages::all_pages;
 use crate::seam::Ec2Api;
@@ -31,13 +31,58 @@ const PAGE: i32 = 1000;
 const MATCH_CRITERIA: [&str; 2] = ["open", "targeted"];
 /// EC2 takes blocks back half an hour before their end; nodes must be gone by then.
 const BLOCK_NOTICE: SignedDuration = SignedDuration::from_mins(40);
+/// How long a count is believed that nothing has renewed.
+const COUNT_TTL: SignedDuration = SignedDuration::from_hours(24);
+/// How long an instance that ends is waited for, since somebody last saw that it does. EC2 does not list one that has
+/// ended for longer.
+const LEAVING_TTL: SignedDuration = SignedDuration::from_hours(1);
+/// Reservations of which slots are counted. What expires soonest makes room: none of it is free as far as is known.
+const COUNTS_MAX: usize = 10_000;
+/// Instances that are waited for. What expires soonest makes room: the next listing tells of its slot.
+const LEAVING_MAX: usize = 10_000;
+
+/// Free slots of a reservation.
+#[derive(Debug, Clone, Copy)]
+struct FreeSlots {
+    count: u32,
+    expires: Timestamp,
+}
+
+/// An instance that ends.
+#[derive(Debug)]
+struct Leaving {
+    reservation: String,
+    expires: Timestamp,
+}
 
 #[derive(Debug, Default)]
 struct Slots {
-    free: BTreeMap<String, u32>,
-    /// Reservation by the id of an instance that ends.
-    leaving: BTreeMap<String, String>,
+    free: BTreeMap<String, FreeSlots>,
+    /// By the id of the instance.
+    leaving: BTreeMap<String, Leaving>,
     revision: u64,
+}
+
+impl Slots {
+    fn available(&self, id: &str, now: Timestamp) -> u32 {
+        let slots = self.free.get(id).filter(|it| it.expires > now);
+        slots.map_or(0, |it| it.count)
+    }
+
+    fn set(&mut self, id: &str, count: u32, now: Timestamp) {
+        make_room(&mut self.free, id, COUNTS_MAX, |it| it.expires);
+        let expires = after(now, COUNT_TTL);
+        let slots = FreeSlots { count, expires };
+        let before = self.free.insert(id.to_owned(), slots);
+        self.revision += u64::from(before.is_none_or(|it| it.count != count));
+    }
+
+    fn forget_expired(&mut self, now: Timestamp) {
+        self.leaving.retain(|_, it| it.expires > now);
+        let before = self.free.len();
+        self.free.retain(|_, it| it.expires > now);
+        self.revision += u64::from(self.free.len() != before);
+    }
 }
 
 /// Finds reservations and counts their slots.
@@ -71,13 +116,14 @@ impl CapacityReservationProvider {
         if let Some(reservations) = self.cache.get(&key, now) {
             return Ok(reservations);
         }
+        lock(&self.slots).forget_expired(now);
         let mut found = BTreeMap::new();
         for term in terms {
             for reservation in self.describe(term).await? {
                 let free =
                     u32::try_from(reservation.available_instance_count().unwrap_or(0)).unwrap_or(0);
                 if let Some(resolved) = resolved(&reservation, now) {
-                    self.set(&resolved.id, free);
+                    self.set(&resolved.id, free, now);
                     found.insert(resolved.id.clone(), resolved);
                 }
             }
@@ -155,8 +201,8 @@ impl CapacityReservationProvider {
     }
 
     /// Free slots, 0 when unknown.
-    pub(crate) fn available(&self, id: &str) -> u32 {
-        lock(&self.slots).free.get(id).copied().unwrap_or(0)
+    pub(crate) fn available(&self, id: &str, now: Timestamp) -> u32 {
+        lock(&self.slots).available(id, now)
     }
 
     /// Changes whenever a count has changed.
@@ -165,29 +211,36 @@ impl CapacityReservationProvider {
     }
 
     /// Notes the free slots that EC2 reports.
-    pub(crate) fn set(&self, id: &str, free: u32) {
-        let mut slots = lock(&self.slots);
-        if slots.free.insert(id.to_owned(), free) != Some(free) {
-            slots.revision += 1;
-        }
+    pub(crate) fn set(&self, id: &str, free: u32, now: Timestamp) {
+        lock(&self.slots).set(id, free, now);
     }
 
     /// Notes a launch into the reservation.
-    pub(crate) fn take(&self, id: &str) {
-        self.set(id, self.available(id).saturating_sub(1));
+    pub(crate) fn take(&self, id: &str, now: Timestamp) {
+        let mut slots = lock(&self.slots);
+        let left = slots.available(id, now).saturating_sub(1);
+        slots.set(id, left, now);
     }
 
     /// Notes that an instance of the reservation is on its way out. Its slot is free once it is gone.
-    pub(crate) fn leaves(&self, instance_id: &str, id: &str) {
-        let leaving = (instance_id.to_owned(), id.to_owned());
-        lock(&self.slots).leaving.extend([leaving]);
+    pub(crate) fn leaves(&self, instance_id: &str, id: &str, now: Timestamp) {
+        let mut slots = lock(&self.slots);
+        slots.forget_expired(now);
+        let leaving = &mut slots.leaving;
+        make_room(leaving, instance_id, LEAVING_MAX, |it| it.expires);
+        let left = Leaving {
+            reservation: id.to_owned(),
+            expires: after(now, LEAVING_TTL),
+        };
+        leaving.insert(instance_id.to_owned(), left);
     }
 
     /// Notes that an instance is gone.
-    pub(crate) fn note_gone(&self, instance_id: &str) {
-        let left = lock(&self.slots).leaving.remove(instance_id);
-        if let Some(id) = left {
-            self.set(&id, self.available(&id).saturating_add(1));
+    pub(crate) fn note_gone(&self, instance_id: &str, now: Timestamp) {
+        let mut slots = lock(&self.slots);
+        if let Some(left) = slots.leaving.remove(instance_id) {
+            let free = slots.available(&left.reservation, now).saturating_add(1);
+            slots.set(&left.reservation, free, now);
         }
     }
 }
@@ -243,3 +296,6 @@ fn resolved(reservation: &Ec2Reservation, now: Timestamp) -> Option<CapacityRese
         },
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@ pub(crate) mod base;
 mod cached;
 mod capacity;
 mod compatibility;
+mod facts;
 mod reported;
 mod requirements;
 pub(crate) mod shape;
@@ -18,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use apis::Ec2NodeClass;
 use aws_sdk_ec2::operation::describe_instance_type_offerings::DescribeInstanceTypeOfferingsInput;
 use aws_sdk_ec2::operation::describe_instance_types::DescribeInstanceTypesInput;
-use aws_sdk_ec2::types::{InstanceTypeInfo, LocationType};
+use aws_sdk_ec2::types::LocationType;
 use cloudprovider::{CloudProviderError, RegisteredNode};
 use jiff::{SignedDuration, Timestamp};
 use locks::lock;
@@ -27,13 +28,14 @@ use scheduling::instance_type::InstanceType;
 use crate::kubelet::expressions::{KubeletExpressions, SettledKubelet};
 use crate::offering::OfferingSources;
 use crate::options::AwsOptions;
-use crate::pages::all_pages;
+use crate::pages::each_item;
 use crate::placement_group::PlacementGroup;
 use crate::seam::Ec2Api;
 use crate::tags::filter;
 
 use cached::{CachedTypes, Revision, build};
 pub(crate) use compatibility::incompatibility;
+use facts::{InstanceTypeFacts, SharedLists};
 use reported::MemoryReports;
 use shape::ClassShape;
 
@@ -48,9 +50,9 @@ const SEEN_MAX: usize = 256;
 #[derive(Debug, Default)]
 pub(crate) struct RegionTypes {
     /// Instance types by name.
-    pub(crate) types: BTreeMap<String, InstanceTypeInfo>,
-    /// Zones that offer a type, by its name.
-    pub(crate) zones: BTreeMap<String, BTreeSet<String>>,
+    pub(crate) types: BTreeMap<String, InstanceTypeFacts>,
+    /// Zones that offer a type, by its name. Most are offered in the same ones, and share the list.
+    pub(crate) zones: BTreeMap<String, Arc<[String]>>,
     /// Changes whenever the content has changed.
     revision: u64,
 }
@@ -206,7 +208,7 @@ impl InstanceTypeProvider {
         let catalogue = self.catalogue().await?;
         let (name, bytes) = (node.instance_type, node.memory_bytes);
         let info = catalogue.types.get(name);
-        let advertised = info.and_then(|info| info.memory_info()?.size_in_mib());
+        let advertised = info.and_then(|info| info.memory_mib);
         let advertised = advertised.unwrap_or(0).saturating_mul(1 << 20);
         // A report is believed for weeks, so one that cannot be true must not get in.
         if bytes > advertised || bytes <= advertised / 2 {
@@ -230,7 +232,7 @@ impl InstanceTypeProvider {
 
     async fn describe_types(
         &self,
-    ) -> Result<BTreeMap<String, InstanceTypeInfo>, CloudProviderError> {
+    ) -> Result<BTreeMap<String, InstanceTypeFacts>, CloudProviderError> {
         let input = || {
             DescribeInstanceTypesInput::builder()
                 .filters(filter("supported-virtualization-type", ["hvm"]))
@@ -240,44 +242,49 @@ impl InstanceTypeProvider {
                 ))
                 .max_results(TYPES_PAGE)
         };
-        let types = all_pages!(
+        let mut types = BTreeMap::new();
+        let mut strategies = SharedLists::new();
+        each_item!(
             self.ec2,
             describe_instance_types,
             "describing instance types",
             instance_types,
-            input()
+            input(),
+            |info| {
+                if let Some(name) = &info.instance_type {
+                    let facts = InstanceTypeFacts::of(&info, &mut strategies);
+                    types.insert(name.as_str().to_owned(), facts);
+                }
+            }
         )?;
-        Ok(types
-            .into_iter()
-            .filter_map(|info| Some((info.instance_type.as_ref()?.as_str().to_owned(), info)))
-            .collect())
+        Ok(types)
     }
 
-    async fn describe_zones(
-        &self,
-    ) -> Result<BTreeMap<String, BTreeSet<String>>, CloudProviderError> {
+    async fn describe_zones(&self) -> Result<BTreeMap<String, Arc<[String]>>, CloudProviderError> {
         let input = || {
             DescribeInstanceTypeOfferingsInput::builder()
                 .location_type(LocationType::AvailabilityZone)
                 .max_results(OFFERINGS_PAGE)
         };
-        let found = all_pages!(
+        let mut zones: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        each_item!(
             self.ec2,
             describe_instance_type_offerings,
             "describing instance type offerings",
             instance_type_offerings,
-            input()
-        )?;
-        let mut zones: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for offering in found {
-            if let (Some(instance_type), Some(zone)) = (offering.instance_type, offering.location) {
-                zones
-                    .entry(instance_type.as_str().to_owned())
-                    .or_default()
-                    .insert(zone);
+            input(),
+            |offering| {
+                if let (Some(name), Some(zone)) = (offering.instance_type, offering.location) {
+                    let sold_in = zones.entry(name.as_str().to_owned()).or_default();
+                    sold_in.insert(zone);
+                }
             }
-        }
-        Ok(zones)
+        )?;
+        let mut lists = SharedLists::new();
+        let shared = zones
+            .into_iter()
+            .map(|(name, zones)| (name, lists.of(zones.into_iter().collect())));
+        Ok(shared.collect())
     }
 
     /// The types of a class with their offerings. The same list as before if nothing has changed.

@@ -10,6 +10,8 @@ use std::sync::Mutex;
 use jiff::Timestamp;
 use locks::lock;
 
+use crate::cache::make_room;
+
 const DAY_SECONDS: f64 = 86_400.0;
 /// Rates are of so long a time.
 const UNIT_SECONDS: f64 = 30.0 * DAY_SECONDS;
@@ -171,11 +173,7 @@ impl InterruptionCounts {
 
     fn is_first_notice(&mut self, instance_id: &str, now: Timestamp) -> bool {
         let is_first = !self.counted.contains_key(instance_id);
-        if is_first && self.counted.len() >= COUNTED_MAX {
-            let oldest = self.counted.iter().min_by_key(|(_, at)| **at);
-            let oldest = oldest.map(|(id, _)| id.clone());
-            oldest.map(|id| self.counted.remove(&id));
-        }
+        make_room(&mut self.counted, instance_id, COUNTED_MAX, |at| *at);
         self.counted.insert(instance_id.to_owned(), now);
         is_first
     }

@@ -236,9 +236,11 @@ impl InstanceLauncher {
         }
         let status = context.request.node_class.status.as_ref();
         let subnets = status.map(|status| status.subnets.as_slice());
-        let zonal = context
-            .subnets
-            .zonal_for_launch(subnets.unwrap_or_default(), &plan.pods_by_zone());
+        let zonal = context.subnets.zonal_for_launch(
+            subnets.unwrap_or_default(),
+            &plan.pods_by_zone(),
+            context.now,
+        );
         let Sent {
             answer,
             template_names,
@@ -340,7 +342,7 @@ impl InstanceLauncher {
             let launched = match known {
                 Some((launched, reservation_id)) => {
                     if let Some(id) = reservation_id {
-                        context.reservations.take(id);
+                        context.reservations.take(id, context.now);
                     }
                     launched
                 }

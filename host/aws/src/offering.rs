@@ -76,13 +76,16 @@ impl Places<'_> {
 
 /// All offerings of a type in the zones of a class.
 pub(crate) fn offerings(
+    name: &str,
     base: &Base,
     places: &Places<'_>,
     sources: &OfferingSources<'_>,
 ) -> Vec<Offering> {
     let shape = places.shape;
-    let mut offerings = Vec::with_capacity(base.zones.len() * MARKET.len());
-    for zone in &base.zones {
+    let reservations = shape.reservations_of(name);
+    let count = base.zones.len() * base.capacity_types.len() + reservations.len();
+    let mut offerings = Vec::with_capacity(count);
+    for zone in base.zones.iter() {
         // The zones of a type are among those of its class.
         let Some(markets) = places.markets.get(zone.as_str()) else {
             continue;
@@ -90,7 +93,7 @@ pub(crate) fn offerings(
         for (capacity_type, requirements) in MARKET.into_iter().zip(markets) {
             if base.capacity_types.contains(&capacity_type) {
                 let offered = OfferingName {
-                    instance_type: &base.name,
+                    instance_type: name,
                     zone,
                     capacity_type,
                 };
@@ -99,7 +102,7 @@ pub(crate) fn offerings(
             }
         }
     }
-    for reservation in shape.reservations_of(&base.name) {
+    for reservation in reservations {
         let offering = reserved_offering(base, shape, sources, reservation);
         offerings.push(places.unless_shifted(&reservation.availability_zone, offering));
     }
@@ -162,7 +165,8 @@ fn reserved_offering(
     sources: &OfferingSources<'_>,
     reservation: &CapacityReservation,
 ) -> Offering {
-    let on_demand = sources.pricing.on_demand_price_per_hour(&base.name);
+    let name = &reservation.instance_type;
+    let on_demand = sources.pricing.on_demand_price_per_hour(name);
     let zone = &reservation.availability_zone;
     let mut requirements = place(shape, zone, CapacityType::Reserved);
     let interruptible = if reservation.interruptible {
@@ -192,7 +196,7 @@ fn reserved_offering(
         } else {
             Availability::Unavailable
         },
-        reservation_capacity: sources.reservations.available(&reservation.id),
+        reservation_capacity: sources.reservations.available(&reservation.id, sources.now),
         ice_count: 0,
         ice_age_seconds: None,
         interruption_rate: None,

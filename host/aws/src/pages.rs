@@ -7,6 +7,17 @@
 macro_rules! all_pages {
     ($api:expr, $operation:ident, $what:literal, $items:ident, $input:expr) => {{
         let mut items = Vec::new();
+        let all = $crate::pages::each_item!($api, $operation, $what, $items, $input, |item| {
+            items.push(item);
+        });
+        all.map(|()| items)
+    }};
+}
+
+/// Evaluates to `Result<(), CloudProviderError>`: whether every item of every page was taken. Of what is long and of
+/// which little is kept, no more than a page is held at a time.
+macro_rules! each_item {
+    ($api:expr, $operation:ident, $what:literal, $items:ident, $input:expr, |$item:ident| $take:expr) => {{
         let mut next_token: Option<String> = None;
         loop {
             let builder = $input.set_next_token(next_token);
@@ -18,10 +29,12 @@ macro_rules! all_pages {
             match page {
                 Err(error) => break Err($crate::error::call_failure($what, &error)),
                 Ok(page) => {
-                    items.extend(page.$items.unwrap_or_default());
+                    for $item in page.$items.unwrap_or_default() {
+                        $take
+                    }
                     next_token = page.next_token.filter(|token| !token.is_empty());
                     if next_token.is_none() {
-                        break Ok(items);
+                        break Ok(());
                     }
                 }
             }
@@ -29,4 +42,4 @@ macro_rules! all_pages {
     }};
 }
 
-pub(crate) use all_pages;
+pub(crate) use {all_pages, each_item};

@@ -5,7 +5,7 @@
 
 mod guard;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use aws_sdk_ec2::operation::describe_spot_price_history::DescribeSpotPriceHistoryInput;
@@ -38,8 +38,11 @@ struct PriceTables {
     doubts: Doubts,
 }
 
-/// By type, then zone.
-type SpotPrices = BTreeMap<String, BTreeMap<String, f64>>;
+/// By type.
+type SpotPrices = BTreeMap<String, ZonePrices>;
+
+/// By zone: there are few, and all types share their names.
+type ZonePrices = Vec<(Arc<str>, f64)>;
 
 /// The prices of one region.
 pub(crate) struct PricingProvider {
@@ -80,7 +83,7 @@ impl PricingProvider {
     pub(crate) fn spot_price_per_hour(&self, instance_type: &str, zone: &str) -> Option<f64> {
         let prices = lock(&self.prices);
         match &prices.spot {
-            Some(spot) => spot.get(instance_type)?.get(zone).copied(),
+            Some(spot) => price_in(spot.get(instance_type)?, zone),
             None => prices.on_demand.get(instance_type).copied(),
         }
     }
@@ -149,6 +152,7 @@ impl PricingProvider {
 
     async fn refresh_spot(&self, now: Timestamp) -> Result<(), CloudProviderError> {
         let mut spot = SpotPrices::new();
+        let mut zones = BTreeSet::<Arc<str>>::new();
         let mut next_token = None;
         loop {
             let input = DescribeSpotPriceHistoryInput::builder()
@@ -168,9 +172,9 @@ impl PricingProvider {
                 else {
                     continue;
                 };
-                spot.entry(name.to_owned())
-                    .or_default()
-                    .insert(zone.to_owned(), price);
+                let zone = zones.get(zone).cloned().unwrap_or_else(|| zone.into());
+                zones.insert(Arc::clone(&zone));
+                set_price(spot.entry(name.to_owned()).or_default(), zone, price);
             }
             next_token = page.next_token.filter(|token| !token.is_empty());
             if next_token.is_none() {
@@ -214,11 +218,11 @@ impl PriceTables {
         for (name, zones) in quoted {
             let known = known.entry(name.clone()).or_default();
             for (zone, price) in zones {
-                let before = known.get(&zone).copied();
+                let before = price_in(known, &zone);
                 let is_same = before.is_some_and(|before| before.to_bits() == price.to_bits());
                 let what = format!("{name} in {zone}");
                 if !is_same && self.doubts.believes(&what, price, before) {
-                    known.insert(zone, price);
+                    set_price(known, zone, price);
                     has_changed = true;
                 }
             }
@@ -228,6 +232,18 @@ impl PriceTables {
             return Err(cut_short("the spot price history", count, before));
         }
         Ok(())
+    }
+}
+
+fn price_in(prices: &[(Arc<str>, f64)], zone: &str) -> Option<f64> {
+    let own = prices.iter().find(|(known, _)| **known == *zone);
+    own.map(|(_, price)| *price)
+}
+
+fn set_price(prices: &mut ZonePrices, zone: Arc<str>, price: f64) {
+    match prices.iter_mut().find(|(known, _)| *known == zone) {
+        Some((_, known)) => *known = price,
+        None => prices.push((zone, price)),
     }
 }
 
@@ -322,16 +338,16 @@ mod tests {
     #[test]
     fn what_is_told_in_part_is_taken_over_and_asked_for_again() {
         let mut prices = PriceTables::default();
-        let zones = |price: f64| BTreeMap::from([("a".to_owned(), price), ("b".to_owned(), price)]);
+        let zones = |price: f64| vec![("a".into(), price), ("b".into(), price)];
         let types = ["m5.large", "c5.large", "r5.large"];
         let all = types.map(|name| (name.to_owned(), zones(0.1)));
         prices.accept_spot(SpotPrices::from(all)).unwrap();
-        let part = [("m5.large".to_owned(), [("b".to_owned(), 0.2)].into())];
+        let part = [("m5.large".to_owned(), vec![("b".into(), 0.2)])];
         assert!(prices.accept_spot(SpotPrices::from(part)).is_err());
         let spot = prices.spot.as_ref().unwrap();
         let told = spot["m5.large"]
             .iter()
-            .map(|(zone, price)| (zone.as_str(), *price));
+            .map(|(zone, price)| (&**zone, *price));
         assert_eq!(told.collect::<Vec<_>>(), [("a", 0.1), ("b", 0.2)]);
         assert_eq!((spot.len(), prices.revision), (3, 2));
         let listed = types.map(|name| (name.to_owned(), 0.3));

@@ -207,7 +207,7 @@ impl AwsProvider {
 
     /// Notes that a reservation has no slot left.
     pub(crate) fn empty_reservation(&self, id: &str) {
-        self.reservations.set(id, 0);
+        self.reservations.set(id, 0, self.clock.now());
     }
 
     /// Metrics of the provider, for the registry.
@@ -386,13 +386,13 @@ impl CloudProvider for AwsProvider {
         let id = self.instance_id(provider_id)?;
         let instance = match self.instance(id).await {
             Err(error) if error.is_not_found() => {
-                self.reservations.note_gone(id);
+                self.reservations.note_gone(id, self.clock.now());
                 return Err(error);
             }
             instance => self.changeable(instance?)?,
         };
         if let Some(reservation) = instance.reservation() {
-            self.reservations.leaves(id, reservation);
+            self.reservations.leaves(id, reservation, self.clock.now());
         }
         if instance.life == InstanceLife::Ends {
             return Ok(());
@@ -447,7 +447,7 @@ impl CloudProvider for AwsProvider {
     async fn free_addresses(&self, node_class: &Ec2NodeClass) -> BTreeMap<String, u32> {
         let status = node_class.status.as_ref();
         let subnets = status.map(|it| it.subnets.as_slice()).unwrap_or_default();
-        self.subnets.free_by_zone(subnets)
+        self.subnets.free_by_zone(subnets, self.clock.now())
     }
 
     async fn registrable(&self, node_claim: &NodeClaim) -> Result<Registrable, CloudProviderError> {

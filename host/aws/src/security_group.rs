@@ -101,3 +101,74 @@ fn selector_filters(terms: &[SecurityGroupSelectorTerm]) -> Vec<Vec<Filter>> {
     queries.extend(tagged.map(|term| tag_filters(&term.tags)));
     queries
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::FakeAws;
+
+    fn term(
+        id: Option<&str>,
+        name: Option<&str>,
+        tags: &[(&str, &str)],
+    ) -> SecurityGroupSelectorTerm {
+        let tags = tags.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+        SecurityGroupSelectorTerm {
+            id: id.map(str::to_owned),
+            name: name.map(str::to_owned),
+            tags: tags.collect(),
+        }
+    }
+
+    #[test]
+    fn ids_are_one_query_names_another_and_each_term_of_tags_a_third() {
+        let terms = [
+            term(None, None, &[("team", "a"), ("zone", "*")]),
+            term(Some("sg-2"), None, &[]),
+            term(None, Some("nodes"), &[]),
+            term(Some("sg-1"), None, &[]),
+            term(None, Some("pods"), &[]),
+            term(None, None, &[("team", "b")]),
+        ];
+        let said = |filter: &Filter| {
+            let values = filter.values().join(",");
+            format!("{}={values}", filter.name().unwrap_or_default())
+        };
+        let queries: Vec<Vec<String>> = selector_filters(&terms)
+            .iter()
+            .map(|filters| filters.iter().map(said).collect())
+            .collect();
+        let want = [
+            vec!["group-id=sg-2,sg-1"],
+            vec!["group-name=nodes,pods"],
+            vec!["tag:team=a", "tag-key=zone"],
+            vec!["tag:team=b"],
+        ];
+        assert_eq!(queries, want);
+        assert!(
+            selector_filters(&[]).is_empty(),
+            "none is selected by itself"
+        );
+    }
+
+    #[tokio::test]
+    async fn groups_are_believed_for_a_minute_and_that_there_are_none_is_not() {
+        // The term, and how often EC2 is asked until the end of each of the looks below.
+        let cases = [
+            (term(Some("sg-1"), None, &[]), 1, [1, 1, 2]),
+            (term(Some("sg-9"), None, &[]), 0, [1, 2, 3]),
+        ];
+        for (term, count, asked) in cases {
+            let aws = FakeAws::new(Vec::new());
+            let provider = SecurityGroupProvider::new(Arc::clone(&aws) as _);
+            let mut class = Ec2NodeClass::default();
+            class.spec.security_group_selector_terms = vec![term];
+            for (seconds, asked) in [0, 59, 60].into_iter().zip(asked) {
+                let now = Timestamp::from_second(seconds).unwrap();
+                let groups = provider.list(&class, now).await.unwrap();
+                assert_eq!(groups.len(), count);
+                assert_eq!(aws.calls("DescribeSecurityGroups"), asked, "{seconds}");
+            }
+        }
+    }
+}

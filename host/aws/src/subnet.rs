@@ -14,13 +14,18 @@ use cloudprovider::CloudProviderError;
 use jiff::{SignedDuration, Timestamp};
 use locks::lock;
 
-use crate::cache::TtlCache;
+use crate::cache::{TtlCache, after, make_room};
 use crate::node_class::revision::revision_key;
 use crate::pages::all_pages;
 use crate::seam::Ec2Api;
 use crate::tags::{filter, tag_filters};
 
 const PAGE: i32 = 500;
+/// How long a count is believed that no listing renews, at least, and beyond the time between two of them.
+const COUNT_TTL: SignedDuration = SignedDuration::from_mins(5);
+const COUNT_GRACE: SignedDuration = SignedDuration::from_mins(4);
+/// Subnets of which addresses are counted. What expires soonest makes room: it counts as unknown.
+const COUNTS_MAX: usize = 10_000;
 
 /// A subnet as EC2 describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,12 +40,28 @@ pub(crate) struct SubnetInfo {
     pub(crate) free_addresses: i64,
 }
 
-#[derive(Debug, Default)]
+/// Addresses of one subnet.
+#[derive(Debug, Clone, Copy)]
+struct AddressCount {
+    /// Free ones as EC2 last told, if it has told of them.
+    free: Option<i64>,
+    /// Those less what launches since then may have taken, where there were any.
+    in_flight: Option<i64>,
+    /// When nothing of it is believed any more.
+    expires: Timestamp,
+}
+
+impl AddressCount {
+    fn known(self) -> Option<i64> {
+        self.in_flight.or(self.free)
+    }
+}
+
+/// Addresses by subnet. Whatever no listing has renewed for a while is forgotten, and with it what was in flight.
+#[derive(Debug)]
 struct Addresses {
-    /// As EC2 last told.
-    free: BTreeMap<String, i64>,
-    /// Less what launches since then may have taken.
-    in_flight: BTreeMap<String, i64>,
+    ttl: SignedDuration,
+    counts: BTreeMap<String, AddressCount>,
 }
 
 /// The subnets a launch was given, with what it owes back.
@@ -84,7 +105,10 @@ impl SubnetProvider {
         Self {
             ec2,
             cache: TtlCache::new(refresh_interval),
-            addresses: Mutex::default(),
+            addresses: Mutex::new(Addresses {
+                ttl: COUNT_TTL.max(refresh_interval.saturating_add(COUNT_GRACE)),
+                counts: BTreeMap::new(),
+            }),
         }
     }
 
@@ -110,7 +134,7 @@ impl SubnetProvider {
                 .cmp(&a.free_addresses)
                 .then_with(|| a.id.cmp(&b.id))
         });
-        self.note_free(&subnets);
+        self.note_free(&subnets, now);
         let subnets: Arc<[SubnetInfo]> = subnets.into();
         if !subnets.is_empty() {
             self.cache.insert(key, Arc::clone(&subnets), now);
@@ -144,22 +168,20 @@ impl SubnetProvider {
             .collect())
     }
 
-    fn note_free(&self, subnets: &[SubnetInfo]) {
+    fn note_free(&self, subnets: &[SubnetInfo], now: Timestamp) {
         let mut addresses = lock(&self.addresses);
+        addresses.forget_expired(now);
         for subnet in subnets {
-            addresses
-                .free
-                .insert(subnet.id.clone(), subnet.free_addresses);
-            addresses.in_flight.remove(&subnet.id);
+            addresses.tell(&subnet.id, subnet.free_addresses, now);
         }
     }
 
     /// Free addresses by zone, less what launches in flight may have taken. Zones of which nothing is known are absent.
-    pub(crate) fn free_by_zone(&self, subnets: &[Subnet]) -> BTreeMap<String, u32> {
+    pub(crate) fn free_by_zone(&self, subnets: &[Subnet], now: Timestamp) -> BTreeMap<String, u32> {
         let addresses = lock(&self.addresses);
         let mut by_zone: BTreeMap<String, u32> = BTreeMap::new();
         for subnet in subnets {
-            if let Some(known) = addresses.known(&subnet.id) {
+            if let Some(known) = addresses.known(&subnet.id, now) {
                 let free = u32::try_from(known.max(0)).unwrap_or(u32::MAX);
                 let sum = by_zone.entry(subnet.zone.clone()).or_default();
                 *sum = sum.saturating_add(free);
@@ -173,11 +195,13 @@ impl SubnetProvider {
         &self,
         subnets: &[Subnet],
         pods_by_zone: &BTreeMap<String, i64>,
+        now: Timestamp,
     ) -> ZonalSubnets {
         let mut addresses = lock(&self.addresses);
+        addresses.forget_expired(now);
         let mut chosen: BTreeMap<String, (i64, &Subnet)> = BTreeMap::new();
         for subnet in subnets {
-            let free = addresses.remaining(&subnet.id);
+            let free = addresses.known(&subnet.id, now).unwrap_or(0);
             let is_better = chosen
                 .get(&subnet.zone)
                 .is_none_or(|(best, _)| free > *best);
@@ -188,8 +212,9 @@ impl SubnetProvider {
         let mut by_zone = BTreeMap::new();
         for (zone, (free, subnet)) in chosen {
             let pods = pods_by_zone.get(&zone).copied().unwrap_or(0);
-            addresses.in_flight.insert(subnet.id.clone(), free - pods);
-            let free_then = addresses.free.get(&subnet.id).copied();
+            let count = addresses.count(&subnet.id, now);
+            count.in_flight = Some(free - pods);
+            let free_then = count.free;
             by_zone.insert(
                 zone,
                 Debit {
@@ -211,11 +236,12 @@ impl SubnetProvider {
                 pods,
                 free_then,
             } = debit;
+            let is_unused = !used_zones.contains(&zone.as_str());
             // A newer listing has already replaced the count that was debited.
-            let is_current = addresses.free.get(&subnet.id).copied() == *free_then;
-            if !used_zones.contains(&zone.as_str())
-                && is_current
-                && let Some(in_flight) = addresses.in_flight.get_mut(&subnet.id)
+            if let Some(count) = addresses.counts.get_mut(&subnet.id)
+                && count.free == *free_then
+                && is_unused
+                && let Some(in_flight) = &mut count.in_flight
             {
                 *in_flight += pods;
             }
@@ -223,21 +249,43 @@ impl SubnetProvider {
     }
 
     /// Notes that EC2 found a subnet full.
-    pub(crate) fn mark_full(&self, subnet_id: &str) {
-        let mut addresses = lock(&self.addresses);
-        addresses.free.insert(subnet_id.to_owned(), 0);
-        addresses.in_flight.remove(subnet_id);
+    pub(crate) fn mark_full(&self, subnet_id: &str, now: Timestamp) {
+        lock(&self.addresses).tell(subnet_id, 0, now);
     }
 }
 
 impl Addresses {
-    fn remaining(&self, subnet_id: &str) -> i64 {
-        self.known(subnet_id).unwrap_or(0)
+    /// What is known of a subnet, less what is in flight.
+    fn known(&self, subnet_id: &str, now: Timestamp) -> Option<i64> {
+        let count = self.counts.get(subnet_id);
+        count.filter(|it| it.expires > now)?.known()
     }
 
-    fn known(&self, subnet_id: &str) -> Option<i64> {
-        let in_flight = self.in_flight.get(subnet_id);
-        in_flight.or_else(|| self.free.get(subnet_id)).copied()
+    /// Takes over what EC2 tells; what was in flight is part of that.
+    fn tell(&mut self, subnet_id: &str, free: i64, now: Timestamp) {
+        let expires = after(now, self.ttl);
+        let count = self.count(subnet_id, now);
+        *count = AddressCount {
+            free: Some(free),
+            in_flight: None,
+            expires,
+        };
+    }
+
+    /// The count of a subnet, a new one if there is none.
+    fn count(&mut self, subnet_id: &str, now: Timestamp) -> &mut AddressCount {
+        make_room(&mut self.counts, subnet_id, COUNTS_MAX, |it| it.expires);
+        let expires = after(now, self.ttl);
+        let unknown = AddressCount {
+            free: None,
+            in_flight: None,
+            expires,
+        };
+        self.counts.entry(subnet_id.to_owned()).or_insert(unknown)
+    }
+
+    fn forget_expired(&mut self, now: Timestamp) {
+        self.counts.retain(|_, count| count.expires > now);
     }
 }
 
@@ -266,3 +314,6 @@ pub(crate) fn to_status(subnets: &[SubnetInfo]) -> Vec<Subnet> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@
 //! prices. It must never invent a type: what the table lacks (a price outside us-east-1) is derived openly
 //! in one place, `on_demand_price_per_hour`. Answers to Karpenter's generated `zz_generated.*` tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::sync::OnceLock;
 
@@ -16,13 +16,13 @@ pub struct Catalogue {
     types: BTreeMap<&'static str, CatalogueEntry>,
 }
 
-/// One EC2 instance type as the EC2 API describes it.
+/// One EC2 instance type as the EC2 API describes it. Types share the lists of which many are equal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CatalogueEntry {
     /// For example `m5.large`.
     pub name: &'static str,
     /// EC2's architecture words, for example `x86_64`.
-    pub architectures: Vec<&'static str>,
+    pub architectures: &'static [&'static str],
     /// Virtual CPUs by default.
     pub vcpus: u32,
     /// Memory that EC2 advertises.
@@ -62,21 +62,23 @@ pub struct CatalogueEntry {
     /// The card that density counts.
     pub default_card: i32,
     /// Network cards in order.
-    pub(crate) cards: Vec<NetworkCard>,
+    pub(crate) cards: &'static [NetworkCard],
     /// Graphics processors.
-    pub(crate) gpus: Vec<Gpu>,
+    pub(crate) gpus: &'static [Gpu],
     /// Inference chips, as (name, manufacturer, count).
-    pub inference_accelerators: Vec<(&'static str, &'static str, i32)>,
+    pub inference_accelerators: &'static [(&'static str, &'static str, i32)],
     /// Neuron chips, as (name, count, cores of each).
-    pub neuron_devices: Vec<(&'static str, i32, i32)>,
+    pub neuron_devices: &'static [(&'static str, i32, i32)],
     /// `on-demand`, `spot`, `capacity-block`.
-    pub usage_classes: Vec<&'static str>,
+    pub usage_classes: &'static [&'static str],
     /// `hvm`, `paravirtual`.
-    pub virtualization: Vec<&'static str>,
+    pub virtualization: &'static [&'static str],
     /// Branch interfaces for pods.
     pub branch_interfaces: u32,
-    zones: Vec<(&'static str, &'static str)>,
-    prices: Vec<(&'static str, f64)>,
+    /// Letters of the zones by region.
+    zones: &'static [(&'static str, &'static str)],
+    /// By region.
+    prices: Box<[(&'static str, f64)]>,
 }
 
 /// Local disks of a type.
@@ -121,7 +123,7 @@ impl Catalogue {
             // The table is part of the binary: a test reads it whole, so an error here is a broken build.
             let read = flate2::read::GzDecoder::new(TABLE).read_to_string(&mut text);
             assert!(read.is_ok(), "the embedded instance catalogue is readable");
-            Self::parse(text.leak())
+            Self::parse(&text)
         })
     }
 
@@ -135,13 +137,11 @@ impl Catalogue {
         self.types.values()
     }
 
-    fn parse(text: &'static str) -> Self {
+    fn parse(text: &str) -> Self {
+        let mut reader = Reader::default();
+        let types = text.lines().filter_map(|line| reader.read(line));
         Self {
-            types: text
-                .lines()
-                .filter_map(parse)
-                .map(|t| (t.name, t))
-                .collect(),
+            types: types.map(|t| (t.name, t)).collect(),
         }
     }
 }
@@ -209,85 +209,125 @@ impl CatalogueEntry {
     }
 }
 
-/// One line of the table; the converter in `examples/` writes the same order.
-fn parse(line: &'static str) -> Option<CatalogueEntry> {
-    let mut fields = line.split('\t');
-    let mut next = || fields.next();
-    let name = next()?;
-    let architectures = list(next()?);
-    let vcpus = next()?.parse().ok()?;
-    let memory_mib = next()?.parse().ok()?;
-    let flags = next()?;
-    let hypervisor = next()?;
-    let cpu_manufacturer = next()?;
-    let clock_ghz = next()?.parse().ok();
-    let (ebs_baseline, ebs_maximum) = next()?.split_once('/')?;
-    let (nvme, total_gb) = next()?.split_once('/')?;
-    let interfaces_max = next()?.parse().ok()?;
-    let ipv4_per_interface = next()?.parse().ok()?;
-    let efa_max = next()?.parse().ok()?;
-    let default_card = next()?.parse().ok()?;
-    let cards = rows(next()?).flat_map(cards).collect();
-    let gpus = rows(next()?).filter_map(gpu).collect();
-    let inference_accelerators = rows(next()?).filter_map(accelerator).collect();
-    let neuron_devices = rows(next()?).filter_map(neuron).collect();
-    let usage_classes = list(next()?);
-    let virtualization = list(next()?);
-    let branch_interfaces = next()?.parse().unwrap_or_default();
-    let zones = rows(next()?)
-        .filter_map(|row| row.split_once('='))
-        .collect();
-    let prices = rows(next()?)
-        .filter_map(|row| row.split_once('='))
-        .filter_map(|(region, price)| Some((region, price.parse().ok()?)))
-        .collect();
-    Some(CatalogueEntry {
-        name,
-        architectures,
-        vcpus,
-        memory_mib,
-        bare_metal: flags.contains('b'),
-        burstable: flags.contains('u'),
-        current_generation: flags.contains('g'),
-        encryption_in_transit: flags.contains('e'),
-        ipv6: flags.contains('6'),
-        nitro_enclaves: flags.contains('n'),
-        trunk_compatible: flags.contains('t'),
-        hypervisor,
-        cpu_manufacturer,
-        clock_ghz,
-        ebs_baseline_mbps: ebs_baseline.parse().ok(),
-        ebs_maximum_mbps: ebs_maximum.parse().ok(),
-        instance_store: total_gb.parse().ok().map(|total_gb| InstanceStore {
-            nvme: nvme != "unsupported",
-            total_gb,
-        }),
-        interfaces_max,
-        ipv4_per_interface,
-        efa_max,
-        default_card,
-        cards,
-        gpus,
-        inference_accelerators,
-        neuron_devices,
-        usage_classes,
-        virtualization,
-        branch_interfaces,
-        zones,
-        prices,
+/// Words of the table, each kept once and for as long as the program runs.
+#[derive(Debug, Default)]
+struct Words(BTreeSet<&'static str>);
+
+impl Words {
+    fn of(&mut self, word: &str) -> &'static str {
+        if let Some(known) = self.0.get(word) {
+            return known;
+        }
+        let word: &'static str = Box::leak(word.into());
+        self.0.insert(word);
+        word
+    }
+}
+
+/// Lists by the field that they were read from, each read once and kept for as long as the program runs.
+type Lists<'t, T> = BTreeMap<&'t str, &'static [T]>;
+
+/// Reads lines of the table.
+#[derive(Debug, Default)]
+struct Reader<'t> {
+    words: Words,
+    lists: Lists<'t, &'static str>,
+    cards: Lists<'t, NetworkCard>,
+    gpus: Lists<'t, Gpu>,
+    inference_accelerators: Lists<'t, (&'static str, &'static str, i32)>,
+    neuron_devices: Lists<'t, (&'static str, i32, i32)>,
+    zones: Lists<'t, (&'static str, &'static str)>,
+}
+
+impl<'t> Reader<'t> {
+    /// One line of the table; the converter in `examples/` writes the same order.
+    fn read(&mut self, line: &'t str) -> Option<CatalogueEntry> {
+        let Self {
+            words,
+            lists,
+            cards,
+            gpus,
+            inference_accelerators,
+            neuron_devices,
+            zones,
+        } = self;
+        let mut fields = line.split('\t');
+        let mut next = || fields.next();
+        let name = words.of(next()?);
+        let architectures = shared(lists, next()?, ',', |word| Some(words.of(word)));
+        let vcpus = next()?.parse().ok()?;
+        let memory_mib = next()?.parse().ok()?;
+        let flags = next()?;
+        let hypervisor = words.of(next()?);
+        let cpu_manufacturer = words.of(next()?);
+        let clock_ghz = next()?.parse().ok();
+        let (ebs_baseline, ebs_maximum) = next()?.split_once('/')?;
+        let (nvme, total_gb) = next()?.split_once('/')?;
+        Some(CatalogueEntry {
+            name,
+            architectures,
+            vcpus,
+            memory_mib,
+            bare_metal: flags.contains('b'),
+            burstable: flags.contains('u'),
+            current_generation: flags.contains('g'),
+            encryption_in_transit: flags.contains('e'),
+            ipv6: flags.contains('6'),
+            nitro_enclaves: flags.contains('n'),
+            trunk_compatible: flags.contains('t'),
+            hypervisor,
+            cpu_manufacturer,
+            clock_ghz,
+            ebs_baseline_mbps: ebs_baseline.parse().ok(),
+            ebs_maximum_mbps: ebs_maximum.parse().ok(),
+            instance_store: total_gb.parse().ok().map(|total_gb| InstanceStore {
+                nvme: nvme != "unsupported",
+                total_gb,
+            }),
+            interfaces_max: next()?.parse().ok()?,
+            ipv4_per_interface: next()?.parse().ok()?,
+            efa_max: next()?.parse().ok()?,
+            default_card: next()?.parse().ok()?,
+            cards: shared(cards, next()?, ';', run_of_cards),
+            gpus: shared(gpus, next()?, ';', |row| gpu(row, words)),
+            inference_accelerators: shared(inference_accelerators, next()?, ';', |row| {
+                accelerator(row, words)
+            }),
+            neuron_devices: shared(neuron_devices, next()?, ';', |row| neuron(row, words)),
+            usage_classes: shared(lists, next()?, ',', |word| Some(words.of(word))),
+            virtualization: shared(lists, next()?, ',', |word| Some(words.of(word))),
+            branch_interfaces: next()?.parse().unwrap_or_default(),
+            zones: shared(zones, next()?, ';', |row| {
+                let (region, letters) = row.split_once('=')?;
+                Some((words.of(region), words.of(letters)))
+            }),
+            prices: parts(next()?, ';')
+                .filter_map(|row| row.split_once('='))
+                .filter_map(|(region, price)| Some((words.of(region), price.parse().ok()?)))
+                .collect(),
+        })
+    }
+}
+
+/// The list of a field, read if it is the first of its kind.
+fn shared<'t, T: 'static, I: IntoIterator<Item = T>>(
+    known: &mut Lists<'t, T>,
+    field: &'t str,
+    separator: char,
+    read: impl FnMut(&'t str) -> I,
+) -> &'static [T] {
+    known.entry(field).or_insert_with(|| {
+        let list: Box<[T]> = parts(field, separator).flat_map(read).collect();
+        Box::leak(list)
     })
 }
 
-fn list(field: &'static str) -> Vec<&'static str> {
-    field.split(',').filter(|part| !part.is_empty()).collect()
+fn parts(field: &str, separator: char) -> impl Iterator<Item = &str> {
+    field.split(separator).filter(|part| !part.is_empty())
 }
 
-fn rows(field: &'static str) -> impl Iterator<Item = &'static str> {
-    field.split(';').filter(|row| !row.is_empty())
-}
-
-fn cards(row: &'static str) -> Vec<NetworkCard> {
-    let card = || {
+fn run_of_cards(row: &str) -> Vec<NetworkCard> {
+    let run = || {
         let (count, card) = row.split_once('*')?;
         let mut parts = card.split('/');
         let card = NetworkCard {
@@ -297,28 +337,32 @@ fn cards(row: &'static str) -> Vec<NetworkCard> {
         };
         Some(vec![card; count.parse().ok()?])
     };
-    card().unwrap_or_default()
+    run().unwrap_or_default()
 }
 
-fn gpu(row: &'static str) -> Option<Gpu> {
+fn gpu(row: &str, words: &mut Words) -> Option<Gpu> {
     let mut parts = row.split('|');
     Some(Gpu {
-        name: parts.next()?,
-        manufacturer: parts.next()?,
+        name: words.of(parts.next()?),
+        manufacturer: words.of(parts.next()?),
         count: parts.next()?.parse().ok()?,
         memory_mib: parts.next()?.parse().ok()?,
     })
 }
 
-fn accelerator(row: &'static str) -> Option<(&'static str, &'static str, i32)> {
-    let mut parts = row.split('|');
-    Some((parts.next()?, parts.next()?, parts.next()?.parse().ok()?))
-}
-
-fn neuron(row: &'static str) -> Option<(&'static str, i32, i32)> {
+fn accelerator(row: &str, words: &mut Words) -> Option<(&'static str, &'static str, i32)> {
     let mut parts = row.split('|');
     Some((
-        parts.next()?,
+        words.of(parts.next()?),
+        words.of(parts.next()?),
+        parts.next()?.parse().ok()?,
+    ))
+}
+
+fn neuron(row: &str, words: &mut Words) -> Option<(&'static str, i32, i32)> {
+    let mut parts = row.split('|');
+    Some((
+        words.of(parts.next()?),
         parts.next()?.parse().ok()?,
         parts.next()?.parse().ok()?,
     ))

@@ -83,7 +83,7 @@ struct AccountState {
     drained: BTreeMap<market::CapacityPool, Timestamp>,
     /// Ends of zonal shifts, by zone id.
     shifts: BTreeMap<String, Timestamp>,
-    fleets: BTreeMap<String, fleet::FleetRecord>,
+    fleets: fleet::answered::AnsweredFleets,
     reservations: BTreeMap<String, capacity::ReservationRecord>,
     buckets: throttle::TokenBuckets,
     calls: BTreeMap<&'static str, u64>,
@@ -111,7 +111,7 @@ impl SimulatedEc2 {
             used: BTreeMap::new(),
             drained: BTreeMap::new(),
             shifts: BTreeMap::new(),
-            fleets: BTreeMap::new(),
+            fleets: fleet::answered::AnsweredFleets::default(),
             reservations: capacity::reservations(&config),
             buckets: throttle::TokenBuckets::default(),
             calls: BTreeMap::new(),

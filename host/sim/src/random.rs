@@ -60,3 +60,55 @@ fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_generator_is_splitmix64() {
+        let mut generator = SplitMix64 { state: 0 };
+        // Of its authors' implementation, seed 0.
+        for want in [
+            0xE220_A839_7B1D_CDAF,
+            0x6E78_9E6A_A1B9_65F4,
+            0x06C4_5D18_8009_454F,
+        ] {
+            assert_eq!(generator.next_u64(), want);
+        }
+    }
+
+    #[test]
+    fn numbers_stay_between_their_bounds_and_come_to_all_of_them() {
+        let mut generator = SplitMix64::new(7, "tests");
+        let mut seen = [0_u32; 3];
+        for _ in 0..300 {
+            let unit = generator.next_unit();
+            assert!((0.0..1.0).contains(&unit), "{unit}");
+            let between = generator.between(4, 6);
+            seen[usize::try_from(between).unwrap() - 4] += 1;
+        }
+        assert!(seen.iter().all(|count| *count > 50), "{seen:?}");
+        assert_eq!(generator.between(5, 5), 5);
+        // Bounds that are the wrong way round are no reason to fail.
+        assert_eq!(generator.between(5, 4), 5);
+        assert_eq!((unit(0), unit(u64::MAX)), (0.0, 1.0 - f64::EPSILON / 2.0));
+    }
+
+    #[test]
+    fn chance_hangs_on_seed_and_words_alone() {
+        let first = hash(1, &["zone", "a"]);
+        assert_eq!(first, hash(1, &["zone", "a"]));
+        for other in [
+            hash(2, &["zone", "a"]),
+            hash(1, &["zonea"]),
+            hash(1, &["zone", "a", ""]),
+            hash(1, &["a", "zone"]),
+        ] {
+            assert_ne!(first, other);
+        }
+        let mut concerns = ["first", "second"].map(|it| SplitMix64::new(1, it));
+        let [first, second] = concerns.each_mut().map(SplitMix64::next_u64);
+        assert_ne!(first, second);
+    }
+}

@@ -267,6 +267,14 @@ async fn a_client_token_launches_once() {
         .await
         .unwrap_err();
     assert_eq!(error.code, "IdempotentParameterMismatch");
+    // A token is known for a day.
+    for (seconds, launches) in [(86_000, 1), (600, 2), (600, 2)] {
+        sleep(Duration::from_secs(seconds)).await;
+        fleet(&ec2, CapacityType::OnDemand, &overrides, Some("claim-1"))
+            .await
+            .unwrap();
+        assert_eq!(ec2.launches(), launches, "{seconds}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -545,6 +545,52 @@ async fn a_no_execute_taint_drives_away_what_does_not_tolerate_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_worlds_numbers_are_those_of_its_instances_pods_and_claims() {
+    let world = world(1);
+    world.install_crds().unwrap();
+    let ids = launch(&world, 2, "m5.large", "").await;
+    let deployment = workload("Deployment", "web", &json!({ "replicas": 2 }));
+    let too_large = json!({ "template": pod_template(&json!({ "app": "large" }), "64") });
+    for workload in [deployment, workload("Deployment", "large", &too_large)] {
+        let deployments = Resource::DEPLOYMENTS;
+        let created = world.api().create(&deployments, "default", workload);
+        created.unwrap();
+    }
+    settle(&world).await;
+    let told = world.statistics();
+    assert_eq!(told.instances.get("running"), Some(&2));
+    assert_eq!((told.launches, told.terminations, told.nodes), (2, 0, 2));
+    assert_eq!((told.pods_running, told.pods_pending), (2, 1));
+    assert_eq!(told.pods_unschedulable, 1);
+    assert!((told.price_per_hour - 0.192).abs() < 1e-9, "{told:?}");
+    assert_eq!(told.leaked_instances.len(), 2, "no NodeClaim names them");
+    let pulse = world.pulse();
+    assert_eq!((pulse.launches, pulse.terminations), (2, 0));
+    assert_eq!((pulse.pods_running, pulse.pods_pending), (2, 1));
+    let claim = json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": { "name": "named" },
+        "spec": {
+            "nodeClassRef": { "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default" },
+            "requirements": [],
+        },
+    });
+    let (api, claims) = (world.api(), Resource::NODE_CLAIMS);
+    api.create(&claims, "", claim).unwrap();
+    let named = json!({ "status": { "providerID": format!("aws:///us-east-1a/{}", ids[0]) } });
+    api.patch_merge_status(&claims, "", "named", named).unwrap();
+    settle(&world).await;
+    assert_eq!(world.statistics().leaked_instances, [ids[1].clone()]);
+    let input = TerminateInstancesInput::builder().instance_ids(&ids[1]);
+    let ended = world.ec2().terminate_instances(input.build().unwrap());
+    ended.await.unwrap();
+    settle(&world).await;
+    let told = world.statistics();
+    assert_eq!((told.terminations, told.nodes), (1, 1));
+    assert!(told.leaked_instances.is_empty(), "{told:?}");
+    assert!((told.price_per_hour - 0.096).abs() < 1e-9, "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_same_seed_tells_the_same_story() {
     async fn story(seed: u64) -> (Vec<String>, Vec<String>) {
         let world = world(seed);

@@ -11,6 +11,8 @@ fn the_discount_holds_until_it_is_used_up() {
         (1, 0, "m7g.large"),
         (2, 0, "m7i.large"),
         (0, 1, "m7i.large"),
+        // Of a capacity type that is newer than the policy.
+        (0, 3, "m7i.large"),
     ] {
         let committed = OfferingRow {
             instance_type: "m7g.large",

@@ -15,6 +15,8 @@ fn an_earlier_tier_wins_however_dear_it_is() {
         row("m7i.large", 0, 0.1),
         row("m7g.large", 1, 0.9),
         row("c7g.large", 0, 0.3),
+        // Of a capacity type that is newer than the policy.
+        row("r7g.large", 3, 0.2),
     ];
     for (config, winner) in [
         ("", "m7i.large"),
@@ -24,6 +26,8 @@ fn an_earlier_tier_wins_however_dear_it_is() {
             "c7g.large",
         ),
         (r#"{"tiers": [["m7g", "m7i", "us-east-1a"]]}"#, "m7i.large"),
+        (r#"{"tiers": [["r7g", "on-demand"], ["c7g"]]}"#, "c7g.large"),
+        (r#"{"tiers": [["r7g"], ["c7g"]]}"#, "r7g.large"),
     ] {
         let policy = Harness::<Ordered>::new(config).unwrap();
         assert_eq!(policy.cheapest(&rows), winner, "{config}");

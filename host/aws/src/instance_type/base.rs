@@ -2,17 +2,17 @@
 //!
 //! No price and no mark of what is sold out may stand here: it is kept for as long as the catalogue is.
 
+use std::sync::Arc;
+
 use apis::CapacityType;
 
 /// What its offerings are made of and availability does not change.
 #[derive(Debug)]
 pub(crate) struct Base {
-    /// Such as `m7i.large`.
-    pub(crate) name: String,
     /// Zones where it is sold and the class has a subnet.
-    pub(crate) zones: Vec<String>,
+    pub(crate) zones: Arc<[String]>,
     /// Under which EC2 sells it, reservations aside.
-    pub(crate) capacity_types: Vec<CapacityType>,
+    pub(crate) capacity_types: &'static [CapacityType],
     /// Whether the class can use it at all.
     pub(crate) is_compatible: bool,
 }

@@ -3,14 +3,14 @@
 //! It asks nobody; who keeps them is `instance_type.rs`.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use aws_sdk_ec2::types::InstanceTypeInfo;
 use jiff::Timestamp;
 use scheduling::instance_type::InstanceType;
 
 use super::base::Base;
+use super::facts::{InstanceTypeFacts, SharedLists};
 use super::reported::ReportedMemory;
 use super::shape::ClassShape;
 use super::{RegionTypes, capacity, incompatibility, requirements, volumes};
@@ -80,11 +80,11 @@ pub(super) fn build(
         }
         None => described(catalogue, shape),
     };
-    let stamps: Vec<OfferingStamp> = bases
+    let stamps: Vec<OfferingStamp> = types
         .iter()
-        .map(|base| OfferingStamp {
-            unavailable: sources.unavailable.stamp(&base.name, sources.now),
-            interruptions: sources.interruptions.stamp(&base.name),
+        .map(|instance_type| OfferingStamp {
+            unavailable: sources.unavailable.stamp(&instance_type.name, sources.now),
+            interruptions: sources.interruptions.stamp(&instance_type.name),
         })
         .collect();
     let places = Places::of(shape, sources);
@@ -97,7 +97,7 @@ pub(super) fn build(
                 return instance_type;
             }
             let mut changed = Arc::unwrap_or_clone(instance_type);
-            changed.offerings = offerings(base, &places, sources);
+            changed.offerings = offerings(&changed.name, base, &places, sources);
             Arc::new(changed)
         })
         .collect();
@@ -141,19 +141,16 @@ fn with_reports(
 
 /// The types as the class sees them, with no offerings yet, and what those are made of.
 fn described(catalogue: &RegionTypes, shape: &ClassShape) -> (Arc<[Base]>, Vec<Arc<InstanceType>>) {
-    let nowhere = BTreeSet::new();
     // Those that cannot be read keep their class from being ready.
     let expressions = KubeletExpressions::read(&shape.kubelet.expressions).unwrap_or_default();
+    let served = served_zones(catalogue, shape);
     let (bases, types): (Vec<_>, Vec<_>) = catalogue
         .types
         .iter()
         .map(|(name, info)| {
-            let sold_in = catalogue.zones.get(name).unwrap_or(&nowhere);
-            let zones: Vec<String> = sold_in
-                .iter()
-                .filter(|zone| shape.zones.contains_key(*zone))
-                .cloned()
-                .collect();
+            let sold_in = catalogue.zones.get(name);
+            let zones = sold_in.and_then(|it| served.get(it)).map(Arc::clone);
+            let zones = zones.unwrap_or_default();
             match on_type(name, info, shape, &expressions) {
                 Ok(shape) => describe(name, info, zones, &shape),
                 Err(error) => {
@@ -171,10 +168,27 @@ fn described(catalogue: &RegionTypes, shape: &ClassShape) -> (Arc<[Base]>, Vec<A
     (Arc::from(bases), types)
 }
 
+/// By the zones that a type is sold in: those of them in which the class has a subnet. There are few such lists.
+fn served_zones<'a>(
+    catalogue: &'a RegionTypes,
+    shape: &ClassShape,
+) -> BTreeMap<&'a Arc<[String]>, Arc<[String]>> {
+    let mut lists = SharedLists::new();
+    let mut served = BTreeMap::new();
+    for sold_in in catalogue.zones.values() {
+        served.entry(sold_in).or_insert_with(|| {
+            let zones = sold_in.iter();
+            let zones = zones.filter(|zone| shape.zones.contains_key(*zone));
+            lists.of(zones.cloned().collect())
+        });
+    }
+    served
+}
+
 /// The shape as it is on a type.
 fn on_type<'a>(
     name: &str,
-    info: &InstanceTypeInfo,
+    info: &InstanceTypeFacts,
     shape: &'a ClassShape,
     expressions: &KubeletExpressions,
 ) -> Result<Cow<'a, ClassShape>, String> {
@@ -187,24 +201,22 @@ fn on_type<'a>(
 
 fn describe(
     name: &str,
-    info: &InstanceTypeInfo,
-    zones: Vec<String>,
+    info: &InstanceTypeFacts,
+    zones: Arc<[String]>,
     shape: &ClassShape,
 ) -> (Base, Arc<InstanceType>) {
-    let capacity_types = requirements::capacity_types(name, info, shape);
     let (capacity, overhead) = capacity::capacity_and_overhead(name, info, shape);
     let instance_type = InstanceType {
         name: name.to_owned(),
-        requirements: requirements::requirements(name, info, &zones, &capacity_types, shape),
+        requirements: requirements::requirements(name, info, &zones, shape),
         offerings: Vec::new(),
         capacity,
         overhead,
         volume_attachment_limits: volumes::attachment_limits(info, shape),
     };
     let base = Base {
-        name: name.to_owned(),
         zones,
-        capacity_types,
+        capacity_types: info.capacity_types,
         is_compatible: incompatibility(name, info, shape).is_none(),
     };
     (base, Arc::new(instance_type))

@@ -9,9 +9,9 @@ use apis::ec2nodeclass::BlockDeviceMapping;
 use apis::labels;
 use apis::quantity;
 use apis::resources::Resources;
-use aws_sdk_ec2::types::{ArchitectureType, InstanceTypeInfo};
 use scheduling::instance_type::Overhead;
 
+use super::facts::InstanceTypeFacts;
 use super::shape::ClassShape;
 use crate::ami_family::features::features;
 use crate::ami_family::{default_block_device_mappings, ephemeral_device};
@@ -27,7 +27,7 @@ const MILLI: i64 = 1000;
 /// Capacity and overhead of a type.
 pub(super) fn capacity_and_overhead(
     name: &str,
-    info: &InstanceTypeInfo,
+    info: &InstanceTypeFacts,
     shape: &ClassShape,
 ) -> (Resources, Overhead) {
     let capacity = capacity(name, info, shape);
@@ -42,7 +42,7 @@ pub(super) fn capacity_and_overhead(
 /// Settles the expressions in the kubelet's settings on a type, or says which of them comes to nothing.
 pub(super) fn settle(
     name: &str,
-    info: &InstanceTypeInfo,
+    info: &InstanceTypeFacts,
     shape: &ClassShape,
     expressions: &KubeletExpressions,
 ) -> Result<SettledKubelet, String> {
@@ -62,7 +62,7 @@ pub(super) fn settle(
     Ok(SettledKubelet { max_pods, amounts })
 }
 
-fn capacity(name: &str, info: &InstanceTypeInfo, shape: &ClassShape) -> Resources {
+fn capacity(name: &str, info: &InstanceTypeFacts, shape: &ClassShape) -> Resources {
     let reported = shape.reported_memory.bytes(name);
     let memory = reported.unwrap_or_else(|| memory_bytes(info, shape));
     let mut capacity = Resources::new()
@@ -97,27 +97,18 @@ fn capacity(name: &str, info: &InstanceTypeInfo, shape: &ClassShape) -> Resource
     capacity
 }
 
-fn vcpus(info: &InstanceTypeInfo) -> i64 {
-    i64::from(
-        info.v_cpu_info()
-            .and_then(aws_sdk_ec2::types::VCpuInfo::default_v_cpus)
-            .unwrap_or(0),
-    )
+fn vcpus(info: &InstanceTypeFacts) -> i64 {
+    i64::from(info.vcpus.unwrap_or(0))
 }
 
-fn advertised_mib(info: &InstanceTypeInfo) -> i64 {
-    let memory = info.memory_info();
-    let mib = memory.and_then(aws_sdk_ec2::types::MemoryInfo::size_in_mib);
-    mib.unwrap_or(0)
+fn advertised_mib(info: &InstanceTypeFacts) -> i64 {
+    info.memory_mib.unwrap_or(0)
 }
 
 /// Memory of a node, as long as none has reported its own.
-fn memory_bytes(info: &InstanceTypeInfo, shape: &ClassShape) -> i64 {
+fn memory_bytes(info: &InstanceTypeFacts, shape: &ClassShape) -> i64 {
     let mut mib = advertised_mib(info);
-    let architectures = info
-        .processor_info()
-        .map(aws_sdk_ec2::types::ProcessorInfo::supported_architectures);
-    if architectures.and_then(|all| all.first()) == Some(&ArchitectureType::Arm64) {
+    if info.architecture == Some(labels::ARCH_ARM64) {
         // The Linux kernel reserves this much for contiguous allocations on arm64.
         mib -= 64;
     }
@@ -125,7 +116,7 @@ fn memory_bytes(info: &InstanceTypeInfo, shape: &ClassShape) -> i64 {
 }
 
 /// Pods a node takes.
-fn pods(info: &InstanceTypeInfo, shape: &ClassShape) -> i64 {
+fn pods(info: &InstanceTypeFacts, shape: &ClassShape) -> i64 {
     let features = features(shape.family);
     let mut pods = match shape.kubelet.max_pods {
         Some(max_pods) => max_pods,
@@ -142,7 +133,7 @@ fn pods(info: &InstanceTypeInfo, shape: &ClassShape) -> i64 {
 
 /// Pods that the addresses of the default network card allow.
 pub(crate) fn eni_limited_pods(
-    info: &InstanceTypeInfo,
+    info: &InstanceTypeFacts,
     shape: &ClassShape,
     reserved_enis: i64,
 ) -> i64 {
@@ -155,80 +146,41 @@ pub(crate) fn eni_limited_pods(
     }
 }
 
-fn default_card_interfaces(info: &InstanceTypeInfo) -> i64 {
-    let Some(network) = info.network_info() else {
-        return 0;
-    };
-    let index = network.default_network_card_index().unwrap_or(0);
-    let card = network
-        .network_cards()
-        .iter()
-        .find(|card| card.network_card_index() == Some(index));
-    let interfaces = card.and_then(aws_sdk_ec2::types::NetworkCardInfo::maximum_network_interfaces);
-    i64::from(
-        interfaces
-            .or_else(|| network.maximum_network_interfaces())
-            .unwrap_or(0),
-    )
+fn default_card_interfaces(info: &InstanceTypeFacts) -> i64 {
+    i64::from(info.network.default_interfaces)
 }
 
-fn ipv4_per_interface(info: &InstanceTypeInfo) -> i64 {
-    i64::from(
-        info.network_info()
-            .and_then(aws_sdk_ec2::types::NetworkInfo::ipv4_addresses_per_interface)
-            .unwrap_or(0),
-    )
+fn ipv4_per_interface(info: &InstanceTypeFacts) -> i64 {
+    i64::from(info.network.ipv4_per_interface)
 }
 
-fn gpus(info: &InstanceTypeInfo, maker: &str) -> i64 {
-    let gpus = info
-        .gpu_info()
-        .map(aws_sdk_ec2::types::GpuInfo::gpus)
-        .unwrap_or_default();
-    gpus.iter()
-        .filter(|gpu| gpu.manufacturer() == Some(maker))
-        .map(|gpu| i64::from(gpu.count().unwrap_or(0)))
-        .sum()
+fn gpus(info: &InstanceTypeFacts, maker: &str) -> i64 {
+    let gpus = info.gpus().iter();
+    let own = gpus.filter(|gpu| gpu.manufacturer.as_deref() == Some(maker));
+    own.map(|gpu| i64::from(gpu.count)).sum()
 }
 
 /// Neuron devices of the type, and their cores.
-fn neuron(info: &InstanceTypeInfo) -> (i64, i64) {
-    let devices = info
-        .neuron_info()
-        .map(aws_sdk_ec2::types::NeuronInfo::neuron_devices)
-        .unwrap_or_default();
-    let count = devices
-        .iter()
-        .map(|device| i64::from(device.count().unwrap_or(0)))
-        .sum();
+fn neuron(info: &InstanceTypeFacts) -> (i64, i64) {
+    let devices = info.neuron();
+    let count = devices.iter().map(|device| i64::from(device.count)).sum();
     let cores = devices.first().map_or(0, |device| {
-        let cores = device
-            .core_info()
-            .and_then(aws_sdk_ec2::types::NeuronDeviceCoreInfo::count)
-            .unwrap_or(0);
-        i64::from(device.count().unwrap_or(0)) * i64::from(cores)
+        i64::from(device.count) * i64::from(device.cores)
     });
     (count, cores)
 }
 
 /// Elastic fabric adapters: those the class asks for, or else all.
-pub(crate) fn efa_count(info: &InstanceTypeInfo, shape: &ClassShape) -> i64 {
+pub(crate) fn efa_count(info: &InstanceTypeFacts, shape: &ClassShape) -> i64 {
     if !shape.network_interfaces.is_empty() {
         return shape.efa_only_count(None);
     }
-    let efa = info.network_info().and_then(|network| network.efa_info());
-    i64::from(
-        efa.and_then(aws_sdk_ec2::types::EfaInfo::maximum_efa_interfaces)
-            .unwrap_or(0),
-    )
+    i64::from(info.network.efa_max)
 }
 
-fn storage_bytes(info: &InstanceTypeInfo, shape: &ClassShape) -> i64 {
-    let instance_store_gb = info
-        .instance_storage_info()
-        .and_then(aws_sdk_ec2::types::InstanceStorageInfo::total_size_in_gb);
+fn storage_bytes(info: &InstanceTypeFacts, shape: &ClassShape) -> i64 {
     if shape.is_raid0
-        && let Some(gb) = instance_store_gb.filter(|gb| *gb > 0)
+        && let Some(gb) = info.disks.total_gb.filter(|gb| *gb > 0)
     {
         return gb.saturating_mul(1_000_000_000);
     }
@@ -254,7 +206,7 @@ fn storage_bytes(info: &InstanceTypeInfo, shape: &ClassShape) -> i64 {
         .unwrap_or(DEFAULT_STORAGE_BYTES)
 }
 
-fn kube_reserved(info: &InstanceTypeInfo, shape: &ClassShape, capacity: &Resources) -> Resources {
+fn kube_reserved(info: &InstanceTypeFacts, shape: &ClassShape, capacity: &Resources) -> Resources {
     let pods = if features(shape.family).eni_limited_memory_overhead {
         eni_limited_pods(info, shape, 0)
     } else {

@@ -11,7 +11,7 @@ use apis::Ec2NodeClass;
 use jiff::{SignedDuration, Timestamp};
 use locks::lock;
 
-use crate::cache::fingerprint;
+use crate::cache::{fingerprint, make_room};
 
 /// How long a report counts after the last node that bore it out.
 const REPORT_TTL: SignedDuration = SignedDuration::from_hours(60 * 24);
@@ -80,13 +80,7 @@ impl MemoryReports {
     ) -> bool {
         let key = images_key(node_class);
         let mut sets = lock(&self.0);
-        if sets.len() >= SETS_MAX && !sets.contains_key(&key) {
-            let oldest = sets.iter().min_by_key(|(_, set)| set.reported_at);
-            let oldest = oldest.map(|(key, _)| *key);
-            if let Some(key) = oldest {
-                sets.remove(&key);
-            }
-        }
+        make_room(&mut sets, &key, SETS_MAX, |set| set.reported_at);
         let set = sets.entry(key).or_default();
         set.reported_at = now;
         set.reports

@@ -4,12 +4,9 @@
 //! `pkg/providers/instancetype/types.go` (computeRequirements).
 
 use apis::{CapacityType, labels};
-use aws_sdk_ec2::types::{
-    EbsOptimizedSupport, EphemeralNvmeSupport, InstanceTypeInfo, NetworkCardInfo,
-    NitroEnclavesSupport, UsageClassType,
-};
 use scheduling::requirements::{Operator, Requirement, Requirements};
 
+use super::facts::InstanceTypeFacts;
 use super::shape::ClassShape;
 use crate::ami_family::features::features;
 use crate::ami_family::windows_build;
@@ -38,51 +35,15 @@ impl LabelRequirements {
     }
 }
 
-/// How a type can be bought at all.
-pub(super) fn capacity_types(
-    name: &str,
-    info: &InstanceTypeInfo,
-    shape: &ClassShape,
-) -> Vec<CapacityType> {
-    let mut types: Vec<CapacityType> = info
-        .supported_usage_classes()
-        .iter()
-        .filter_map(|class| match class {
-            UsageClassType::OnDemand => Some(CapacityType::OnDemand),
-            UsageClassType::Spot => Some(CapacityType::Spot),
-            _ => None,
-        })
-        .collect();
-    types.sort_unstable();
-    if !shape.reservations_of(name).is_empty() {
-        types.push(CapacityType::Reserved);
-    }
-    types
-}
-
-/// `amd64` or `arm64`.
-pub(super) fn architecture(info: &InstanceTypeInfo) -> Option<&'static str> {
-    let processor = info.processor_info()?;
-    processor
-        .supported_architectures()
-        .iter()
-        .find_map(|architecture| match architecture.as_str() {
-            "x86_64" => Some(labels::ARCH_AMD64),
-            "arm64" => Some(labels::ARCH_ARM64),
-            _ => None,
-        })
-}
-
 /// Requirements for all labels of the type.
 pub(super) fn requirements(
     name: &str,
-    info: &InstanceTypeInfo,
+    info: &InstanceTypeFacts,
     zones: &[String],
-    capacity_types: &[CapacityType],
     shape: &ClassShape,
 ) -> Requirements {
     let mut labels = LabelRequirements(Vec::with_capacity(40));
-    let architecture = architecture(info);
+    let architecture = info.architecture;
     labels.one(labels::INSTANCE_TYPE, name);
     labels.maybe(labels::ARCH, architecture);
     let os = match (features(shape.family).is_windows, architecture) {
@@ -98,8 +59,10 @@ pub(super) fn requirements(
         .iter()
         .filter_map(|zone| shape.zones.get(zone)?.zone_id.as_deref());
     labels.many(labels::TOPOLOGY_ZONE_ID, zone_ids);
-    let words = capacity_types.iter().map(|it| it.as_str());
-    labels.many(labels::CAPACITY_TYPE, words);
+    let is_reserved = !shape.reservations_of(name).is_empty();
+    let reserved = is_reserved.then_some(&CapacityType::Reserved);
+    let sold = info.capacity_types.iter().chain(reserved);
+    labels.many(labels::CAPACITY_TYPE, sold.map(|it| it.as_str()));
     labels.many(labels::INSTANCE_TENANCY, ["default", "dedicated"]);
     name_labels(&mut labels, name);
     machine_labels(&mut labels, name, info);
@@ -163,112 +126,71 @@ fn naming_scheme(family: &str) -> Option<(&str, &str)> {
         .map(|generation| (category, generation))
 }
 
-fn machine_labels(labels: &mut LabelRequirements, name: &str, info: &InstanceTypeInfo) {
-    let network = info.network_info();
-    let processor = info.processor_info();
-    labels.one(
-        labels::INSTANCE_HYPERVISOR,
-        info.hypervisor()
-            .map_or("", |hypervisor| hypervisor.as_str()),
-    );
-    let encrypts = network
-        .and_then(aws_sdk_ec2::types::NetworkInfo::encryption_in_transit_supported)
-        .unwrap_or(false);
+fn machine_labels(labels: &mut LabelRequirements, name: &str, info: &InstanceTypeFacts) {
+    let hypervisor = info.hypervisor.as_ref().map_or("", |it| it.as_str());
+    labels.one(labels::INSTANCE_HYPERVISOR, hypervisor);
     labels.one(
         labels::INSTANCE_ENCRYPTION_IN_TRANSIT_SUPPORTED,
-        encrypts.to_string(),
+        info.network.encrypts_in_transit.to_string(),
     );
-    let enclaves = info.nitro_enclaves_support() == Some(&NitroEnclavesSupport::Supported);
-    labels.one(labels::NITRO_SANDBOX, enclaves.to_string());
-    let nvme = info.instance_storage_info().filter(|storage| {
-        storage
-            .nvme_support()
-            .is_some_and(|support| *support != EphemeralNvmeSupport::Unsupported)
-    });
-    let nvme_gb = nvme.and_then(aws_sdk_ec2::types::InstanceStorageInfo::total_size_in_gb);
+    labels.one(labels::NITRO_SANDBOX, info.has_enclaves.to_string());
+    let nvme_gb = info.disks.total_gb.filter(|_| info.disks.are_nvme);
     labels.maybe(
         labels::INSTANCE_LOCAL_NVME,
         nvme_gb.map(|gb| gb.to_string()),
     );
-    let vcpus = info
-        .v_cpu_info()
-        .and_then(aws_sdk_ec2::types::VCpuInfo::default_v_cpus);
-    labels.maybe(labels::INSTANCE_CPU, vcpus.map(|vcpus| vcpus.to_string()));
-    let maker = processor
-        .and_then(|processor| processor.manufacturer())
-        .map(kebab);
-    labels.maybe(labels::INSTANCE_CPU_MANUFACTURER, maker);
-    let ghz = processor.and_then(aws_sdk_ec2::types::ProcessorInfo::sustained_clock_speed_in_ghz);
-    let mhz = ghz
+    labels.maybe(
+        labels::INSTANCE_CPU,
+        info.vcpus.map(|vcpus| vcpus.to_string()),
+    );
+    labels.maybe(
+        labels::INSTANCE_CPU_MANUFACTURER,
+        info.cpu_manufacturer.as_deref().map(kebab),
+    );
+    let mhz = info
+        .clock_ghz
         .filter(|ghz| *ghz > 0.0)
         .map(|ghz| format!("{:.0}", ghz * 1000.0));
     labels.maybe(labels::INSTANCE_CPU_SUSTAINED_CLOCK_SPEED_MHZ, mhz);
-    let memory_mib = info
-        .memory_info()
-        .and_then(aws_sdk_ec2::types::MemoryInfo::size_in_mib);
     labels.maybe(
         labels::INSTANCE_MEMORY,
-        memory_mib.map(|mib| mib.to_string()),
+        info.memory_mib.map(|mib| mib.to_string()),
     );
-    let ebs = info
-        .ebs_info()
-        .filter(|ebs| ebs.ebs_optimized_support() == Some(&EbsOptimizedSupport::Default));
-    let ebs_mbps = ebs
-        .and_then(|ebs| ebs.ebs_optimized_info())
-        .and_then(aws_sdk_ec2::types::EbsOptimizedInfo::maximum_bandwidth_in_mbps);
     labels.maybe(
         labels::INSTANCE_EBS_BANDWIDTH,
-        ebs_mbps.map(|mbps| mbps.to_string()),
+        info.ebs_mbps.map(|mbps| mbps.to_string()),
     );
-    let network_mbps = seed(name)
-        .map(|seed| seed.network_mbps)
-        .or_else(|| baseline_mbps(info))
-        .filter(|mbps| *mbps > 0);
+    // For types that are newer than the table.
+    let baseline = info.network.baseline_mbps;
+    let network_mbps = seed(name).map_or(baseline, |seed| seed.network_mbps);
     labels.maybe(
         labels::INSTANCE_NETWORK_BANDWIDTH,
-        network_mbps.map(|mbps| mbps.to_string()),
+        (network_mbps > 0).then(|| network_mbps.to_string()),
     );
 }
 
-/// For types that are newer than the table; EC2 tells a baseline for each card.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a bandwidth in Mbps is positive and far below 2^32"
-)]
-fn baseline_mbps(info: &InstanceTypeInfo) -> Option<u32> {
-    let cards = info.network_info()?.network_cards();
-    let gbps = cards
-        .iter()
-        .filter_map(NetworkCardInfo::baseline_bandwidth_in_gbps)
-        .sum::<f64>();
-    Some((gbps * 1000.0).round() as u32)
-}
-
-fn accelerator_labels(labels: &mut LabelRequirements, info: &InstanceTypeInfo) {
+fn accelerator_labels(labels: &mut LabelRequirements, info: &InstanceTypeFacts) {
     // More than one kind of GPU in a type cannot be told by single labels.
-    let gpu = match info.gpu_info().map(aws_sdk_ec2::types::GpuInfo::gpus) {
-        Some([gpu]) => Some(gpu),
+    let gpu = match info.gpus() {
+        [gpu] => Some(gpu),
         _ => None,
     };
     labels.maybe(
         labels::INSTANCE_GPU_NAME,
-        gpu.and_then(|gpu| gpu.name()).map(kebab),
+        gpu.and_then(|gpu| gpu.name.as_deref()).map(kebab),
     );
     labels.maybe(
         labels::INSTANCE_GPU_MANUFACTURER,
-        gpu.and_then(|gpu| gpu.manufacturer()).map(kebab),
+        gpu.and_then(|gpu| gpu.manufacturer.as_deref()).map(kebab),
     );
     labels.maybe(
         labels::INSTANCE_GPU_COUNT,
-        gpu.map(|gpu| gpu.count().unwrap_or(0).to_string()),
+        gpu.map(|gpu| gpu.count.to_string()),
     );
-    let gpu_mib = gpu
-        .and_then(|gpu| gpu.memory_info())
-        .and_then(aws_sdk_ec2::types::GpuDeviceMemoryInfo::size_in_mib);
     labels.maybe(
         labels::INSTANCE_GPU_MEMORY,
-        gpu_mib.map(|mib| mib.to_string()),
+        gpu.and_then(|gpu| gpu.memory_mib)
+            .map(|mib| mib.to_string()),
     );
     let accelerator = accelerator(info);
     labels.maybe(
@@ -286,27 +208,20 @@ fn accelerator_labels(labels: &mut LabelRequirements, info: &InstanceTypeInfo) {
 }
 
 /// Name, maker and count of the one kind of accelerator.
-fn accelerator(info: &InstanceTypeInfo) -> Option<(String, String, String)> {
-    if let Some(neuron) = info.neuron_info() {
-        let [device] = neuron.neuron_devices() else {
-            return None;
-        };
-        let name = kebab(device.name().unwrap_or_default());
-        return Some((
-            name,
+fn accelerator(info: &InstanceTypeFacts) -> Option<(String, String, String)> {
+    match (info.neuron(), info.inference()) {
+        ([device], _) => Some((
+            kebab(&device.name),
             "aws".to_owned(),
-            device.count().unwrap_or(0).to_string(),
-        ));
+            device.count.to_string(),
+        )),
+        ([], [device]) => Some((
+            kebab(&device.name),
+            kebab(&device.manufacturer),
+            device.count.to_string(),
+        )),
+        _ => None,
     }
-    let [device] = info.inference_accelerator_info()?.accelerators() else {
-        return None;
-    };
-    let name = kebab(device.name().unwrap_or_default());
-    Some((
-        name,
-        kebab(device.manufacturer().unwrap_or_default()),
-        device.count().unwrap_or(0).to_string(),
-    ))
 }
 
 fn reservation_labels(labels: &mut LabelRequirements, name: &str, shape: &ClassShape) {

@@ -6,25 +6,22 @@
 use std::collections::BTreeMap;
 
 use apis::names::EBS_DRIVER;
-use aws_sdk_ec2::types::{AttachmentLimitType, DiskInfo, EbsInfo, InstanceTypeInfo};
 
+use super::facts::{EbsAttachments, InstanceTypeFacts};
 use super::shape::ClassShape;
 
 /// Volumes that pods may have by CSI driver.
 pub(super) fn attachment_limits(
-    info: &InstanceTypeInfo,
+    info: &InstanceTypeFacts,
     shape: &ClassShape,
 ) -> BTreeMap<String, u32> {
-    let ebs = info.ebs_info();
-    let Some(most) = ebs.and_then(EbsInfo::maximum_ebs_attachments) else {
+    let Some(EbsAttachments { most, is_shared }) = info.ebs_attachments else {
         return BTreeMap::new();
     };
     let of_node = shape.block_device_mappings.len().max(1);
-    let is_shared =
-        ebs.and_then(|ebs| ebs.attachment_limit_type()) == Some(&AttachmentLimitType::Shared);
     // Interfaces and local disks hang on the same bus there. The driver counts the interfaces at its start: the first.
     let others = if is_shared {
-        shape.network_interfaces.len().max(1) + local_disks(info)
+        shape.network_interfaces.len().max(1) + info.disks.count
     } else {
         0
     };
@@ -33,18 +30,12 @@ pub(super) fn attachment_limits(
     BTreeMap::from([(EBS_DRIVER.to_owned(), left)])
 }
 
-fn local_disks(info: &InstanceTypeInfo) -> usize {
-    let storage = info.instance_storage_info();
-    let disks = storage.iter().flat_map(|it| it.disks());
-    let counts = disks.filter_map(DiskInfo::count);
-    counts.filter_map(|it| usize::try_from(it).ok()).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use apis::Ec2NodeClass;
-    use aws_sdk_ec2::types::{DiskInfo, EbsInfo, InstanceStorageInfo};
+    use aws_sdk_ec2::types::{DiskInfo, EbsInfo, InstanceStorageInfo, InstanceTypeInfo};
 
+    use super::super::facts::SharedLists;
     use super::*;
     use crate::options::AwsOptions;
 
@@ -61,10 +52,11 @@ mod tests {
                 .attachment_limit_type(kind.into());
             let disk = DiskInfo::builder().count(disks).build();
             let storage = InstanceStorageInfo::builder().disks(disk).build();
-            InstanceTypeInfo::builder()
+            let info = InstanceTypeInfo::builder()
                 .ebs_info(ebs.build())
                 .instance_storage_info(storage)
-                .build()
+                .build();
+            InstanceTypeFacts::of(&info, &mut SharedLists::new())
         };
         let cases = [
             (info(None, "shared", 0), None),

@@ -69,7 +69,7 @@ impl<'a> Refusal<'a> {
             plan.reservation_of(instance_type, place.zone),
             instance_type,
         ) {
-            (Some(reservation_id), _) => context.reservations.set(reservation_id, 0),
+            (Some(reservation_id), _) => context.reservations.set(reservation_id, 0, now),
             (None, Some(instance_type)) => mark(instance_type),
             (None, None) => {}
         }
@@ -77,7 +77,7 @@ impl<'a> Refusal<'a> {
             && let Some(subnet_id) = &error.subnet_id
         {
             unavailable.mark_subnet(subnet_id, now);
-            context.subnets.mark_full(subnet_id);
+            context.subnets.mark_full(subnet_id, now);
         }
     }
 }

@@ -136,3 +136,6 @@ pub(super) fn reservation(offering: &Offering) -> Reservation {
         free: offering.reservation_capacity,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -327,3 +327,6 @@ fn reservation(plan: &ReservationPlan) -> (Option<ReservationRequest>, Option<Ma
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

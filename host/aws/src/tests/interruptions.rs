@@ -10,6 +10,7 @@ use aws_sdk_ec2::types::{
 use cloudprovider::{CloudProvider, InterruptionKind, InterruptionQueue};
 
 use super::catalogue::infos;
+use super::reservations::{reservation, selecting};
 use super::{Rig, class};
 use crate::SqsInterruptionQueue;
 use crate::seam::{ApiError, ApiResult, QueueMessage, SqsApi};
@@ -142,6 +143,43 @@ async fn offerings_tell_how_often_their_nodes_are_taken_back() {
     assert!(is_same, "the type's rate stands in for the zone's: {there}");
     let marked = rig.types(&class).await;
     assert!(Arc::ptr_eq(&built[0], &marked[0]), "c5.large is as it was");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_taken_back_is_not_bought_again_at_once() {
+    use InterruptionKind as Kind;
+    let rig = Rig::new(infos(&["m5.large"]));
+    let own = reservation("cr-1", "default", "targeted");
+    rig.aws.edit(|state| state.reservations = vec![own]);
+    let class = rig.resolve(selecting(&["cr-1"])).await;
+    let queue = SqsInterruptionQueue::new(Arc::new(Unpolled), "q", Arc::clone(&rig.provider));
+    let mut claim = claim_of("i-1", "us-east-1a");
+    let id = labels::CAPACITY_RESERVATION_ID.to_owned();
+    let told = claim.metadata.labels.as_mut().unwrap();
+    told.insert(id, "cr-1".to_owned());
+    // Whether there is spot, and slots of the reservation.
+    let offered = async |class| {
+        let types = rig.types(class).await;
+        let of = |kind| types[0].offering("us-east-1a", kind).unwrap();
+        assert!(of(CapacityType::OnDemand).is_available());
+        let slots = of(CapacityType::Reserved).reservation_capacity;
+        (of(CapacityType::Spot).is_available(), slots)
+    };
+    assert_eq!(offered(&class).await, (true, 2));
+    for (kind, want) in [
+        (Kind::RebalanceRecommendation, (true, 2)),
+        (Kind::ScheduledChange, (true, 2)),
+        (Kind::InstanceTerminated, (true, 2)),
+        (Kind::SpotInterrupted, (false, 2)),
+        (Kind::CapacityReservationInterrupted, (false, 0)),
+    ] {
+        queue.note(kind, &claim);
+        assert_eq!(offered(&class).await, want, "{kind:?}");
+    }
+    rig.pass(180);
+    assert_eq!(offered(&class).await, (true, 0));
+    rig.resolve(class.clone()).await;
+    assert_eq!(offered(&class).await, (true, 2), "EC2 has told anew");
 }
 
 #[tokio::test(start_paused = true)]

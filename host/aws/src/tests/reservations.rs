@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use apis::ec2nodeclass::CapacityReservationSelectorTerm;
-use apis::{Ec2NodeClass, NodeClaim, ProviderId, labels};
+use apis::{CapacityType, Ec2NodeClass, NodeClaim, ProviderId, labels};
 use aws_sdk_ec2::types::{
     CapacityReservation, CapacityReservationInstancePlatform, CapacityReservationPreference,
     CapacityReservationSpecificationResponse, CapacityReservationType, GroupIdentifier, Instance,
-    InstanceLifecycleType, InstanceState, InstanceStateName, Placement,
+    InstanceLifecycleType, InstanceState, InstanceStateName, MarketType, Placement,
 };
 use aws_smithy_types::DateTime;
 use cloudprovider::CloudProvider as _;
@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use super::catalogue::infos;
 use super::{Rig, class};
 
-fn reservation(id: &str, kind: &str, criteria: &str) -> CapacityReservation {
+pub(super) fn reservation(id: &str, kind: &str, criteria: &str) -> CapacityReservation {
     let end: Timestamp = "2026-01-01T01:00:00Z".parse().unwrap();
     CapacityReservation::builder()
         .capacity_reservation_id(id)
@@ -31,7 +31,7 @@ fn reservation(id: &str, kind: &str, criteria: &str) -> CapacityReservation {
         .build()
 }
 
-fn selecting(ids: &[&str]) -> Ec2NodeClass {
+pub(super) fn selecting(ids: &[&str]) -> Ec2NodeClass {
     let mut class = class();
     let term = |id: &&str| CapacityReservationSelectorTerm {
         id: Some((*id).to_owned()),
@@ -156,4 +156,64 @@ async fn an_instance_that_has_left_its_reservation_is_not_drifted() {
     assert_eq!(drift().await.as_deref(), Some("CapacityReservationDrift"));
     runs(&rig, None, None);
     assert_eq!(drift().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_launch_runs_in_the_reservation_and_takes_a_slot_of_it() {
+    // Kind, whether it is lent, what the fleet is for, and what the template says of the market.
+    let cases = [
+        ("default", false, "on-demand", None),
+        (
+            "default",
+            true,
+            "reserved-capacity",
+            Some("interruptible-capacity-reservation"),
+        ),
+        (
+            "capacity-block",
+            false,
+            "capacity-block",
+            Some("capacity-block"),
+        ),
+    ];
+    for (kind, is_lent, target, market) in cases {
+        let rig = Rig::new(infos(&["m5.large"]));
+        let mut own = reservation("cr-1", kind, "targeted");
+        own.interruptible = Some(is_lent);
+        rig.aws.edit(|state| state.reservations = vec![own]);
+        let class = rig.resolve(selecting(&["cr-1"])).await;
+        let free = async || {
+            let types = rig.types(&class).await;
+            let offering = types[0].offering("us-east-1a", CapacityType::Reserved);
+            offering.unwrap().reservation_capacity
+        };
+        assert_eq!(free().await, 2);
+        let offered =
+            super::launch::offering("m5.large", "us-east-1a", CapacityType::Reserved, 0.1);
+        let request = super::launch::request(&rig, &class, "one", vec![offered]).await;
+        let launched = rig.provider.create(request).await.unwrap();
+        let lent = is_lent.to_string();
+        for (key, value) in [
+            (labels::CAPACITY_TYPE, "reserved"),
+            (labels::CAPACITY_RESERVATION_ID, "cr-1"),
+            (labels::CAPACITY_RESERVATION_TYPE, kind),
+            (labels::CAPACITY_RESERVATION_INTERRUPTIBLE, lent.as_str()),
+        ] {
+            assert_eq!(launched.labels[key], value, "{key}");
+        }
+        let (fleet, data) = rig.aws.edit(|state| {
+            let data = state.templates.values().next().cloned();
+            (state.fleets.last().cloned().unwrap(), data.unwrap())
+        });
+        let asked = fleet.target_capacity_specification().unwrap();
+        let asked = asked.default_target_capacity_type().unwrap();
+        assert_eq!(asked.as_str(), target);
+        let told = data.instance_market_options();
+        let told = told.and_then(|it| it.market_type());
+        assert_eq!(told.map(MarketType::as_str), market);
+        let own = data.capacity_reservation_specification().unwrap();
+        let own = own.capacity_reservation_target().unwrap();
+        assert_eq!(own.capacity_reservation_id(), Some("cr-1"));
+        assert_eq!(free().await, 1);
+    }
 }

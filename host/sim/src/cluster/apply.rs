@@ -172,6 +172,7 @@ impl SimulatedCluster {
             return;
         };
         let mut record = NodeRecord::parse(&object);
+        record.date_taints(old.as_ref(), self.clock.now());
         if record.ready && !old.as_ref().is_some_and(|old| old.ready) {
             self.ready.insert(name.to_owned());
         }

@@ -6,6 +6,7 @@ use api_server::NamespacedName;
 use apis::labels;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Taint, Toleration};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
 use super::amounts::MilliAmounts;
@@ -69,6 +70,21 @@ impl NodeRecord {
             && self.taints == other.taints
             && self.unschedulable == other.unschedulable
             && self.allocatable == other.allocatable
+    }
+
+    /// Has taints that say no time count from when they were first seen, so that tolerations of them end.
+    pub(crate) fn date_taints(&mut self, old: Option<&Self>, now: Timestamp) {
+        let before = |taint: &Taint| {
+            let mut known = old.into_iter().flat_map(|old| &old.taints);
+            let known = known.find(|it| it.key == taint.key && it.effect == taint.effect);
+            known.and_then(|it| it.time_added.clone())
+        };
+        let drives_away = |taint: &&mut Taint| taint.effect == labels::NO_EXECUTE;
+        for taint in self.taints.iter_mut().filter(drives_away) {
+            if taint.time_added.is_none() {
+                taint.time_added = before(taint).or(Some(Time(now)));
+            }
+        }
     }
 
     /// Carries the pods of the node's earlier version over.

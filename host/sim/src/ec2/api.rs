@@ -1,4 +1,6 @@
 //! The seam's traits: each method names its operation and hands the input to the state.
+//!
+//! Decides nothing; what a call costs in time and requests is the gate's (`gate.rs`).
 
 use async_trait::async_trait;
 use aws::seam::{ApiResult, Ec2Api, IamApi, PricingApi, SsmApi, ZonalShift, ZonalShiftApi};

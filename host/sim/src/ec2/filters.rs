@@ -1,4 +1,6 @@
 //! EC2's filters and pages, alike for every Describe call.
+//!
+//! Knows no resource: whoever describes one says what its attributes are. A filter that nobody knows lets nothing pass.
 
 use std::collections::BTreeMap;
 

@@ -2,6 +2,7 @@
 //!
 //! Whether an instance starts is not decided here. Answers to EC2's CreateFleet and to its errors.
 
+pub(super) mod answered;
 mod candidate;
 pub(super) mod launch;
 mod refusal;
@@ -23,16 +24,9 @@ use aws_sdk_ec2::types::{
     SpotAllocationStrategy,
 };
 
+use answered::FleetRecord;
 use candidate::{FleetTemplate, PossibleOverride, error, lifecycle, response};
 use launch::reservation_of;
-
-/// An answered fleet, for the client token.
-#[derive(Debug)]
-pub(super) struct FleetRecord {
-    /// Digest of the request: requests are large and there are many.
-    request: u64,
-    answer: CreateFleetOutput,
-}
 
 impl AccountState {
     pub(super) fn create_fleet(
@@ -41,7 +35,8 @@ impl AccountState {
     ) -> ApiResult<CreateFleetOutput> {
         let token = input.client_token.clone().unwrap_or_default();
         let request = hash(self.config.seed, &[&format!("{input:?}")]);
-        if let Some(record) = self.fleets.get(&token) {
+        let now = self.now();
+        if let Some(record) = self.fleets.get(&token, now) {
             if record.request == request {
                 return Ok(record.answer.clone());
             }
@@ -77,13 +72,9 @@ impl AccountState {
             target.total_target_capacity.unwrap_or(1),
         );
         if !token.is_empty() {
-            self.fleets.insert(
-                token,
-                FleetRecord {
-                    request,
-                    answer: answer.clone(),
-                },
-            );
+            let answer = answer.clone();
+            let record = FleetRecord { request, answer };
+            self.fleets.insert(token, record, now);
         }
         if self.happens(self.config.faults.lost_answer_chance) {
             let why = "the connection was reset before the answer arrived";

@@ -1,4 +1,4 @@
-//! IAM instance profiles.
+//! IAM instance profiles, of which EC2 hears later than IAM.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,6 @@
 //! DescribeInstanceTypes and their offerings, from the catalogue.
+//!
+//! Types that no zone of the region offers are left out, as EC2 does.
 
 use std::collections::BTreeMap;
 
@@ -119,9 +121,9 @@ fn attribute(t: &CatalogueEntry, name: &str) -> Vec<String> {
     let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
     match name {
         "instance-type" => vec![t.name.to_owned()],
-        "supported-virtualization-type" => words(&t.virtualization),
-        "processor-info.supported-architecture" => words(&t.architectures),
-        "supported-usage-class" => words(&t.usage_classes),
+        "supported-virtualization-type" => words(t.virtualization),
+        "processor-info.supported-architecture" => words(t.architectures),
+        "supported-usage-class" => words(t.usage_classes),
         "bare-metal" => vec![t.bare_metal.to_string()],
         "current-generation" => vec![t.current_generation.to_string()],
         "hypervisor" => vec![t.hypervisor.to_owned()],
@@ -135,13 +137,13 @@ fn info(t: &CatalogueEntry) -> InstanceTypeInfo {
         .instance_type(Ec2InstanceType::from(t.name))
         .current_generation(t.current_generation)
         .set_supported_usage_classes(Some(
-            map(&t.usage_classes)
+            map(t.usage_classes)
                 .into_iter()
                 .map(UsageClassType::from)
                 .collect(),
         ))
         .set_supported_virtualization_types(Some(
-            map(&t.virtualization)
+            map(t.virtualization)
                 .into_iter()
                 .map(VirtualizationType::from)
                 .collect(),
@@ -152,7 +154,7 @@ fn info(t: &CatalogueEntry) -> InstanceTypeInfo {
                 .manufacturer(t.cpu_manufacturer)
                 .set_sustained_clock_speed_in_ghz(t.clock_ghz)
                 .set_supported_architectures(Some(
-                    map(&t.architectures)
+                    map(t.architectures)
                         .into_iter()
                         .map(ArchitectureType::from)
                         .collect(),

@@ -1,4 +1,6 @@
 //! DescribeInstances, TerminateInstances, CreateTags, and the taking back of spot instances.
+//!
+//! Tells nothing of an instance before it is visible: EC2 lists what it launched a while later.
 
 use apis::CapacityType;
 use aws::seam::{ApiError, ApiResult};

@@ -1,4 +1,4 @@
-//! Launch templates.
+//! Launch templates: made once, read by every fleet that names one, and refused as EC2 refuses them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

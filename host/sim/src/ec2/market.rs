@@ -1,4 +1,6 @@
 //! Capacity pools and spot prices: one pool per (type, zone, capacity type), as deep as the seed says.
+//!
+//! Chance hangs on the names of a pool and on the time, never on who asked before.
 
 use apis::CapacityType;
 use jiff::Timestamp;

@@ -1,4 +1,6 @@
 //! Subnets, whose addresses run out, and security groups: those that eksctl would have made.
+//!
+//! Never hands out an address twice in a run, for nodes are named after theirs.
 
 use std::collections::BTreeMap;
 

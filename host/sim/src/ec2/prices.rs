@@ -1,4 +1,6 @@
 //! Prices: the history of spot prices, and the price list as the Pricing API serves it.
+//!
+//! What is not sold, or has no published price on demand, is not listed.
 
 use aws::seam::ApiResult;
 use aws_sdk_ec2::operation::describe_spot_price_history::{

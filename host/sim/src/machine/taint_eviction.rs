@@ -8,6 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::later;
 use crate::cluster::SimulatedCluster;
+use crate::cluster::node::{NodeRecord, tolerates};
+use crate::cluster::pod::PodRecord;
 use crate::cluster::timers::Timer;
 
 impl SimulatedCluster {
@@ -23,7 +25,7 @@ impl SimulatedCluster {
             if pod.is_deleting() {
                 continue;
             }
-            match leave_time(node, &pod.shape.tolerations, now) {
+            match leave_time(node, pod, now) {
                 Some(at) if at <= now => leaving.push((pod.key.clone(), pod.uid.clone())),
                 Some(at) => again = Some(again.map_or(at, |other| other.min(at))),
                 None => {}
@@ -44,11 +46,8 @@ impl SimulatedCluster {
 }
 
 /// When a pod has to leave a node: now, later, or never.
-fn leave_time(
-    node: &crate::cluster::node::NodeRecord,
-    tolerations: &[k8s_openapi::api::core::v1::Toleration],
-    now: Timestamp,
-) -> Option<Timestamp> {
+fn leave_time(node: &NodeRecord, pod: &PodRecord, now: Timestamp) -> Option<Timestamp> {
+    let tolerations = pod.shape.tolerations.iter();
     let mut leave: Option<Timestamp> = None;
     for taint in node
         .taints
@@ -56,20 +55,21 @@ fn leave_time(
         .filter(|taint| taint.effect == labels::NO_EXECUTE)
     {
         let covering: Vec<_> = tolerations
-            .iter()
-            .filter(|t| crate::cluster::node::tolerates(t, taint))
+            .clone()
+            .filter(|toleration| tolerates(toleration, taint))
             .collect();
         if covering.is_empty() {
             return Some(now);
         }
-        // The shortest of the tolerations decides, from the moment of the taint.
+        // The shortest of the tolerations decides, from the moment when the pod met the taint.
         let seconds = covering
             .iter()
             .filter_map(|toleration| toleration.toleration_seconds)
             .min();
         if let Some(seconds) = seconds {
             let since = taint.time_added.as_ref().map_or(now, |time| time.0);
-            let at = later(since, SignedDuration::from_secs(seconds.max(0)));
+            let met = since.max(pod.created_at);
+            let at = later(met, SignedDuration::from_secs(seconds.max(0)));
             leave = Some(leave.map_or(at, |other| other.min(at)));
         }
     }

@@ -1,4 +1,6 @@
 //! PodDisruptionBudgets: how many of the pods they cover may be missing.
+//!
+//! Only counts: evictions are refused by the API server. Answers to `pkg/controller/disruption` of Kubernetes.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,6 @@
 //! DaemonSets: one pod on every node that fits, pinned by node affinity as kube-controller-manager does.
+//!
+//! Answers to `pkg/controller/daemon` of Kubernetes.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,6 @@
 //! Deployments: ReplicaSets by template, rolled over within surge and unavailability.
+//!
+//! Makes no pods itself: ReplicaSets do. Answers to `pkg/controller/deployment` of Kubernetes.
 
 use std::sync::Arc;
 

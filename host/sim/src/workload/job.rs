@@ -1,4 +1,6 @@
 //! Jobs: pods that run to their end.
+//!
+//! How long the pods run is the kubelet's (`kubelet.rs`). Answers to `pkg/controller/job` of Kubernetes.
 
 use std::collections::BTreeSet;
 

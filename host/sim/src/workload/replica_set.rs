@@ -1,4 +1,6 @@
 //! ReplicaSets: as many pods as asked for.
+//!
+//! Which of too many go first is Kubernetes' order. Answers to `pkg/controller/replicaset` of Kubernetes.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -1,4 +1,6 @@
 //! StatefulSets: pods with ordinals, their claims, in order or in parallel.
+//!
+//! Answers to `pkg/controller/statefulset` of Kubernetes.
 
 use std::collections::BTreeMap;
 

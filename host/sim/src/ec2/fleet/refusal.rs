@@ -1,4 +1,6 @@
 //! Why a pool gives no instance: the errors of a fleet, in EC2's codes and words.
+//!
+//! Takes nothing from a pool: that is the launch's (`launch.rs`).
 
 use super::PossibleOverride;
 use super::launch::{addresses, reservation_of};
