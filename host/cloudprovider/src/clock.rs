@@ -1,4 +1,6 @@
 //! The wall clock as an injected thing, so that the whole binary also runs in simulated time.
+//!
+//! Answers to `k8s.io/utils/clock`, which Karpenter is handed in the same way.
 
 use jiff::Timestamp;
 

@@ -1,5 +1,6 @@
-//! The errors a provider may answer, one variant per reaction of the caller. Words are those of
-//! `pkg/cloudprovider/types.go`, as events and logs show them.
+//! The errors a provider may answer, one variant per reaction of the caller.
+//!
+//! Words are those of Karpenter's `pkg/cloudprovider/types.go`, as events and logs show them.
 
 /// Why a provider could not do what was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,4 +1,6 @@
 //! The trait a cloud implements, and the values that cross it.
+//!
+//! Nothing is decided here. Answers to the interface `CloudProvider` of Karpenter's `pkg/cloudprovider/types.go`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

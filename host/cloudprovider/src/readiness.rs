@@ -29,7 +29,7 @@ pub fn check_ready(node_class: &Ec2NodeClass) -> Result<(), CloudProviderError> 
                 ready.message
             )))
         }
-        _ => Err(CloudProviderError::NotYet {
+        Some(_) | None => Err(CloudProviderError::NotYet {
             reason: reason::NODE_CLASS_READINESS_UNKNOWN.to_owned(),
             message: format!("whether {name} is ready is not known yet"),
         }),

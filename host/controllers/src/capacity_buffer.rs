@@ -16,10 +16,10 @@ use state::Snapshot;
 
 use crate::provisioning::batcher::Batcher;
 use crate::shell::Shell;
-use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
-use crate::shell::patching::{PatchTarget, patch};
 use crate::shell::runtime::Reconciler;
+use crate::shell::runtime::action::Action;
+use crate::shell::writer::patching::{PatchTarget, patch};
 
 /// Workloads grow and shrink without the buffer's doing.
 const AGAIN: Action = Action::RequeueAfter(Duration::from_secs(30));

@@ -19,7 +19,7 @@ use self::decision::{End, Observed, Step, decide};
 use self::entries::ReservationEntry;
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
-use crate::shell::periodic::{PastRound, Periodic};
+use crate::shell::runtime::periodic::{PastRound, Periodic};
 
 const PERIOD: Duration = Duration::from_mins(1);
 

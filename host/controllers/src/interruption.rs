@@ -5,6 +5,9 @@
 //! provider.
 
 mod decision;
+mod entries;
+pub(crate) mod instance_status;
+mod interrupted_claim;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,14 +22,14 @@ use jiff::SignedDuration;
 use tracing::{debug, error};
 
 use crate::interruption::decision::{Decided, Evidence, Observed, Step, Witness, decide, witness};
+use crate::interruption::entries::InterruptionEntry;
 use crate::node_claim::instance_life;
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
-use crate::shell::several_at_once::several_at_once;
-use crate::shell::work_queue::BackOff;
+use crate::shell::metrics::labels::{MessageTypeLabel, Series};
+use crate::shell::runtime::several_at_once::several_at_once;
+use crate::shell::runtime::work_queue::BackOff;
 use crate::watches::Keys;
-use crate::withdrawal;
-use crate::withdrawal::entries::WithdrawalEntry;
 
 /// Notices handled at one time.
 const AT_ONCE: usize = 10;
@@ -105,7 +108,7 @@ impl InterruptionController {
     async fn background(&self, notices: &[Interruption]) -> Background {
         let ids = notices.iter().flat_map(|it| &it.instance_ids);
         let ids = ids.map(String::as_str).collect();
-        let claims = withdrawal::claims_of(&self.shell, &ids);
+        let claims = interrupted_claim::claims_of(&self.shell, &ids);
         let is_change = |it: &&Interruption| it.kind == InterruptionKind::ScheduledChange;
         let mut changed = notices
             .iter()
@@ -137,13 +140,13 @@ impl InterruptionController {
 
     async fn handle(&self, notice: &Interruption, background: &Background) {
         let metrics = &self.shell.metrics;
-        let labels = vec![("message_type", notice.kind.as_str().to_owned())];
-        metrics.interruption_received.get_or_create(&labels).inc();
+        let series = Series(MessageTypeLabel(notice.kind.as_str().to_owned()));
+        metrics.interruption_received.get_or_create(&series).inc();
         if let Some(at) = notice.happened_at {
             let took = self.shell.now().duration_since(at).as_secs_f64();
             metrics
                 .interruption_queue_seconds
-                .get_or_create(&vec![])
+                .get_or_create(&Series(()))
                 .observe(took.max(0.0));
         }
         if let Some(fault) = &notice.fault {
@@ -167,7 +170,10 @@ impl InterruptionController {
         }
         match self.queue.delete(&notice.receipt).await {
             Ok(()) => {
-                metrics.interruption_deleted.get_or_create(&vec![]).inc();
+                metrics
+                    .interruption_deleted
+                    .get_or_create(&Series(()))
+                    .inc();
             }
             // It comes again, and finds its work done.
             Err(error) => error!(%error, "taking an interruption notice off the queue"),
@@ -214,7 +220,7 @@ impl InterruptionController {
             let is_synced = self.shell.model.is_synced();
             return Ok(Observed::Unclaimed { is_synced });
         };
-        let claim = withdrawal::claim_of(&self.shell, name, instance_id).await?;
+        let claim = interrupted_claim::claim_of(&self.shell, name, instance_id).await?;
         let Some(claim) = claim else {
             return Ok(Observed::ClaimGone);
         };
@@ -252,14 +258,14 @@ impl InterruptionController {
                 }
             }
             Step::Disbelieve => {
-                let entry = WithdrawalEntry::Disbelieved(&kind);
-                withdrawal::write_entry(shell, claim, &entry);
+                let entry = InterruptionEntry::Disbelieved(&kind);
+                interrupted_claim::write_entry(shell, claim, &entry);
             }
             Step::Notify => {
                 self.queue.note(kind, claim);
-                withdrawal::notify(shell, claim, kind);
+                interrupted_claim::notify(shell, claim, kind);
             }
-            Step::DeleteClaim => withdrawal::delete(shell, claim, kind).await?,
+            Step::DeleteClaim => interrupted_claim::delete(shell, claim, kind).await?,
         }
         Ok(())
     }

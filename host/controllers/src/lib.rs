@@ -5,7 +5,6 @@
 
 mod capacity_buffer;
 mod capacity_reservation;
-mod instance_status;
 mod interruption;
 mod node;
 mod node_capacity;
@@ -27,7 +26,6 @@ mod test_objects;
 mod voluntary_disruption;
 mod watches;
 mod wiring;
-mod withdrawal;
 mod zonal_shift;
 
 pub use observability::StateMetrics;
@@ -37,9 +35,9 @@ pub use settings::{
     FeatureGates, NominatePlannedPods, Settings, SolvePlacement, SolverPlace, SolverRun,
     SolverSettings,
 };
-pub use shell::feed::{DecisionFeed, FeedLine};
 pub use shell::journal::SharedLedger;
-pub use shell::metrics::{Labels, Metrics};
-pub use shell::paging::for_each_listed;
+pub use shell::journal::feed::{DecisionFeed, FeedLine};
+pub use shell::metrics::Metrics;
+pub use shell::model::paging::for_each_listed;
 pub use watches::WatchBackoff;
 pub use wiring::{ControllerActivity, Controllers, ControllersConfig, ControllersHooks};

@@ -1,7 +1,7 @@
 //! Tells the provider what nodes turned out to be, so that it need not guess for the next ones of their kind.
 //!
-//! A node is told of when it registers (`node_claim/joining.rs`), and all are when the process begins and twice a
-//! day. Answers to `pkg/controllers/providers/instancetype/capacity` of the AWS provider.
+//! A node is told of when it registers (`node_claim/lifecycle/registration.rs`), and all are when the process begins
+//! and twice a day. Answers to `pkg/controllers/providers/instancetype/capacity` of the AWS provider.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tracing::error;
 
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
-use crate::shell::periodic::{PastRound, Periodic};
+use crate::shell::runtime::periodic::{PastRound, Periodic};
 
 const PERIOD: Duration = Duration::from_hours(12);
 const RETRY: Duration = Duration::from_mins(1);

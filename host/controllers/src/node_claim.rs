@@ -7,37 +7,29 @@ pub(crate) mod consistency;
 pub(crate) mod counts;
 pub(crate) mod creation;
 pub(crate) mod disruption;
-pub(crate) mod drift;
 pub(crate) mod entries;
 pub(crate) mod expiration;
-pub(crate) mod finalize;
 pub(crate) mod garbage_collection;
 pub(crate) mod hashes;
 pub(crate) mod hydration;
-pub(crate) mod initialization;
-mod joining;
-pub(crate) mod launch;
 pub(crate) mod launch_record;
 pub(crate) mod lifecycle;
-pub(crate) mod liveness;
-pub(crate) mod milestones;
 pub(crate) mod pod_events;
 pub(crate) mod pods_of_claims;
 pub(crate) mod reboot;
-pub(crate) mod registration;
 pub(crate) mod tagging;
 
 use std::time::Duration;
 
 use apis::conditions::{self, Conditioned, Status};
-use apis::{NodeClaim, ProviderId};
+use apis::{GoDuration, NodeClaim, ProviderId};
 use cloudprovider::{CloudProvider, CloudProviderError, InstanceLife};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
-/// Time after which it is told on the claim what keeps a node from opening or from being initialized: most causes are
-/// soon over, and each word is a write.
-const TOLD_AFTER: SignedDuration = SignedDuration::from_secs(5);
+/// Time after which the claim reports what keeps a node from opening or from being initialized: most causes are
+/// soon over, and each report is a write.
+const REPORTED_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
 /// How far the life of an instance has got, where the cloud knows it.
 pub(crate) async fn instance_life(
@@ -62,11 +54,19 @@ pub(crate) fn remaining(since: Timestamp, limit: Duration, now: Timestamp) -> Du
     limit.saturating_sub(elapsed)
 }
 
+/// By when the claim's node must be gone if its drain may take so long from now on: never later than somebody said
+/// already.
+pub(crate) fn deadline_within(claim: &NodeClaim, bound: GoDuration, now: Timestamp) -> Timestamp {
+    let at = now.checked_add(bound.to_signed_duration());
+    let at = at.unwrap_or(Timestamp::MAX);
+    claim.termination_deadline().map_or(at, |it| it.min(at))
+}
+
 /// How hard the end of the claim will be.
 pub(crate) fn termination_mode(claim: &NodeClaim) -> &'static str {
     match claim.spec.termination_grace_period {
         None => "graceful",
-        Some(period) if period > apis::GoDuration::ZERO => "eventual",
+        Some(period) if period > GoDuration::ZERO => "eventual",
         Some(_) => "forceful",
     }
 }

@@ -15,14 +15,14 @@ use kube::ResourceExt;
 
 use crate::node_claim::hashes::{HashKeys, carry_over};
 use crate::shell::Shell;
-use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
-use crate::shell::finalizers::{add_finalizer, has_finalizer, remove_finalizer};
 use crate::shell::journal::JournalEntry;
-use crate::shell::log_values::FirstFew;
-use crate::shell::patching::{PatchTarget, patch};
-use crate::shell::recorder::{EventType, KubernetesEvent};
+use crate::shell::journal::log_values::FirstFew;
+use crate::shell::journal::recorder::{EventType, KubernetesEvent};
 use crate::shell::runtime::Reconciler;
+use crate::shell::runtime::action::Action;
+use crate::shell::writer::finalizers::{add_finalizer, has_finalizer, remove_finalizer};
+use crate::shell::writer::patching::{PatchTarget, patch};
 
 const RELEASE_POLL: Duration = Duration::from_secs(30);
 /// A class is not resolved more often, whatever its provider asks for.

@@ -1,9 +1,10 @@
 //! NodeOverlays: judges them all together, says in their status what came of it, and lays them on what pools may buy.
 //!
 //! The controller asks the provider as it is; every other controller hears of types with the overlays on them
-//! (`MeasuredProvider`). What overlays change is worked out by `scheduling::node_overlay`. Answers to
+//! (`overlaid_provider.rs`). What overlays change is worked out by `scheduling::node_overlay`. Answers to
 //! `pkg/controllers/nodeoverlay`.
 
+pub(crate) mod overlaid_provider;
 pub(crate) mod overlays;
 
 use std::collections::BTreeMap;
@@ -21,10 +22,10 @@ use tracing::debug;
 
 use self::overlays::{JudgedOverlays, Overlays};
 use crate::shell::Shell;
-use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
-use crate::shell::patching::{PatchTarget, patch};
 use crate::shell::runtime::Reconciler;
+use crate::shell::runtime::action::Action;
+use crate::shell::writer::patching::{PatchTarget, patch};
 
 /// Types and prices change without an event, so overlays are judged again now and then.
 const AGAIN: Action = Action::RequeueAfter(Duration::from_hours(6));

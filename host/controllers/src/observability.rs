@@ -24,7 +24,7 @@ use state::Snapshot;
 use crate::provisioning::passes::Passes;
 use crate::provisioning::undecided_pods::UndecidedPods;
 use crate::shell::Shell;
-use crate::shell::queue_loads::QueueLoads;
+use crate::shell::runtime::queue_loads::QueueLoads;
 use crate::shell::turn::{Turn, TurnStage};
 use crate::status_conditions::StatusConditions;
 use crate::voluntary_disruption::sold_types::SoldTypes;

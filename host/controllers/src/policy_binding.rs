@@ -28,9 +28,9 @@ use crate::policy_binding::known::{AfterDeletion, AfterReading, BindingReading, 
 use crate::policy_binding::source::{binding_of, decoded, fingerprint, shown_of};
 use crate::policy_binding::status::{StatusWrite, decide, until_counted};
 use crate::shell::Shell;
-use crate::shell::action::Action;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::runtime::Reconciler;
+use crate::shell::runtime::action::Action;
 
 pub use hooks::binding::keys::POLICY_LABEL;
 pub(crate) use objects::{PolicyFact, PolicyObjects};

@@ -40,7 +40,7 @@ use tokio::time::Instant;
 use tracing::{debug, error};
 
 use crate::node_claim::creation::ClaimCreator;
-use crate::node_claim::launch::launching::Launching;
+use crate::node_claim::lifecycle::launch::launching::Launching;
 use crate::pod_nomination::PodNominations;
 use crate::provisioning::batcher::{Batch, Batcher};
 use crate::provisioning::early::full_claims;
@@ -49,7 +49,7 @@ use crate::provisioning::undecided_pods::UndecidedPods;
 use crate::settings::{Settings, SolverRun};
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
-use crate::shell::log_values::FirstFew;
+use crate::shell::journal::log_values::FirstFew;
 use crate::shell::turn::{Turn, TurnStage};
 use crate::watches::pod_starts::PodStarts;
 
@@ -229,10 +229,10 @@ impl Provisioner {
         let now = self.shell.now();
         // The snapshot is taken before anything else, so nothing is decided on facts of two moments.
         let snapshot = self.shell.model.snapshot();
-        let (node_pools, pool_outcomes) = provisionable_pools(&snapshot);
-        let mut pools = Vec::with_capacity(node_pools.len());
+        let provisionable = provisionable_pools(&snapshot);
+        let mut pools = Vec::with_capacity(provisionable.node_pools.len());
         let mut without_types = BTreeMap::new();
-        for node_pool in node_pools {
+        for node_pool in provisionable.node_pools {
             let name = node_pool.name_any();
             match self.types_of(node_pool).await {
                 Ok(types) => pools.push(types),
@@ -254,7 +254,7 @@ impl Provisioner {
             pools,
             usage,
             prices,
-            pool_outcomes,
+            pool_outcomes: provisionable.outcomes,
             without_types,
             now,
             decision_id,

@@ -3,30 +3,16 @@
 //! is scraped. What a few controllers remember together stands with the one that writes it and is handed to them by
 //! `wiring/shared.rs`.
 //!
-//! It decides nothing, and knows no controller but for the overlays that lie on what the provider sells.
+//! What controllers are run by (queues, delays, rounds) is `runtime.rs`; the folder of each file holds what it does its
+//! work by. All of it decides nothing, and knows no controller.
 
-pub(crate) mod action;
-pub(crate) mod claim_names;
 pub(crate) mod error;
-pub(crate) mod feed;
-pub(crate) mod finalizers;
-pub(crate) mod first_lists;
 pub(crate) mod journal;
-pub(crate) mod log_values;
-pub(crate) mod managed;
 pub(crate) mod measured_provider;
 pub(crate) mod metrics;
 pub(crate) mod model;
-pub(crate) mod paging;
-pub(crate) mod patching;
-pub(crate) mod periodic;
-pub(crate) mod queue_loads;
-pub(crate) mod recorder;
-pub(crate) mod references;
 pub(crate) mod runtime;
-pub(crate) mod several_at_once;
 pub(crate) mod turn;
-pub(crate) mod work_queue;
 pub(crate) mod writer;
 
 use std::sync::Arc;

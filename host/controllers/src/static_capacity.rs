@@ -23,9 +23,9 @@ use self::pending::StaticPending;
 use crate::node_claim::creation::{ClaimCreator, CreationCause, CreationReason};
 use crate::node_claim::entries::launch::ClaimSurplus;
 use crate::shell::Shell;
-use crate::shell::action::Action;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::runtime::Reconciler;
+use crate::shell::runtime::action::Action;
 
 const PERIOD: Action = Action::RequeueAfter(Duration::from_mins(1));
 const AT_LIMIT: Action = Action::RequeueAfter(Duration::from_secs(30));

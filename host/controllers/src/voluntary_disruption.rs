@@ -33,9 +33,12 @@ use crate::node_claim::creation::ClaimCreator;
 use crate::provisioning::passes::Passes;
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
-use crate::shell::log_values::loop_span;
-use crate::shell::metrics::{Labels, consolidation_type_label, reason_label};
-use crate::shell::periodic::Periodic as _;
+use crate::shell::metrics::labels::{
+    ConsolidationTypeLabel, NodePoolLabel, ReasonLabel, Series, consolidation_type_label,
+    reason_label,
+};
+use crate::shell::runtime::log_spans::loop_span;
+use crate::shell::runtime::periodic::Periodic as _;
 use crate::static_capacity::pending::StaticPending;
 use crate::voluntary_disruption::deletion_cost::written::WrittenCosts;
 use crate::voluntary_disruption::orchestration::{CommandStart, Orchestration};
@@ -273,7 +276,7 @@ impl VoluntaryDisruption {
         sold_types.set(observed.types.clone());
         for pool in sold_types.newly_unpriced(&observed.snapshot) {
             let errors = &shell.metrics.cost_tracker_errors;
-            errors.get_or_create(&vec![("nodepool", pool)]).inc();
+            errors.get_or_create(&Series(NodePoolLabel(pool))).inc();
         }
     }
 
@@ -306,9 +309,9 @@ impl VoluntaryDisruption {
 }
 
 /// How metrics call a method.
-fn method_labels(method: Method) -> Labels {
-    vec![
+fn method_labels(method: Method) -> (ReasonLabel, ConsolidationTypeLabel) {
+    (
         reason_label(method.reason()),
         consolidation_type_label(method),
-    ]
+    )
 }

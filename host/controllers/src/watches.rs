@@ -38,7 +38,7 @@ use crate::policy_binding::POLICY_LABEL;
 use crate::rbac::denied::DeniedRequest;
 use crate::rbac::rule::{RbacRule, Role, When};
 use crate::shell::Shell;
-use crate::shell::first_lists::{Failure, FirstLists, WatchedKind};
+use crate::shell::model::first_lists::{Failure, FirstLists, WatchedKind};
 use crate::voluntary_disruption::deletion_cost::written::WrittenCosts;
 use mapping::{Pods, Policies, PolicyData, WatchedWorkloads};
 use row::{DEVICE_GROUP, WatchRow, all, device, mapped, ours, plain, workload};

@@ -16,8 +16,8 @@ use tokio::task::JoinSet;
 
 use self::parts::{TaskEnd, Wiring};
 use crate::observability::StateMetrics;
-use crate::shell::feed::DecisionFeed;
 use crate::shell::journal::SharedLedger;
+use crate::shell::journal::feed::DecisionFeed;
 use crate::shell::turn::TurnStage;
 use crate::watches::{self, WatchSource};
 

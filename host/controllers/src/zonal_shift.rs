@@ -15,7 +15,7 @@ use tracing::error;
 
 use self::decision::{Observed, PoolZones, decide};
 use crate::shell::Shell;
-use crate::shell::periodic::{PastRound, Periodic};
+use crate::shell::runtime::periodic::{PastRound, Periodic};
 
 const PERIOD: Duration = Duration::from_secs(30);
 

@@ -20,6 +20,7 @@ use state::{Snapshot, StateNode};
 
 use crate::method::DisruptionClass;
 use crate::obstacle::Obstacle;
+pub(crate) use list_price::types_of;
 pub use list_price::{TypesByPool, list_price, list_price_by};
 use pod_block::pod_block;
 
@@ -62,8 +63,8 @@ pub struct Blocked {
     pub node: Option<String>,
     /// Name of the claim, to put the event on.
     pub claim: Option<String>,
-    /// NodePool; empty without one.
-    pub pool: String,
+    /// NodePool, where it belongs to one.
+    pub pool: Option<String>,
     /// Rule that keeps the node, and why.
     pub obstacle: Obstacle,
 }
@@ -75,7 +76,7 @@ impl Blocked {
             name: node.node_name().unwrap_or_else(|| node.name()).to_owned(),
             node: node.node_name().map(str::to_owned),
             claim: node.claim_name().map(str::to_owned),
-            pool: node.node_pool().unwrap_or_default().to_owned(),
+            pool: node.node_pool().map(str::to_owned),
             obstacle,
         }
     }
@@ -171,26 +172,38 @@ fn awaits_pods() -> Obstacle {
     Obstacle::new(OutcomeId::NodeNominated, message)
 }
 
-/// The node's NodePool, which could make another in its place, and the types of it.
-fn pool_and_types<'a>(
+/// The NodePool of a node, which could make another in its place.
+struct OwningPool<'a> {
+    name: &'a str,
+    node_pool: &'a Arc<NodePool>,
+    types: &'a [Arc<InstanceType>],
+}
+
+/// The node's NodePool, or what of it is missing.
+fn owning_pool<'a>(
     snapshot: &'a Snapshot,
     types: &'a TypesByPool,
-    node: &StateNode,
-) -> Result<(&'a Arc<NodePool>, &'a [Arc<InstanceType>]), Obstacle> {
-    let Some(pool) = node.node_pool() else {
+    node: &'a StateNode,
+) -> Result<OwningPool<'a>, Obstacle> {
+    let Some(name) = node.node_pool() else {
         let message = "Node doesn't have required label \"karpenter.sh/nodepool\"";
         return Err(Obstacle::new(OutcomeId::NodeWithoutNodePool, message));
     };
-    let there = snapshot.node_pool(pool);
+    let there = snapshot.node_pool(name);
     let Some(node_pool) = there.filter(|it| it.metadata.deletion_timestamp.is_none()) else {
-        let message = format!("NodePool not found (NodePool={pool})");
+        let message = format!("NodePool not found (NodePool={name})");
         return Err(Obstacle::new(OutcomeId::NodePoolNotFound, message));
     };
-    let Some(types) = types.get(pool).filter(|it| !it.is_empty()) else {
-        let message = format!("NodePool has no known instance types (NodePool={pool})");
+    let types = types_of(types, name);
+    if types.is_empty() {
+        let message = format!("NodePool has no known instance types (NodePool={name})");
         return Err(Obstacle::new(OutcomeId::NodePoolWithoutTypes, message));
-    };
-    Ok((node_pool, types))
+    }
+    Ok(OwningPool {
+        name,
+        node_pool,
+        types,
+    })
 }
 
 impl Candidate {
@@ -203,9 +216,10 @@ impl Candidate {
     ) -> Result<Self, Obstacle> {
         let claim = node.claim_name().ok_or_else(not_managed)?;
         let name = node.node_name().ok_or_else(missing)?;
-        let (node_pool, types) = pool_and_types(snapshot, types, node)?;
+        let pool = owning_pool(snapshot, types, node)?;
         let bound = snapshot.bound(node);
-        let instance_type = types
+        let instance_type = pool
+            .types
             .iter()
             .find(|it| it.name == node.label(labels::INSTANCE_TYPE))
             .cloned();
@@ -228,8 +242,8 @@ impl Candidate {
         Ok(Self {
             name: name.to_owned(),
             claim: claim.to_owned(),
-            pool: node.node_pool().unwrap_or_default().to_owned(),
-            node_pool: Arc::clone(node_pool),
+            pool: pool.name.to_owned(),
+            node_pool: Arc::clone(pool.node_pool),
             instance_type,
             price_per_hour,
             reschedulable,

@@ -59,7 +59,9 @@ fn prepare_look<'s>(
     kind: ConsolidationMethod,
 ) -> Option<ConsolidationLook<'s>> {
     let (scene, method) = (scan.scene, Method::from(kind));
-    let eligible = retain_eligible(scan);
+    // What emptiness or drift said of empty nodes stands.
+    let used = scene.candidates.iter().filter(|it| !it.is_empty());
+    let eligible = scan.retain_eligible(used, eligibility);
     if settling::wait_for_others(scan, &eligible) {
         return None;
     }
@@ -105,20 +107,6 @@ fn prepare_look<'s>(
         tried_before,
         nothing,
     })
-}
-
-fn retain_eligible<'s>(scan: &mut Scan<'s, '_>) -> Vec<&'s Candidate> {
-    let scene = scan.scene;
-    let mut eligible = Vec::new();
-    // What emptiness or drift said of empty nodes stands.
-    for candidate in scene.candidates.iter().filter(|it| !it.is_empty()) {
-        match eligibility(scene, candidate) {
-            Ok(()) if scan.note_if_held(candidate) => {}
-            Ok(()) => eligible.push(candidate),
-            Err(obstacle) => scan.note(candidate, obstacle),
-        }
-    }
-    eligible
 }
 
 /// Says again what kept the candidates when they were last looked at.

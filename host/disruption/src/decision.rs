@@ -1,4 +1,6 @@
 //! Everything that a disruption loop decided, and the record of it.
+//!
+//! Values only: whoever carries them out tells of them.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;

@@ -16,7 +16,8 @@ const METHOD: Method = Method::Emptiness;
 /// All empty nodes within the budgets, in one command.
 pub(crate) fn command(scan: &mut Scan<'_, '_>) -> Option<Command> {
     let scene = scan.scene;
-    let empty = retain_eligible(scan);
+    let empty = scene.candidates.iter().filter(|it| it.is_empty());
+    let empty = scan.retain_eligible(empty, eligibility_when_empty);
     let empty = scan.retain_unblocked(empty, METHOD);
     scan.count(METHOD, empty.len());
     if empty.is_empty() {
@@ -35,19 +36,6 @@ pub(crate) fn command(scan: &mut Scan<'_, '_>) -> Option<Command> {
         removed.all(|it| together.contains(it.name()))
     });
     Some(scan.command(merge(approved)?))
-}
-
-fn retain_eligible<'s>(scan: &mut Scan<'s, '_>) -> Vec<&'s Candidate> {
-    let scene = scan.scene;
-    let mut eligible = Vec::new();
-    for candidate in scene.candidates.iter().filter(|it| it.is_empty()) {
-        match eligibility_when_empty(scene, candidate) {
-            Ok(()) if scan.note_if_held(candidate) => {}
-            Ok(()) => eligible.push(candidate),
-            Err(obstacle) => scan.note(candidate, obstacle),
-        }
-    }
-    eligible
 }
 
 /// The removal of one empty node, for the policy to judge.

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use apis::{NodeClaim, ObjectKey};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use planning::provisioning::PoolTypes;
 use scheduling::play::SchedulerProfile;
@@ -22,7 +22,7 @@ use scheduling::solution::NewClaim;
 use scheduling::{Interrupt, TableCache};
 use state::{Cluster, Event, Snapshot};
 
-use crate::candidate::{Candidate, TypesByPool, list_price};
+use crate::candidate::{Candidate, TypesByPool, list_price, types_of};
 use crate::command::{Command, Execution};
 use crate::decide::decide;
 use crate::decision::Decision;
@@ -31,11 +31,11 @@ use crate::input::{DisruptionInput, Gates, PolicyHooks};
 use crate::memory::Memory;
 use crate::repair::policies::RepairPolicies;
 use crate::simulation::{Purpose, Simulated, SimulationInput, Simulator};
-use crate::static_drift::types_of;
 use new_node::node;
 
 /// How far the clock moves on between two loops.
 const LOOP_SECONDS: i64 = 30;
+
 /// Everything that loops work with beside the model.
 #[derive(Clone, Copy)]
 pub struct EndStateInput<'a> {
@@ -114,23 +114,7 @@ pub fn until_stable(
         let is_done = decision.commands.is_empty();
         for command in &decision.commands {
             let claims = carry_out(cluster, &stage, command, &mut serial);
-            for node in &command.candidates {
-                match command.execution {
-                    Execution::ReplaceFirst(_) | Execution::TerminateFirst(_) => {
-                        // Budgets count by reason, which the end alone does not tell.
-                        history.note_start(&node.claim, command.method.budget_reason());
-                        history.note_end(&node.claim, &node.pool, options.now);
-                    }
-                    // Nobody is there to say that it helped: a node that is still sick is replaced in the end.
-                    Execution::Reboot => {
-                        let snapshot = cluster.snapshot();
-                        let sick = snapshot.node_of_claim(&node.claim);
-                        if let Some(claim) = sick.and_then(|it| it.claim()) {
-                            history.note_reboot(&claim.uid, options.now);
-                        }
-                    }
-                }
-            }
+            note(&mut history, &cluster.snapshot(), command, options.now);
             history.note_replacements(command, &claims, options.now);
         }
         settled.loops.push(decision);
@@ -141,6 +125,26 @@ pub fn until_stable(
         options.now = options.now.saturating_add(step).unwrap_or(options.now);
     }
     settled
+}
+
+/// Tells the history of a command that was carried out.
+fn note(history: &mut History, snapshot: &Snapshot, command: &Command, now: Timestamp) {
+    for node in &command.candidates {
+        match command.execution {
+            Execution::ReplaceFirst(_) | Execution::TerminateFirst(_) => {
+                // Budgets count by reason, which the end alone does not tell.
+                history.note_start(&node.claim, command.method.budget_reason());
+                history.note_end(&node.claim, &node.pool, now);
+            }
+            // Nobody is there to say that it helped: a node that is still sick is replaced in the end.
+            Execution::Reboot => {
+                let sick = snapshot.node_of_claim(&node.claim);
+                if let Some(claim) = sick.and_then(|it| it.claim()) {
+                    history.note_reboot(&claim.uid, now);
+                }
+            }
+        }
+    }
 }
 
 /// USD an hour of all managed nodes whose price is known.

@@ -88,8 +88,8 @@ fn unexamined(candidate: &Candidate, scene: &Scene<'_>, commands: &[Command]) ->
 pub(crate) fn outcome(candidate: &Candidate, finding: &NodeFinding) -> NodeOutcome {
     NodeOutcome {
         node: candidate.name().to_owned(),
-        claim: candidate.claim().to_owned(),
-        pool: candidate.pool().to_owned(),
+        claim: Some(candidate.claim().to_owned()),
+        pool: Some(candidate.pool().to_owned()),
         outcome: finding.outcome(),
         reason: finding.reason().to_owned(),
     }
@@ -99,7 +99,7 @@ pub(crate) fn outcome(candidate: &Candidate, finding: &NodeFinding) -> NodeOutco
 pub(crate) fn blocked_outcome(blocked: &Blocked) -> NodeOutcome {
     NodeOutcome {
         node: blocked.name.clone(),
-        claim: blocked.claim.clone().unwrap_or_default(),
+        claim: blocked.claim.clone(),
         pool: blocked.pool.clone(),
         outcome: blocked.obstacle.outcome,
         reason: blocked.obstacle.message.clone(),

@@ -1,4 +1,6 @@
 //! Knowledge that one disruption loop leaves to the next, which need not look again at what stayed as it was.
+//!
+//! A process that starts has none of it: it may spare work and put moves off, and must never be what makes a move safe.
 
 use std::collections::{BTreeMap, BTreeSet};
 

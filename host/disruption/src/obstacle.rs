@@ -1,4 +1,6 @@
 //! Obstacles to a move, in the words of the ledger: which rule, and what exactly.
+//!
+//! What the rule itself says is the ledger's to word ([`OutcomeId`]).
 
 use state::ledger::OutcomeId;
 

@@ -17,7 +17,7 @@ pub use policies::{
     Diagnosis, InvalidRepairPolicies, NodeFault, OverdueCondition, PolicyFault, RepairPolicies,
 };
 
-use crate::candidate::{Blocked, Candidate};
+use crate::candidate::{Blocked, Candidate, types_of};
 use crate::command::{Approved, Command, Cost, Execution, RepairReason};
 use crate::hooks::{Verdict, VerdictDecision};
 use crate::input::DisruptionInput;
@@ -206,7 +206,7 @@ fn repair(
     } else if candidate.node_pool.is_static() {
         let counts = NodeCounts::of(&input.snapshot, &candidate.node_pool);
         counts.check_surplus()?;
-        let types = static_drift::types_of(&input.types, candidate.pool());
+        let types = types_of(&input.types, candidate.pool());
         static_drift::renew(candidate, types, &counts, order)?
     } else {
         renewal::renew(scene, candidate, Purpose::Repair, order)?

@@ -12,6 +12,7 @@ use state::ledger::{NodeOutcome, OutcomeId};
 use crate::budgets::Budgets;
 use crate::candidate::{Blocked, Candidate};
 use crate::command::{Approved, Command, Proposal};
+use crate::consolidation::eligibility::NodeRule;
 use crate::decision::Decision;
 use crate::findings::{self, Findings, LastWord};
 use crate::hooks::{BudgetReason, Verdict, VerdictDecision};
@@ -100,6 +101,23 @@ impl<'s, 'a> Scan<'s, 'a> {
         }
     }
 
+    /// The candidates that the rules of consolidation let pass, and that no policy holds back.
+    pub(crate) fn retain_eligible(
+        &mut self,
+        candidates: impl Iterator<Item = &'s Candidate>,
+        rules: NodeRule,
+    ) -> Vec<&'s Candidate> {
+        let mut eligible = Vec::new();
+        for candidate in candidates {
+            match rules(self.scene, candidate) {
+                Ok(()) if self.note_if_held(candidate) => {}
+                Ok(()) => eligible.push(candidate),
+                Err(obstacle) => self.note(candidate, obstacle),
+            }
+        }
+        eligible
+    }
+
     /// Leaves out nodes with a pod that blocks the method.
     pub(crate) fn retain_unblocked(
         &mut self,
@@ -181,14 +199,14 @@ impl<'s, 'a> Scan<'s, 'a> {
         if proposals.is_empty() {
             return Vec::new();
         }
-        let (moves, verdicts) = self.scene.judge(&proposals);
+        let judged = self.scene.judge(&proposals);
         let round = self.scene.round();
-        let judged = proposals.iter().zip(&moves).zip(&verdicts);
-        let judged = judged.filter(|((it, _), _)| it.method.is_consolidation());
-        self.scored
-            .extend(judged.map(|((it, shown), verdict)| ScoredMove::of(round, it, shown, verdict)));
         let mut approved = Vec::new();
-        for (proposal, verdict) in proposals.into_iter().zip(verdicts) {
+        for (proposal, judged) in proposals.into_iter().zip(judged) {
+            if proposal.method.is_consolidation() {
+                self.scored.push(ScoredMove::of(round, &proposal, &judged));
+            }
+            let verdict = judged.verdict;
             match verdict.decision {
                 VerdictDecision::Approve => approved.push(Approved { proposal, verdict }),
                 VerdictDecision::Reject => {

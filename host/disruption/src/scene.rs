@@ -66,6 +66,12 @@ pub(crate) struct WhatIf<'s, 'a> {
     pub(crate) lower_bound: &'s LowerBound,
 }
 
+/// A proposal as its policy saw it, and the verdict.
+pub(crate) struct ShownMove {
+    pub(crate) shown: Move,
+    pub(crate) verdict: Verdict,
+}
+
 impl<'a> Scene<'a> {
     /// Looks at every node and asks for the budgets; `targets` are what nodes are renewed towards.
     pub(crate) fn new(
@@ -223,15 +229,18 @@ impl<'a> Scene<'a> {
         order.iter().map(|position| &self.candidates[*position])
     }
 
-    /// Asks the policy once about all proposals: each as it was shown, and the verdicts in the same order.
-    pub(crate) fn judge(&self, proposals: &[Proposal<'_>]) -> (Vec<Move>, Vec<Verdict>) {
+    /// Asks the policy once about all proposals; the answers are in their order. One without a verdict has none.
+    pub(crate) fn judge(&self, proposals: &[Proposal<'_>]) -> Vec<ShownMove> {
         let round = self.round();
         let source = self.source();
         let shown = proposals.iter().map(|it| round.describe(it, &source));
         let moves: Vec<Move> = shown.collect();
         let answer = self.hooks.consolidation.judge(&round.table, &moves);
         self.note_uses(&answer.uses);
-        (moves, answer.verdicts)
+        let judged = moves.into_iter().zip(answer.verdicts);
+        judged
+            .map(|(shown, verdict)| ShownMove { shown, verdict })
+            .collect()
     }
 
     fn note_uses(&self, uses: &[PolicyUse]) {

@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use apis::ConsolidationPolicy;
 
 use crate::command::{Command, Proposal};
-use crate::hooks::{BalancedScore, Move, Verdict, VerdictDecision, balanced_scores};
+use crate::hooks::{BalancedScore, VerdictDecision, balanced_scores};
 use crate::round::PolicyRound;
+use crate::scene::ShownMove;
 
 /// A move of consolidation that a policy judged.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,17 +46,12 @@ pub struct ScoredPool {
 
 impl ScoredMove {
     /// The move and what became of it.
-    pub(crate) fn of(
-        round: &PolicyRound,
-        proposal: &Proposal<'_>,
-        shown: &Move,
-        verdict: &Verdict,
-    ) -> Self {
+    pub(crate) fn of(round: &PolicyRound, proposal: &Proposal<'_>, judged: &ShownMove) -> Self {
+        let ShownMove { shown, verdict } = judged;
         let nodes = &round.table.nodes;
         let scores = balanced_scores(&round.table, shown).into_iter();
-        let scores: BTreeMap<&str, BalancedScore> = scores
-            .map(|(pool, score)| (nodes.symbol(pool), score))
-            .collect();
+        let scores: BTreeMap<&str, BalancedScore> =
+            scores.map(|it| (nodes.symbol(it.pool), it.score)).collect();
         let removed = || proposal.candidates.iter();
         let pools: BTreeMap<&str, ConsolidationPolicy> = removed()
             .map(|it| {

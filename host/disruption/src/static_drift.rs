@@ -12,7 +12,7 @@ use scheduling::solution::{NewClaim, admitted_by_template};
 use state::Snapshot;
 use state::ledger::OutcomeId;
 
-use crate::candidate::{Candidate, TypesByPool};
+use crate::candidate::{Candidate, types_of};
 use crate::command::{Command, Execution, TerminateFirst};
 use crate::method::Method;
 use crate::obstacle::Obstacle;
@@ -167,11 +167,6 @@ impl NodeCounts {
         self.headroom = self.headroom.saturating_sub(1);
         self.is_headroom_taken = true;
     }
-}
-
-/// The instance types of a pool, none if unknown.
-pub(crate) fn types_of<'a>(types: &'a TypesByPool, pool: &str) -> &'a [Arc<InstanceType>] {
-    types.get(pool).map_or(&[], |it| &**it)
 }
 
 /// Reservations that a pool bound to full ones may wait for; `None` when it may buy something else.

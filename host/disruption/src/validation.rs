@@ -185,18 +185,7 @@ fn survivors<'s>(
                 ))
             }
             Some(_) => Rejection::Churn(format!("{} is no longer eligible", wanted.node)),
-            None => Rejection::Churn(
-                match scene
-                    .blocked
-                    .iter()
-                    .find(|it| it.claim.as_deref() == Some(&wanted.claim))
-                {
-                    Some(blocked) => {
-                        format!("{}: {}", wanted.node, blocked.obstacle.outcome.meaning())
-                    }
-                    None => format!("{} is gone", wanted.node),
-                },
-            ),
+            None => Rejection::Churn(why_no_candidate(scene, wanted)),
         };
         if !goes_on {
             return Err(rejection);
@@ -206,6 +195,15 @@ fn survivors<'s>(
     match dropped.last() {
         Some((_, rejection)) if kept.is_empty() => Err(rejection.clone()),
         Some(_) | None => Ok(kept),
+    }
+}
+
+/// What became of a node that is no candidate any more.
+fn why_no_candidate(scene: &Scene<'_>, wanted: &CommandCandidate) -> String {
+    let mut blocked = scene.blocked.iter();
+    match blocked.find(|it| it.claim.as_deref() == Some(&wanted.claim)) {
+        Some(blocked) => format!("{}: {}", wanted.node, blocked.obstacle.outcome.meaning()),
+        None => format!("{} is gone", wanted.node),
     }
 }
 

@@ -21,13 +21,16 @@ pub use budgets::{
     AllowAnswer, Allowance, BudgetPool, BudgetReason, BudgetReasons, BudgetRound, BudgetsHook,
     DeclaredBudget, PoolActivity,
 };
-pub use defaults::{BalancedScore, DeclaredBudgets, DefaultConsolidation, balanced_scores};
+pub use defaults::{
+    BalancedScore, DeclaredBudgets, DefaultConsolidation, PoolScore, balanced_scores,
+};
 
 /// [`Move::replacement_capacity_type`] where nothing comes.
 pub const NO_CAPACITY_TYPE: u8 = u8::MAX;
 
-/// Judges consolidation. The order is asked once a round; verdicts whenever a method has moves to show, many in one
-/// call.
+/// Judges consolidation. The order is asked once a round at most; verdicts whenever a method has moves to show.
+/// Emptiness and consolidation show many in one call. Drift and expiry show one: the next is only made once this one was
+/// refused, so that no verdict, and no hold above all, comes of a move that nobody was about to make.
 pub trait ConsolidationHook: Send + Sync {
     /// The order in which to try nodes, asked before anything is simulated.
     fn order(&self, round: &ConsolidationRound) -> OrderAnswer;

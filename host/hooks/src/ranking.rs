@@ -14,7 +14,7 @@ pub use crate::policy_use::PolicyUse;
 pub use premium::{InvalidPremium, ListPrices, PremiumMax};
 pub use table::{ExtraColumn, ExtraValues, NO_SYMBOL, OfferingTable, Symbols};
 pub use usage::UsageTable;
-pub use workloads::WorkloadTable;
+pub use workloads::{EVERY_CLAIM, WorkloadTable};
 
 /// Value of `ice_age` and of similar columns for "never".
 pub const NEVER_SECONDS: u32 = u32::MAX;

@@ -20,10 +20,10 @@ use crate::coming::coming_pods;
 use crate::default_spread;
 use expected_volumes::{expected_volumes, expecting_volumes};
 use kept::{keep_places, place_coming};
-use pending::{moving_pods, validate};
+use pending::{PendingPods, moving_pods, pending_pods, validate};
 
-pub use pending::{IgnoredReason, awaits_command, currently_reschedulable, pending_pods};
-pub use pools::{PoolTypes, provisionable_pools, usage};
+pub use pending::{IgnoredReason, awaits_command, currently_reschedulable};
+pub use pools::{PoolTypes, ProvisionablePools, provisionable_pools, usage};
 
 /// The problem, and the pods left out of it.
 #[derive(Debug, Clone)]
@@ -41,7 +41,7 @@ pub fn problem_for_provisioning(
     options: Options,
 ) -> ProvisioningInput {
     let now = options.now;
-    let (mut pods, ignored) = pending_pods(snapshot);
+    let PendingPods { mut pods, ignored } = pending_pods(snapshot);
     let moving = moving_pods(snapshot, now);
     let moving_keys: BTreeSet<&PodKey> = moving.iter().map(|pod| &pod.key).collect();
     let plans_coming_pods = options.plans_coming_pods;

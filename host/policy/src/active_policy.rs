@@ -9,12 +9,12 @@ use std::sync::Arc;
 use apis::ObjectKey;
 use apis::fnv::{OFFSET_BASIS, fnv_1a};
 use hooks::binding::{AppliesTo, Authority, InCharge, Mode, NodePoolLabels, OnFailure};
+use hooks::policy_use::PolicyKind;
 use hooks::ranking::Needs;
 
 use crate::binding::{Binding, BindingFacts, Scope};
 use crate::builtin;
 use crate::digest::digest;
-use crate::guest::limits::PolicyKind;
 use crate::guest::module::Module;
 use crate::needs::{PolicyNeeds, united};
 use crate::rule::PolicyRule;

@@ -3,9 +3,9 @@
 //! Only says it: what is done stands in `hooks/`, and what puts a policy into quarantine in `registry.rs`.
 
 use hooks::binding::OnFailure;
+use hooks::policy_use::PolicyKind;
 
 use crate::active_policy::ActivePolicy;
-use crate::guest::limits::PolicyKind;
 
 /// Who decides a round in which a policy failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,11 +12,7 @@ use crate::guest::call::Session;
 use crate::guest::call_failure::CallFailure;
 use crate::guest::limits::short;
 use crate::guest::memories::MEMORY_BYTES_MAX;
-use crate::interface::exchange::GivenAllowances;
-use crate::interface::exchange::GivenRanking;
-use crate::interface::exchange::JudgeAsk;
-use crate::interface::exchange::RankAsk;
-use crate::interface::exchange::Remembering;
+use crate::interface::exchange::{GivenAllowances, GivenRanking, JudgeAsk, RankAsk, Remembering};
 
 /// The allowances of one policy, and how long they hold.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use hooks::binding::Mode;
 use hooks::disruption::{BudgetRound, ConsolidationRound, Move, Verdict};
+use hooks::policy_use::PolicyKind;
 use hooks::ranking::{ClaimView, OfferingTable, RankRound, RankStage, Ranking};
 
 use crate::active_policy::{ActivePolicy, Program};
@@ -13,14 +14,11 @@ use crate::answer::{self, Allowed};
 use crate::call_context::CallContext;
 use crate::guest::call::{Session, call};
 use crate::guest::call_failure::CallFailure;
-use crate::guest::called::Called;
-use crate::guest::called::Log;
-use crate::guest::limits::{CallLimits, PolicyKind};
+use crate::guest::called::{Called, Log};
+use crate::guest::limits::CallLimits;
 use crate::guest::module::Module;
 use crate::host::HostState;
-use crate::interface::exchange::JudgeAsk;
-use crate::interface::exchange::RankAsk;
-use crate::interface::exchange::Remembering;
+use crate::interface::exchange::{JudgeAsk, RankAsk, Remembering};
 use crate::recording::{AskedPolicy, RecordedAnswer, RecordedQuestion};
 use crate::rule::{PolicyRule, Ran};
 

@@ -17,9 +17,9 @@ use hooks::binding::keys::{
     ORDER_ANNOTATION, POLICY_LABEL, RULE_KEY, SHA256_KEY, VARIABLES_KEY,
 };
 use hooks::binding::{Authority, BindingSource, Mode, OnFailure};
+use hooks::policy_use::PolicyKind;
 
 use crate::builtin::{self, BUILTINS};
-use crate::guest::limits::PolicyKind;
 use crate::rule::source::RuleSource;
 
 pub use error::BindingError;
@@ -96,7 +96,7 @@ impl Binding {
 
 /// Names of the ConfigMaps beside a binding without which it cannot be read.
 pub fn references(source: &BindingSource) -> Vec<String> {
-    let config = config::reference(source).map(|(name, _)| name);
+    let config = config::reference(source).map(|it| it.name);
     let names = config.into_iter().chain(module::parts(source));
     names
         .filter(|name| is_name(name))

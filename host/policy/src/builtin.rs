@@ -1,6 +1,8 @@
 //! The components that are part of the binary, built from `policies/` by the example `build-policies`.
+//!
+//! A test fails when a source changed and its component was not built again.
 
-use crate::guest::limits::PolicyKind;
+use hooks::policy_use::PolicyKind;
 
 /// A component of the binary.
 #[derive(Debug, Clone, Copy)]

@@ -1,5 +1,7 @@
 //! Facts that one policy is told beside the tables of a round: civil time as its binding wants it, its memory, its own
 //! table of interruptions, and which of the costly tables it asked for.
+//!
+//! No clock is read: the moment is that of the round.
 
 mod round;
 

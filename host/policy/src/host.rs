@@ -12,17 +12,19 @@ use std::time::Duration;
 
 use apis::ObjectKey;
 use hooks::binding::{Authority, BindingListener, BindingSource, BindingStatus, NodePoolLabels};
+use hooks::policy_use::PolicyKind;
 use locks::write;
 
 use crate::binding::{Binding, BindingError};
 use crate::guest::compiler::Compilers;
 use crate::guest::engine::{Ticker, engine};
-use crate::guest::limits::{Limits, PolicyKind};
+use crate::guest::limits::Limits;
 use crate::guest::linker::linker;
 use crate::guest::memories::Memories;
+use crate::load::LoadedPolicy;
 use crate::needs::ProviderFacts;
 use crate::recording::{CallRecorder, Recording};
-use crate::records::{CallRecord, PolicyEvent, PolicyStatistics};
+use crate::records::{CallCounts, CallRecord, PolicyEvent, PolicyStatistics};
 use crate::registry::Swaps;
 use crate::remembered::AnswerCache;
 pub(crate) use host_state::{HostState, RoundRef};
@@ -128,7 +130,7 @@ impl PolicyHost {
         let loaded = self.inner.load(binding);
         let mut registry = self.inner.registry();
         let status = match loaded {
-            Ok((policy, message)) => registry.accept(&key, policy, message),
+            Ok(LoadedPolicy { policy, message }) => registry.accept(&key, policy, message),
             Err(error) => registry.refuse(&key, error.reason(), &error.to_string()),
         };
         self.inner.publish(&registry);
@@ -143,9 +145,13 @@ impl PolicyHost {
         self.counted(status)
     }
 
-    fn counted(&self, mut status: BindingStatus) -> BindingStatus {
-        (status.calls, status.failures) = self.inner.records().counts_of(&status.key.name);
-        status
+    fn counted(&self, status: BindingStatus) -> BindingStatus {
+        let CallCounts { calls, failures } = self.inner.records().counts_of(&status.key.name);
+        BindingStatus {
+            calls,
+            failures,
+            ..status
+        }
     }
 
     /// Takes a binding away: what it replaced decides from the next round. False when there was none.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use apis::ObjectKey;
+use hooks::policy_use::PolicyKind;
 use hooks::ranking::ClaimView;
 
 use crate::active_policy::{ActivePolicy, Program};
@@ -13,12 +14,10 @@ use crate::answer;
 use crate::call_context::CallContext;
 use crate::guest::call::{Grant, Session, call};
 use crate::guest::call_failure::CallFailure;
-use crate::guest::limits::{CallLimits, PolicyKind};
+use crate::guest::limits::CallLimits;
 use crate::guest::module::{Module, Origin};
 use crate::host::PolicyHost;
-use crate::interface::exchange::Descriptor;
-use crate::interface::exchange::JudgeAsk;
-use crate::interface::exchange::RankAsk;
+use crate::interface::exchange::{Descriptor, JudgeAsk, RankAsk};
 use crate::load_error::LoadError;
 use crate::trying::golden;
 
@@ -58,6 +57,18 @@ pub struct Measured {
     pub fuel: u64,
     /// Linear memory after a call; nothing for a rule.
     pub memory_bytes: usize,
+}
+
+/// A call in a fresh instance.
+struct FreshCall {
+    duration: Duration,
+    fuel: u64,
+}
+
+/// A call in an instance that has answered before.
+struct WarmCall {
+    duration: Duration,
+    memory_bytes: usize,
 }
 
 impl PolicyHost {
@@ -111,18 +122,21 @@ impl PolicyHost {
             is_on_trial: true,
             ..policy.clone()
         };
-        let (fresh, fuel) = self.fresh(policy, kind, rows)?;
-        let (warm, memory_bytes) = match &policy.program {
-            Program::Rule(_) => (fresh, 0),
+        let fresh = self.fresh(policy, kind, rows)?;
+        let warm = match &policy.program {
+            Program::Rule(_) => WarmCall {
+                duration: fresh.duration,
+                memory_bytes: 0,
+            },
             Program::Component(module) => self.warm(module, policy, kind, rows)?,
         };
         Ok(Measured {
             kind,
             rows,
-            warm,
-            fresh,
-            fuel,
-            memory_bytes,
+            warm: warm.duration,
+            fresh: fresh.duration,
+            fuel: fresh.fuel,
+            memory_bytes: warm.memory_bytes,
         })
     }
 
@@ -131,7 +145,7 @@ impl PolicyHost {
         policy: &ActivePolicy,
         kind: PolicyKind,
         rows: u32,
-    ) -> Result<(Duration, u64), CallFailure> {
+    ) -> Result<FreshCall, CallFailure> {
         let inner = &self.inner;
         match kind {
             PolicyKind::Rank => {
@@ -170,7 +184,7 @@ impl PolicyHost {
         policy: &ActivePolicy,
         kind: PolicyKind,
         rows: u32,
-    ) -> Result<(Duration, usize), CallFailure> {
+    ) -> Result<WarmCall, CallFailure> {
         let unbound = Grant {
             call: CallLimits {
                 fuel: u64::MAX / 4,
@@ -180,7 +194,7 @@ impl PolicyHost {
         };
         let called = call(module, unbound, |session| {
             session.configure(&policy.config)?;
-            let time = match kind {
+            let duration = match kind {
                 PolicyKind::Rank => {
                     let round = golden::pool_round(rows);
                     let claims: Vec<&ClaimView> = round.claims.iter().collect();
@@ -209,15 +223,16 @@ impl PolicyHost {
                     })
                 }
             }?;
-            Ok((time, session.memory_bytes()))
+            Ok(WarmCall {
+                duration,
+                memory_bytes: session.memory_bytes(),
+            })
         });
         called.result
     }
 }
 
-fn timed(
-    mut ask: impl FnMut() -> Result<u64, CallFailure>,
-) -> Result<(Duration, u64), CallFailure> {
+fn timed(mut ask: impl FnMut() -> Result<u64, CallFailure>) -> Result<FreshCall, CallFailure> {
     let mut fuel = 0;
     let mut times = Vec::with_capacity(CALLS);
     for _ in 0..CALLS {
@@ -225,7 +240,10 @@ fn timed(
         fuel = ask()?;
         times.push(started.elapsed());
     }
-    Ok((median(times), fuel))
+    Ok(FreshCall {
+        duration: median(times),
+        fuel,
+    })
 }
 
 fn repeated<'a>(

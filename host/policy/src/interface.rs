@@ -13,11 +13,11 @@ pub(crate) mod exchange;
 mod previous;
 
 use hooks::disruption as native;
+use hooks::policy_use::PolicyKind;
 use wasmtime::component::{HasSelf, InstancePre, Linker};
 
 use crate::call_context::CallContext;
 use crate::guest::guest_state::GuestState;
-use crate::guest::limits::PolicyKind;
 
 use bindings::mortise::policy::{host, types};
 use bindings_0_1::mortise::policy as policy_0_1;

@@ -36,6 +36,7 @@ pub use ::hooks::binding::{
     AppliesTo, Authority, BindingSource, BindingState, BindingStatus, InCharge, Mode,
     NodePoolLabels, OnFailure, OtherConfigMap, PolicyRegistry,
 };
+pub use ::hooks::policy_use::PolicyKind;
 pub use apis::ObjectKey;
 pub use binding::{
     BINDING_ANNOTATIONS, BINDING_BINARY_DATA, BINDING_DATA, BINDING_LABELS, Binding, BindingError,
@@ -43,15 +44,15 @@ pub use binding::{
 };
 pub use builtin::{BUILTINS, Builtin};
 pub use guest::call_failure::CallFailure;
-pub use guest::limits::{CallLimits, Limits, PolicyKind};
+pub use guest::limits::{CallLimits, Limits};
 pub use host::{PolicyHost, StartError};
 pub use inspect::{Inspection, Measured};
 pub use interface::exchange::Descriptor;
 pub use load_error::LoadError;
 pub use needs::{NeedError, ProviderFacts};
 pub use recording::{
-    CallRecorder, RecordedAnswer, RecordedCall, RecordedLine, RecordedLines, RecordedPolicy,
-    RecordedQuestion, recording_files,
+    CallRecorder, PolicyIdentity, RecordedAnswer, RecordedCall, RecordedLine, RecordedLines,
+    RecordedPolicy, RecordedQuestion, recording_files,
 };
 pub use records::{CallRecord, PolicyEvent, PolicyStatistics, ShadowDifference};
 pub use registry::Swaps;

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
+use hooks::policy_use::PolicyKind;
 use locks::read;
 
 use crate::active_policy::{ActivePolicy, Program};
 use crate::binding::{Binding, PolicySource};
 use crate::builtin;
 use crate::digest::digest;
-use crate::guest::limits::PolicyKind;
 use crate::guest::module::{Module, Origin, check_functions};
 use crate::host::HostState;
 use crate::interface::exchange::Descriptor;
@@ -18,8 +18,14 @@ use crate::needs::PolicyNeeds;
 use crate::records::PolicyEvent;
 use crate::rule::PolicyRule;
 use crate::schema::ConfigSchema;
-use crate::trying::conformance;
-use crate::trying::golden;
+use crate::trying::{conformance, golden};
+
+/// A policy that may decide.
+pub(crate) struct LoadedPolicy {
+    pub(crate) policy: ActivePolicy,
+    /// For the status of its binding: who it says it is, and what is worth knowing of it.
+    pub(crate) message: String,
+}
 
 impl HostState {
     /// The built-in default of a kind; `None` when its component does not load, which only a broken
@@ -79,7 +85,7 @@ impl HostState {
     }
 
     /// Everything that comes before a policy may decide.
-    pub(crate) fn load(&self, binding: Binding) -> Result<(ActivePolicy, String), LoadError> {
+    pub(crate) fn load(&self, binding: Binding) -> Result<LoadedPolicy, LoadError> {
         let expected = binding.sha256.as_deref();
         match &binding.source {
             PolicySource::Builtin(name) => {
@@ -112,7 +118,7 @@ impl HostState {
         &self,
         binding: Binding,
         module: &Arc<Module>,
-    ) -> Result<(ActivePolicy, String), LoadError> {
+    ) -> Result<LoadedPolicy, LoadError> {
         for kind in &binding.kinds {
             module.check_kind(*kind)?;
         }
@@ -139,7 +145,7 @@ impl HostState {
             message = format!("{message}; note: {note}");
         }
         if origin == Origin::BuiltIn {
-            return Ok((policy, message));
+            return Ok(LoadedPolicy { policy, message });
         }
         self.conformant(policy, message)
     }
@@ -150,11 +156,7 @@ impl HostState {
     }
 
     /// Puts made-up rounds to what is to be bound; what is worth knowing of it goes into its message.
-    fn conformant(
-        &self,
-        policy: ActivePolicy,
-        message: String,
-    ) -> Result<(ActivePolicy, String), LoadError> {
+    fn conformant(&self, policy: ActivePolicy, message: String) -> Result<LoadedPolicy, LoadError> {
         let on_trial = ActivePolicy {
             is_on_trial: true,
             ..policy.clone()
@@ -163,7 +165,7 @@ impl HostState {
         let message = notes
             .iter()
             .fold(message, |message, note| format!("{message}; note: {note}"));
-        Ok((policy, message))
+        Ok(LoadedPolicy { policy, message })
     }
 
     fn checked_module(

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use hooks::binding::Mode;
 use hooks::disruption::{Allowance, BudgetRound, ConsolidationRound, Move, Verdict};
+use hooks::policy_use::PolicyKind;
 use hooks::ranking::{RankRound, Ranking};
 use locks::lock;
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,6 @@ use serde::{Deserialize, Serialize};
 use crate::active_policy::{ActivePolicy, Program};
 use crate::guest::call_failure::CallFailure;
 use crate::guest::called::Called;
-use crate::guest::limits::PolicyKind;
 use crate::interface::exchange::Remembering;
 use crate::rule::source::RuleSource;
 
@@ -37,6 +37,23 @@ pub enum RecordedLine {
     /// A policy that the calls after it name.
     Policy(RecordedPolicy),
     Call(Box<RecordedCall>),
+}
+
+/// Digests of a policy's code and of its settings: two policies that share both answer alike.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PolicyIdentity {
+    digest: String,
+    config_digest: String,
+}
+
+impl PolicyIdentity {
+    /// Of a policy in charge.
+    pub(crate) fn of(policy: &ActivePolicy) -> Self {
+        Self {
+            digest: policy.program.digest().to_owned(),
+            config_digest: policy.config_digest.clone(),
+        }
+    }
 }
 
 /// A policy that was asked.
@@ -190,6 +207,14 @@ impl Recording {
 }
 
 impl RecordedPolicy {
+    /// By which its calls name it.
+    pub(crate) fn identity(&self) -> PolicyIdentity {
+        PolicyIdentity {
+            digest: self.digest.clone(),
+            config_digest: self.config_digest.clone(),
+        }
+    }
+
     fn of(policy: &ActivePolicy) -> Self {
         Self {
             name: policy.name.clone(),
@@ -208,7 +233,10 @@ impl RecordedPolicy {
 
 impl RecordedCall {
     /// Which policy was asked: that of the line with the same two digests.
-    pub fn identity(&self) -> (String, String) {
-        (self.digest.clone(), self.config_digest.clone())
+    pub fn identity(&self) -> PolicyIdentity {
+        PolicyIdentity {
+            digest: self.digest.clone(),
+            config_digest: self.config_digest.clone(),
+        }
     }
 }

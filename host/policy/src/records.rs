@@ -1,13 +1,13 @@
 //! Records of calls: a bounded list of them, counters, events for the shell.
+//!
+//! For people and metrics: nothing that decides reads them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use apis::ObjectKey;
 use hooks::binding::Mode;
-use hooks::policy_use::UseOutcome;
-
-use crate::guest::limits::PolicyKind;
+use hooks::policy_use::{PolicyKind, UseOutcome};
 
 /// Records kept until they are drained.
 const RECORDS_MAX: usize = 1024;
@@ -65,8 +65,8 @@ pub struct ShadowDifference {
 /// Counters of one policy since the start.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyStatistics {
-    /// `rank`, `consolidation` or `budgets`.
-    pub kind: String,
+    /// Kind of policy that was asked.
+    pub kind: PolicyKind,
     /// Name of the binding, or of the default.
     pub name: String,
     /// Digest of the component.
@@ -117,7 +117,15 @@ struct PolicyCounters {
     longest: Duration,
     failures_by_reason: BTreeMap<String, u64>,
     log_lines_dropped: u64,
-    shadow: (u64, f64),
+    shadow_disagreements: u64,
+    shadow_usd_per_hour: f64,
+}
+
+/// Calls of a binding since the start, and those of them that failed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CallCounts {
+    pub(crate) calls: u64,
+    pub(crate) failures: u64,
 }
 
 /// Where calls are noted.
@@ -146,8 +154,8 @@ impl PolicyRecords {
             counters.duration = counters.duration.saturating_add(record.duration);
             counters.longest = counters.longest.max(record.duration);
             if let Some(shadow) = record.shadow {
-                counters.shadow.0 += u64::from(shadow.disagreements);
-                counters.shadow.1 += shadow.usd_per_hour;
+                counters.shadow_disagreements += u64::from(shadow.disagreements);
+                counters.shadow_usd_per_hour += shadow.usd_per_hour;
             }
             counters.log_lines_dropped += u64::from(record.log_lines_dropped);
             counters.fuel = counters.fuel.saturating_add(record.fuel);
@@ -207,11 +215,12 @@ impl PolicyRecords {
     }
 
     /// Calls and failures of a binding, whatever it was asked and with whatever bytes.
-    pub(crate) fn counts_of(&self, name: &str) -> (u64, u64) {
+    pub(crate) fn counts_of(&self, name: &str) -> CallCounts {
         let counters = self.counters.iter();
         let theirs = counters.filter(|((_, known, _), _)| known == name);
-        theirs.fold((0, 0), |(calls, failures), (_, it)| {
-            (calls + it.calls, failures + it.failures)
+        theirs.fold(CallCounts::default(), |sum, (_, it)| CallCounts {
+            calls: sum.calls + it.calls,
+            failures: sum.failures + it.failures,
         })
     }
 
@@ -219,7 +228,7 @@ impl PolicyRecords {
         self.counters
             .iter()
             .map(|((kind, name, digest), counters)| PolicyStatistics {
-                kind: kind.as_str().to_owned(),
+                kind: *kind,
                 name: name.clone(),
                 digest: digest.clone(),
                 calls: counters.calls,
@@ -230,8 +239,8 @@ impl PolicyRecords {
                 duration: counters.duration,
                 failures_by_reason: counters.failures_by_reason.clone(),
                 log_lines_dropped: counters.log_lines_dropped,
-                shadow_disagreements: counters.shadow.0,
-                shadow_usd_per_hour: counters.shadow.1,
+                shadow_disagreements: counters.shadow_disagreements,
+                shadow_usd_per_hour: counters.shadow_usd_per_hour,
             })
             .collect()
     }

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use apis::ObjectKey;
 use hooks::binding::{BindingState, BindingStatus, Mode, NodePoolLabels};
+use hooks::policy_use::PolicyKind;
 
 use crate::active_policy::{ActivePolicies, ActivePolicy};
 use crate::after_failure::in_quarantine;
-use crate::guest::limits::{Limits, PolicyKind};
+use crate::guest::limits::Limits;
 
 /// Longest message of a status: it goes into an annotation, which has its own bound.
 const MESSAGE_BYTES_MAX: usize = 8 << 10;

@@ -12,8 +12,7 @@ use hooks::ranking::{ClaimView, Ranking};
 use locks::lock;
 
 use crate::active_policy::ActivePolicy;
-use crate::guest::called::Called;
-use crate::guest::called::Log;
+use crate::guest::called::{Called, Log};
 use crate::interface::exchange::Remembering;
 
 #[derive(Default)]

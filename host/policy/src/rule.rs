@@ -29,9 +29,9 @@ mod value;
 pub(crate) mod words;
 
 use hooks::disruption::MoveKind;
+use hooks::policy_use::PolicyKind;
 
 use crate::guest::call_failure::CallFailure;
-use crate::guest::limits::PolicyKind;
 use crate::needs::{Need, PolicyNeeds};
 use compile::{KnownVariable, RuleVocabulary, Wanted};
 use evaluation_error::EvaluationError;

@@ -22,6 +22,7 @@ pub use settings::Setting;
 
 /// Longest schema; it is read whole, since a part of one is none.
 pub(crate) const SCHEMA_BYTES_MAX: usize = 64 << 10;
+
 /// Why a text is no schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(

@@ -1,4 +1,6 @@
 //! When a word is taken for another that was mistyped.
+//!
+//! For advice alone: nothing is ever read as what may have been meant.
 
 /// Most letters in which a mistyped word may differ from the one that was meant.
 pub(crate) const NEAR: usize = 2;

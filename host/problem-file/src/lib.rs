@@ -93,14 +93,15 @@ impl FileWorld {
         &self,
         types_of: &mut dyn FnMut(&NodePool) -> Result<TypeList, String>,
     ) -> (Vec<PoolTypes>, BTreeMap<String, String>) {
-        let (node_pools, outcomes) = provisionable_pools(&self.snapshot());
-        let mut errors: BTreeMap<String, String> = outcomes
+        let provisionable = provisionable_pools(&self.snapshot());
+        let mut errors: BTreeMap<String, String> = provisionable
+            .outcomes
             .into_iter()
             .filter(|it| it.outcome != OutcomeId::PoolUsed)
             .map(pool_error)
             .collect();
         let mut pools = Vec::new();
-        for node_pool in node_pools {
+        for node_pool in provisionable.node_pools {
             let name = node_pool.metadata.name.clone().unwrap_or_default();
             match types_of(&node_pool) {
                 Ok(instance_types) if !instance_types.is_empty() => pools.push(PoolTypes {

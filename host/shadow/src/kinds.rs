@@ -1,4 +1,6 @@
 //! Kinds that are read of a cluster: one table, from which the watches and the ClusterRole are made.
+//!
+//! No Secret and no ConfigMap may stand in it.
 
 /// A kind that is read. The order is that in which objects are put into the shadow: owners before what they own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,4 +1,6 @@
 //! The ClusterRole that reading a cluster takes, from the table of kinds.
+//!
+//! Must allow nothing but to read.
 
 use std::collections::BTreeMap;
 

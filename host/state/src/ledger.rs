@@ -20,7 +20,7 @@ pub use record::{
     PlacementRecord, PodGroupOutcome, PoolOutcome, ProvisioningRound, Record, TerminationRecord,
 };
 pub use subject::Subject;
-pub use why::{PolicyPart, ScanGate, Why, WhyStep};
+pub use why::{GateResult, PolicyPart, ScanGate, Why, WhyStep};
 
 /// Outcome lines kept by default: a few megabytes at most.
 pub const LINES_MAX: usize = 60_000;

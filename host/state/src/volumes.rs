@@ -65,6 +65,12 @@ pub(crate) struct Attachment {
     pub(crate) volume: String,
 }
 
+/// Where a pod's volume can be used or made, and by which driver.
+struct UsableVolume<'a> {
+    alternatives: &'a [Requirements],
+    driver: &'a str,
+}
+
 impl Volumes {
     /// VolumeAttachments of a node with their volumes.
     pub fn attached_to<'a>(&'a self, node: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
@@ -84,7 +90,10 @@ impl Volumes {
         let mut resolved = PodVolumes::default();
         for name in &pod.volume_claims {
             match self.one(&pod.key.namespace, name) {
-                Ok((alternatives, driver)) => {
+                Ok(UsableVolume {
+                    alternatives,
+                    driver,
+                }) => {
                     if !driver.is_empty() {
                         let id = format!("{}/{name}", pod.key.namespace);
                         resolved
@@ -145,7 +154,7 @@ impl Volumes {
         self.resolve(pod).attachments
     }
 
-    fn one(&self, namespace: &str, name: &str) -> Result<(&[Requirements], &str), VolumeError> {
+    fn one(&self, namespace: &str, name: &str) -> Result<UsableVolume<'_>, VolumeError> {
         let claim = self
             .claim(namespace, name)
             .ok_or_else(|| of_claim(name, "not found"))?;
@@ -172,14 +181,13 @@ impl Volumes {
         if !claim.is_bind_completed {
             return Err(of_claim(name, "is not fully bound yet"));
         }
-        Ok((&volume.alternatives, &volume.driver))
+        Ok(UsableVolume {
+            alternatives: &volume.alternatives,
+            driver: &volume.driver,
+        })
     }
 
-    fn unbound(
-        &self,
-        claim: &ClaimedVolume,
-        name: &str,
-    ) -> Result<(&[Requirements], &str), VolumeError> {
+    fn unbound(&self, claim: &ClaimedVolume, name: &str) -> Result<UsableVolume<'_>, VolumeError> {
         if claim.storage_class.is_empty() {
             return Err(VolumeError(format!(
                 "unbound persistentvolumeclaim \"{name}\" must define a storage class"
@@ -196,7 +204,10 @@ impl Volumes {
             let what = "is unbound and its storage class binds immediately";
             return Err(of_claim(name, what));
         }
-        Ok((&class.alternatives, &class.driver))
+        Ok(UsableVolume {
+            alternatives: &class.alternatives,
+            driver: &class.driver,
+        })
     }
 }
 

@@ -86,8 +86,8 @@ pub fn build(case: &Case, packing: Packing) -> Result<World> {
     }
     maker.namespaces(given)?;
     let snapshot = maker.cluster.snapshot();
-    let (pools, _) = provisioning::provisionable_pools(&snapshot);
-    let mut pools: Vec<PoolTypes> = pools
+    let mut pools: Vec<PoolTypes> = provisioning::provisionable_pools(&snapshot)
+        .node_pools
         .into_iter()
         .map(|node_pool| {
             let name = node_pool.metadata.name.clone().unwrap_or_default();

@@ -64,12 +64,12 @@ fn offering_in(problem: &Problem, pool: &Pool, pod: &Pod) -> Option<String> {
         let required = conjunction(pairs.map(|(key, set)| (key.as_str(), set.clone())));
         let sells = |t: &&std::sync::Arc<InstanceType>| {
             let own = sets_of(&t.requirements);
-            let (daemons, ports) = daemons_of_type(problem, &template, taints, &own);
-            let left = allocatable(t).minus(&daemons);
+            let daemons = daemons_of_type(problem, &template, taints, &own);
+            let left = allocatable(t).minus(&daemons.requests);
             do_not_clash(&required, &own)
                 && is_bought(problem, t, &required)
                 && Amounts::of(&pod.shape.requests).shortage(&left).is_none()
-                && !share_a_port(&ports, &pod.shape.host_ports)
+                && !share_a_port(&daemons.ports, &pod.shape.host_ports)
                 && attaches(problem, t, pod)
                 && is_within_limits(pool, t)
         };

@@ -1,6 +1,7 @@
 //! Amounts of resources in a width that cannot overflow.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use apis::resources::Resources;
 use scheduling::instance_type::InstanceType;
@@ -8,6 +9,18 @@ use scheduling::instance_type::InstanceType;
 /// Thousandths by resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Amounts(pub(crate) BTreeMap<String, i128>);
+
+/// A resource of which there is too little, and by how much.
+pub(crate) struct Shortage {
+    resource: String,
+    thousandths: i128,
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} thousandths of {}", self.thousandths, self.resource)
+    }
+}
 
 impl Amounts {
     pub(crate) fn of(resources: &Resources) -> Self {
@@ -42,13 +55,17 @@ impl Amounts {
     }
 
     /// The first resource that is short, and by how much. What is negative to begin with takes nothing.
-    pub(crate) fn shortage(&self, total: &Self) -> Option<(String, i128)> {
+    pub(crate) fn shortage(&self, total: &Self) -> Option<Shortage> {
         let overdrawn = total.0.iter().find(|(_, amount)| **amount < 0);
+        let of = |resource: &String, thousandths: i128| Shortage {
+            resource: resource.clone(),
+            thousandths,
+        };
         let short = self.0.iter().find_map(|(name, wanted)| {
             let short = wanted - total.get(name);
-            (short > 0).then(|| (name.clone(), short))
+            (short > 0).then(|| of(name, short))
         });
-        short.or_else(|| overdrawn.map(|(name, amount)| (name.clone(), -amount)))
+        short.or_else(|| overdrawn.map(|(name, amount)| of(name, -amount)))
     }
 }
 

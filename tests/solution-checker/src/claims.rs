@@ -84,23 +84,21 @@ fn types(problem: &Problem, place: &Place<'_>, claim: &ClaimPlace<'_>, faults: &
             );
             faults.add(Rule::InstanceTypes, what);
         }
-        if let Some((resource, short)) = wanted.shortage(&facts.left) {
-            let type_name = &of_type.name;
-            let what =
-                format!("{name} as {type_name} is short of {short} thousandths of {resource}");
+        if let Some(shortage) = wanted.shortage(&facts.left) {
+            let what = format!("{name} as {} is short of {shortage}", of_type.name);
             faults.add(Rule::Resources, what);
         }
         if let Some(pod) = place
             .new_guests()
-            .find(|p| share_a_port(&p.shape.host_ports, &facts.daemon_ports))
+            .find(|p| share_a_port(&p.shape.host_ports, &facts.daemons.ports))
         {
             let what = format!("{} wants a port of {name} that a daemon holds", pod.key);
             faults.add(Rule::HostPorts, what);
         }
         attachments(problem, place, of_type, faults);
         least = Some(match least {
-            None => facts.daemons.clone(),
-            Some(known) => smaller(&known, &facts.daemons),
+            None => facts.daemons.requests.clone(),
+            Some(known) => smaller(&known, &facts.daemons.requests),
         });
     }
     requests(name, claim, &wanted, &least.unwrap_or_default(), faults);

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use apis::{CapacityType, labels};
 use k8s_openapi::api::core::v1::Taint;
 use scheduling::instance_type::{InstanceType, Offering};
-use scheduling::pod::{HostPort, Pod, PodKey, Toleration};
+use scheduling::pod::{Pod, PodKey, Toleration};
 use scheduling::problem::{ExistingNode, Pool};
 use scheduling::requirements::{Operator, Requirement, Requirements};
 use scheduling::solution::{NewClaim, PodsOnNode};
@@ -15,7 +15,7 @@ use scheduling::{Problem, Solution};
 
 use crate::amounts::{Amounts, allocatable};
 use crate::claims::template;
-use crate::places::daemons_of_type;
+use crate::places::{DaemonUse, daemons_of_type};
 use crate::sets::{Label, Set, conjunction, do_not_clash, sets_of};
 use crate::{Faults, Rule};
 
@@ -162,8 +162,7 @@ pub(crate) struct TypeFacts<'a> {
     offerings: Vec<(usize, &'a Offering)>,
     /// Whether the pool allows the type.
     pub(crate) is_allowed: bool,
-    pub(crate) daemons: Amounts,
-    pub(crate) daemon_ports: Vec<HostPort>,
+    pub(crate) daemons: DaemonUse,
     /// What pods may have of it.
     pub(crate) left: Amounts,
 }
@@ -176,7 +175,7 @@ impl<'a> PoolFacts<'a> {
         let mut numbers: BTreeMap<&Requirements, usize> = BTreeMap::new();
         let mut facts = |of_type: &'a InstanceType| {
             let own = sets_of(&of_type.requirements);
-            let (daemons, daemon_ports) = daemons_of_type(problem, &template, taints, &own);
+            let daemons = daemons_of_type(problem, &template, taints, &own);
             let launchable = of_type.offerings.iter().filter(|o| is_launchable(o));
             TypeFacts {
                 of_type,
@@ -190,9 +189,8 @@ impl<'a> PoolFacts<'a> {
                     })
                     .collect(),
                 is_allowed: do_not_clash(&template, &own),
-                left: allocatable(of_type).minus(&daemons),
+                left: allocatable(of_type).minus(&daemons.requests),
                 daemons,
-                daemon_ports,
                 own,
             }
         };

@@ -94,8 +94,8 @@ fn standing_node(problem: &Problem, place: &Place<'_>, node: &ExistingNode, faul
     for pod in place.new_guests() {
         wanted = wanted.plus(&pod.shape.requests);
     }
-    if let Some((resource, short)) = wanted.shortage(&room(problem, node)) {
-        let what = format!("{name} is short of {short} thousandths of {resource}");
+    if let Some(shortage) = wanted.shortage(&room(problem, node)) {
+        let what = format!("{name} is short of {shortage}");
         faults.add(Rule::Resources, what);
     }
     let attached = attached(problem, place, node);
@@ -204,15 +204,21 @@ pub(crate) fn could_join(layout: &Layout<'_>, place: &Place<'_>, pod: &Pod) -> b
     wanted.shortage(&room(problem, node)).is_none()
 }
 
-/// What DaemonSets take of a type in a pool: their requests and their host ports.
+/// What DaemonSets take of a type in a pool.
+#[derive(Default)]
+pub(crate) struct DaemonUse {
+    pub(crate) requests: Amounts,
+    pub(crate) ports: Vec<HostPort>,
+}
+
+/// What the DaemonSets take that run on nodes of a type in a pool.
 pub(crate) fn daemons_of_type(
     problem: &Problem,
     template: &BTreeMap<String, Set>,
     taints: &[k8s_openapi::api::core::v1::Taint],
     of_type: &BTreeMap<String, Set>,
-) -> (Amounts, Vec<HostPort>) {
-    let mut requests = Amounts::default();
-    let mut ports = Vec::new();
+) -> DaemonUse {
+    let mut taken = DaemonUse::default();
     for daemon in &problem.daemons {
         let pod = as_pod(daemon);
         let tolerations: &[Toleration] = &pod.shape.tolerations;
@@ -223,9 +229,9 @@ pub(crate) fn daemons_of_type(
                     && crate::sets::do_not_clash(of_type, a)
             });
         if is_welcome {
-            requests = requests.plus(&pod.shape.requests);
-            ports.extend(pod.shape.host_ports.iter().cloned());
+            taken.requests = taken.requests.plus(&pod.shape.requests);
+            taken.ports.extend(pod.shape.host_ports.iter().cloned());
         }
     }
-    (requests, ports)
+    taken
 }

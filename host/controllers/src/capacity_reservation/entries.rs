@@ -1,4 +1,6 @@
 //! Journal entries about the ends of capacity reservations.
+//!
+//! Only the log hears of them; what becomes of the nodes is decided in `decision.rs`.
 
 use apis::NodeClaim;
 use kube::ResourceExt;

@@ -15,9 +15,10 @@ use tracing::{debug, info};
 
 use crate::node_claim::drain_reason;
 use crate::shell::journal::JournalEntry;
+use crate::shell::journal::recorder::{EventType, KubernetesEvent};
+use crate::shell::journal::references;
 use crate::shell::metrics::Metrics;
-use crate::shell::recorder::{EventType, KubernetesEvent};
-use crate::shell::references;
+use crate::shell::metrics::labels::{NodePoolLabel, ReasonLabel, Series, ZoneLabel};
 
 /// VolumeAttachments that an event names.
 const ATTACHMENTS_NAMED_MAX: usize = 5;
@@ -97,27 +98,27 @@ impl<'a> JournalEntry for NodeEntry<'a> {
     }
 
     fn measure(&self, LeavingNode { node, .. }: &LeavingNode<'a>, metrics: &Metrics) {
-        let pool = ("nodepool", pool_of(node));
+        let pool = NodePoolLabel(pool_of(node));
         match self {
             Self::Drained => {
-                metrics.nodes_drained.get_or_create(&vec![pool]).inc();
+                metrics.nodes_drained.get_or_create(&Series(pool)).inc();
             }
             Self::Gone { now } => {
                 let since = |time: Option<Timestamp>| {
                     time.map_or(0.0, |time| now.duration_since(time).as_secs_f64())
                 };
-                let labels = vec![pool.clone()];
+                let series = Series(pool.clone());
                 metrics
                     .node_termination_seconds
-                    .get_or_create(&labels)
+                    .get_or_create(&series)
                     .observe(since(node.deleted_at));
                 metrics
                     .node_lifetime_seconds
-                    .get_or_create(&labels)
+                    .get_or_create(&series)
                     .observe(since(node.created_at));
                 let zone = node.labels.get(labels::TOPOLOGY_ZONE).cloned();
-                let labels = vec![pool, ("zone", zone.unwrap_or_default())];
-                metrics.nodes_terminated.get_or_create(&labels).inc();
+                let series = Series((pool, ZoneLabel(zone.unwrap_or_default())));
+                metrics.nodes_terminated.get_or_create(&series).inc();
             }
             Self::Tainted { .. }
             | Self::DeadlineSet { .. }
@@ -227,8 +228,8 @@ impl<'a> JournalEntry for PodEntry<'a> {
     fn measure(&self, subject: &LeavingPod<'a>, metrics: &Metrics) {
         match self {
             Self::Evicted | Self::ForceDeleted { .. } => {
-                let labels = vec![("reason", drain_reason(subject.claim))];
-                metrics.pods_drained.get_or_create(&labels).inc();
+                let series = Series(ReasonLabel(drain_reason(subject.claim)));
+                metrics.pods_drained.get_or_create(&series).inc();
             }
             Self::EvictionBlocked { .. } | Self::EvictionRefused { .. } => {}
         }

@@ -13,19 +13,23 @@ use apis::conditions::{self, Conditioned};
 use disruption::drain::{Drain, DrainInput, PodRef, drain_step};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
-use kube::api::{Api, DeleteParams, EvictParams, Preconditions};
+use k8s_openapi::api::policy::v1::Eviction;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{self as meta, ObjectMeta};
+use kube::api::{Api, DeleteParams, PostParams, Preconditions};
+use kube::core::Status;
 use locks::lock;
 use scheduling::pod::{Pod, PodKey};
 
 use crate::node::entries::{LeavingPod, PodEntry};
 use crate::node_claim::reboot::draining::is_draining;
 use crate::shell::Shell;
-use crate::shell::action::Action;
 use crate::shell::error::{ReconcileError, api_code};
-use crate::shell::log_values::{ControllerName, LoggedKey};
-use crate::shell::references;
+use crate::shell::journal::references;
+use crate::shell::metrics::labels::{CodeLabel, Series};
 use crate::shell::runtime::Reconciler;
-use crate::shell::work_queue::{BackOff, WorkQueue};
+use crate::shell::runtime::action::Action;
+use crate::shell::runtime::log_spans::{ControllerName, LoggedKey};
+use crate::shell::runtime::work_queue::{BackOff, WorkQueue};
 
 /// A pod on its way out, and the node it leaves.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -161,11 +165,7 @@ impl EvictionQueue {
         key: &EvictionKey,
         observed: &Observed,
     ) -> Result<Action, ReconcileError> {
-        let params = EvictParams {
-            delete_options: Some(this_very_pod(key, None)),
-            ..EvictParams::default()
-        };
-        let answer = self.pods(key).evict(&key.pod.name, &params).await;
+        let answer = self.post_eviction(key).await;
         let code = match &answer {
             Ok(_) => 200,
             Err(error) => api_code(error).unwrap_or(500),
@@ -173,7 +173,7 @@ impl EvictionQueue {
         self.shell
             .metrics
             .eviction_requests
-            .get_or_create(&vec![("code", code.to_string())])
+            .get_or_create(&Series(CodeLabel(code.to_string())))
             .inc();
         let Err(error) = answer else {
             self.write_entry(key, observed, &PodEntry::Evicted);
@@ -195,13 +195,20 @@ impl EvictionQueue {
         }
     }
 
+    async fn post_eviction(&self, key: &EvictionKey) -> kube::Result<Status> {
+        let params = PostParams::default();
+        self.pods(key)
+            .create_subresource("eviction", &key.pod.name, &params, &eviction(key))
+            .await
+    }
+
     async fn delete(
         &self,
         key: &EvictionKey,
         observed: &Observed,
         grace_seconds: u32,
     ) -> Result<Action, ReconcileError> {
-        let params = this_very_pod(key, Some(grace_seconds));
+        let params = deletion(key, grace_seconds);
         match self.pods(key).delete(&key.pod.name, &params).await {
             Ok(_) => {}
             Err(error) if matches!(api_code(&error), Some(404 | 409)) => return Ok(Action::Await),
@@ -286,9 +293,28 @@ fn decide(observed: &Observed, node: &str, now: Timestamp) -> Step {
     }
 }
 
-fn this_very_pod(key: &EvictionKey, grace_period_seconds: Option<u32>) -> DeleteParams {
+/// Of this very pod: kube's own request has the options under a name that API servers do not know.
+fn eviction(key: &EvictionKey) -> Eviction {
+    Eviction {
+        metadata: ObjectMeta {
+            name: Some(key.pod.name.clone()),
+            namespace: Some(key.pod.namespace.clone()),
+            ..ObjectMeta::default()
+        },
+        delete_options: Some(meta::DeleteOptions {
+            preconditions: Some(meta::Preconditions {
+                uid: Some(key.uid.clone()),
+                resource_version: None,
+            }),
+            ..meta::DeleteOptions::default()
+        }),
+    }
+}
+
+/// Of this very pod, too.
+fn deletion(key: &EvictionKey, grace_seconds: u32) -> DeleteParams {
     DeleteParams {
-        grace_period_seconds,
+        grace_period_seconds: Some(grace_seconds),
         preconditions: Some(Preconditions {
             uid: Some(key.uid.clone()),
             resource_version: None,
@@ -299,7 +325,6 @@ fn this_very_pod(key: &EvictionKey, grace_period_seconds: Option<u32>) -> Delete
 
 #[cfg(test)]
 mod tests {
-    use kube::core::Status;
     use scheduling::pod::ShapeTable;
     use serde_json::{Value, json};
 
@@ -316,6 +341,23 @@ mod tests {
         });
         let object: v1::Pod = serde_json::from_value(with_values(object, extra)).unwrap();
         Arc::new(Pod::parse(&object, &mut ShapeTable::default()).unwrap())
+    }
+
+    #[test]
+    fn the_pod_that_is_evicted_is_the_one_that_was_judged() {
+        let key = EvictionKey {
+            node: "n".to_owned(),
+            pod: PodKey::new("default", "p"),
+            uid: "u".to_owned(),
+        };
+        let expected = json!({
+            "apiVersion": "policy/v1", "kind": "Eviction",
+            "metadata": {"namespace": "default", "name": "p"},
+            "deleteOptions": {"preconditions": {"uid": "u"}},
+        });
+        assert_eq!(serde_json::to_value(eviction(&key)).unwrap(), expected);
+        let forced = serde_json::to_value(deletion(&key, 5)).unwrap();
+        assert_eq!(forced["preconditions"]["uid"], "u");
     }
 
     fn until(deadline: &str) -> Value {

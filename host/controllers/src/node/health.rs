@@ -16,12 +16,13 @@ use jiff::{SignedDuration, Timestamp};
 use state::Snapshot;
 use tracing::error;
 
+use crate::node_claim::deadline_within;
 use crate::node_claim::entries::end::ClaimRepaired;
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::journal::JournalEntry;
-use crate::shell::periodic::{self, PastRound, Periodic};
-use crate::shell::recorder::KubernetesEvent;
+use crate::shell::journal::recorder::KubernetesEvent;
+use crate::shell::runtime::periodic::{self, PastRound, Periodic};
 use crate::voluntary_disruption::repair_blocked;
 
 const PERIOD: Duration = Duration::from_secs(10);
@@ -161,8 +162,7 @@ impl NodeHealth {
         if claim.metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
-        let now = self.shell.now();
-        let deadline = claim.termination_deadline().map_or(now, |at| at.min(now));
+        let deadline = deadline_within(&claim, GoDuration::ZERO, self.shell.now());
         let after = claim.with_termination_deadline(deadline);
         let claim = self.shell.writer.write_claim(&claim, &after).await?;
         ignore_not_found(self.shell.writer.delete(&claim).await)?;

@@ -11,9 +11,9 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 
 use crate::shell::Shell;
-use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::Reconciler;
+use crate::shell::runtime::action::Action;
 
 /// Controller that completes old Nodes: one a reconcile.
 pub(crate) struct NodeHydration {

@@ -25,11 +25,11 @@ use crate::node::entries::{LeavingNode, NodeEntry};
 use crate::node::eviction::EvictionKey;
 use crate::node_claim::instance_life;
 use crate::shell::Shell;
-use crate::shell::action::Action;
 use crate::shell::error::{ReconcileError, ignore_not_found};
-use crate::shell::finalizers::remove_finalizer;
 use crate::shell::runtime::Reconciler;
-use crate::shell::work_queue::WorkQueue;
+use crate::shell::runtime::action::Action;
+use crate::shell::runtime::work_queue::WorkQueue;
+use crate::shell::writer::finalizers::remove_finalizer;
 
 const DRAIN_POLL: Duration = Duration::from_secs(1);
 const INSTANCE_POLL: Duration = Duration::from_secs(5);

@@ -12,9 +12,9 @@ use state::StateNode;
 
 use crate::node_claim::entries::running::NodeInconsistent;
 use crate::shell::Shell;
-use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::Reconciler;
+use crate::shell::runtime::action::Action;
 
 const PERIOD: Action = Action::RequeueAfter(Duration::from_mins(10));
 /// A node that has less than this share of what was expected is inconsistent.

@@ -5,7 +5,11 @@
 use apis::{GoDuration, NodeClaim, labels};
 
 use super::termination_mode;
-use crate::shell::metrics::{Metrics, snake_case};
+use crate::shell::metrics::Metrics;
+use crate::shell::metrics::labels::{
+    CapacityTypeLabel, ConditionLabel, ConsolidationPolicyLabel, ImageIdLabel, NodePoolLabel,
+    ReasonLabel, Series, TerminationModeLabel, ZoneLabel, snake_case,
+};
 
 /// Counts a claim that is deleted for a reason other than a person's wish; a consolidation names its pool's policy.
 pub(crate) fn count_disrupted(
@@ -14,17 +18,14 @@ pub(crate) fn count_disrupted(
     reason: &str,
     policy: Option<&str>,
 ) {
-    let labels = vec![
-        ("reason", reason.to_owned()),
+    let series = Series((
+        ReasonLabel(reason.to_owned()),
         nodepool(claim),
         capacity_type(claim),
-        (
-            "consolidation_policy",
-            policy.unwrap_or_default().to_owned(),
-        ),
-        ("termination_mode", termination_mode(claim).to_owned()),
-    ];
-    metrics.node_claims_disrupted.get_or_create(&labels).inc();
+        ConsolidationPolicyLabel(policy.unwrap_or_default().to_owned()),
+        TerminationModeLabel(termination_mode(claim).to_owned()),
+    ));
+    metrics.node_claims_disrupted.get_or_create(&series).inc();
 }
 
 /// Counts a claim whose node is sick by this condition, which bounds the drain or leaves that to the claim.
@@ -36,31 +37,28 @@ pub(crate) fn count_unhealthy_disrupted(
 ) {
     let status = claim.status.as_ref();
     let image = status.and_then(|it| it.image_id.clone());
-    let labels = vec![
-        ("condition", snake_case(condition)),
+    let series = Series((
+        ConditionLabel(snake_case(condition)),
         nodepool(claim),
         capacity_type(claim),
-        ("image_id", image.unwrap_or_default()),
-        ("termination_mode", mode_within(bound, claim).to_owned()),
-    ];
+        ImageIdLabel(image.unwrap_or_default()),
+        TerminationModeLabel(mode_within(bound, claim).to_owned()),
+    ));
     metrics
         .node_claims_unhealthy_disrupted
-        .get_or_create(&labels)
+        .get_or_create(&series)
         .inc();
 }
 
 /// Label of the claim's NodePool.
-pub(super) fn nodepool(claim: &NodeClaim) -> (&'static str, String) {
-    ("nodepool", claim.pool_name().unwrap_or_default().to_owned())
+pub(super) fn nodepool(claim: &NodeClaim) -> NodePoolLabel {
+    NodePoolLabel(claim.pool_name().unwrap_or_default().to_owned())
 }
 
 /// Label of the claim's capacity type.
-pub(crate) fn capacity_type(claim: &NodeClaim) -> (&'static str, String) {
+pub(crate) fn capacity_type(claim: &NodeClaim) -> CapacityTypeLabel {
     let capacity_type = claim.label(labels::CAPACITY_TYPE);
-    (
-        "capacity_type",
-        capacity_type.unwrap_or_default().to_owned(),
-    )
+    CapacityTypeLabel(capacity_type.unwrap_or_default().to_owned())
 }
 
 fn mode_within(bound: Option<GoDuration>, claim: &NodeClaim) -> &'static str {
@@ -72,7 +70,7 @@ fn mode_within(bound: Option<GoDuration>, claim: &NodeClaim) -> &'static str {
 }
 
 /// Label of the claim's zone.
-pub(super) fn zone(claim: &NodeClaim) -> (&'static str, String) {
+pub(super) fn zone(claim: &NodeClaim) -> ZoneLabel {
     let zone = claim.label(labels::TOPOLOGY_ZONE);
-    ("zone", zone.unwrap_or_default().to_owned())
+    ZoneLabel(zone.unwrap_or_default().to_owned())
 }

@@ -15,7 +15,7 @@ use super::entries::launch::ClaimCreated;
 use super::pods_of_claims::PodsOfClaims;
 use crate::node_overlay::overlays::Overlays;
 use crate::shell::Shell;
-use crate::shell::metrics::reason_word;
+use crate::shell::metrics::labels::reason_word;
 
 /// Shared by all that create claims.
 pub(crate) struct ClaimCreator {

@@ -2,6 +2,8 @@
 //!
 //! Only marks; the disruption loop decides. Answers to `pkg/controllers/nodeclaim/disruption/controller.go`.
 
+mod drift;
+
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -16,13 +18,13 @@ use kube::ResourceExt;
 use locks::lock;
 use state::facts::ClaimFacts;
 
-use crate::node_claim::drift::{drift, is_instance_type_gone};
+use crate::node_claim::disruption::drift::{drift, is_instance_type_gone};
 use crate::node_claim::entries::running::ClaimDrifted;
 use crate::node_claim::remaining;
 use crate::shell::Shell;
-use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::Reconciler;
+use crate::shell::runtime::action::Action;
 
 const DRIFT_PERIOD: Duration = Duration::from_mins(5);
 /// A young claim's type cannot have gone yet; the cloud's lists may only be behind.

@@ -12,9 +12,9 @@ use state::facts::ClaimFacts;
 use crate::node_claim::entries::end::ClaimExpired;
 use crate::node_claim::remaining;
 use crate::shell::Shell;
-use crate::shell::action::Action;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::runtime::Reconciler;
+use crate::shell::runtime::action::Action;
 
 /// Controller of lifetimes: one claim a reconcile.
 pub(crate) struct Expiration {

@@ -21,14 +21,14 @@ use state::ledger::{LaunchStepRecord, OutcomeId, Record};
 use tracing::{error, warn};
 
 use crate::node_claim::entries::end::InstanceLost;
-use crate::node_claim::launch::is_listed_by_now;
+use crate::node_claim::lifecycle::launch::is_listed_by_now;
 use crate::node_claim::remaining;
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::journal::JournalEntry;
-use crate::shell::paging::for_each_listed;
-use crate::shell::periodic::{PastRound, Periodic};
-use crate::shell::several_at_once::several_at_once;
+use crate::shell::model::paging::for_each_listed;
+use crate::shell::runtime::periodic::{PastRound, Periodic};
+use crate::shell::runtime::several_at_once::several_at_once;
 
 pub(crate) const PERIOD: Duration = Duration::from_mins(2);
 /// After a start there may be what an earlier process left: so often, and so soon.

@@ -9,9 +9,9 @@ use apis::{NodeClaim, ObjectKey, labels};
 use kube::ResourceExt;
 
 use crate::shell::Shell;
-use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::Reconciler;
+use crate::shell::runtime::action::Action;
 
 /// Controller that completes old NodeClaims: one a reconcile.
 pub(crate) struct NodeClaimHydration {

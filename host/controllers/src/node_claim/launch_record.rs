@@ -1,4 +1,6 @@
 //! The ledger's record of a step in a claim's life, with what ranking policies had to do with it.
+//!
+//! Pure: the journal writes it. Karpenter keeps no such thing.
 
 use apis::{NodeClaim, labels};
 use jiff::Timestamp;
@@ -6,13 +8,13 @@ use kube::ResourceExt;
 use scheduling::ranking::{Exclusions, RankedLaunch};
 use state::ledger::{LaunchStepRecord, OutcomeId, Record};
 
-use crate::shell::recorder::shorten;
+use crate::shell::journal::recorder::shorten;
 
 /// A policy's note on a launch is cut here.
 const NOTE_BYTES_MAX: usize = 300;
 
 /// Record of a launch, with the claim as it was then; the price is that of the offering that was bought.
-pub(crate) fn launch_record(
+pub(super) fn launch_record(
     claim: &NodeClaim,
     at: Timestamp,
     outcome: OutcomeId,
@@ -48,9 +50,19 @@ pub(crate) fn launch_record(
     })
 }
 
-/// Record of a step that ranking had nothing to do with and that needs no reason.
+/// Record of a step that ranking had nothing to do with.
+pub(crate) fn unranked_record(
+    claim: &NodeClaim,
+    at: Timestamp,
+    outcome: OutcomeId,
+    reason: &str,
+) -> Record {
+    launch_record(claim, at, outcome, reason, &RankedLaunch::default())
+}
+
+/// One that needs no reason either.
 pub(super) fn plain_record(claim: &NodeClaim, at: Timestamp, outcome: OutcomeId) -> Record {
-    launch_record(claim, at, outcome, "", &RankedLaunch::default())
+    unranked_record(claim, at, outcome, "")
 }
 
 /// A reason with what the policy says of its order, and what it ruled out of it.

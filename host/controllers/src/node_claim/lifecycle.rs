@@ -3,8 +3,14 @@
 //! One step a reconcile; each is decided from the objects alone, so a restart in the middle changes nothing.
 //! Answers to `pkg/controllers/nodeclaim/lifecycle/controller.go`.
 
+pub(crate) mod finalize;
+mod initialization;
+pub(crate) mod launch;
+pub(crate) mod liveness;
+mod registration;
 #[cfg(test)]
 mod tests;
+pub(crate) mod transitions;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,26 +22,26 @@ use cloudprovider::CloudProvider;
 use jiff::Timestamp;
 use state::facts::NodeFacts;
 
-use crate::node_claim::finalize::Finalizer;
-use crate::node_claim::initialization::{self, Lack};
-use crate::node_claim::joining::Joining;
-use crate::node_claim::launch::Launcher;
-use crate::node_claim::liveness::TimeLimit;
-use crate::node_claim::milestones::Milestones;
-use crate::node_claim::{TOLD_AFTER, registration};
+use crate::node_claim::REPORTED_AFTER;
+use crate::node_claim::lifecycle::finalize::Finalizer;
+use crate::node_claim::lifecycle::initialization::Lack;
+use crate::node_claim::lifecycle::launch::Launcher;
+use crate::node_claim::lifecycle::liveness::TimeLimit;
+use crate::node_claim::lifecycle::registration::{Registrar, sync};
+use crate::node_claim::lifecycle::transitions::LifecycleTransitions;
 use crate::pod_nomination::until_next_look;
 use crate::shell::Shell;
-use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
-use crate::shell::finalizers::{add_finalizer, has_finalizer};
 use crate::shell::runtime::Reconciler;
+use crate::shell::runtime::action::Action;
+use crate::shell::writer::finalizers::{add_finalizer, has_finalizer};
 
 /// Controller of NodeClaims from creation to deletion: one claim a reconcile.
 pub(crate) struct Lifecycle {
     shell: Arc<Shell>,
     launcher: Launcher,
-    joining: Joining,
-    milestones: Arc<Milestones>,
+    registrar: Registrar,
+    transitions: Arc<LifecycleTransitions>,
     finalizer: Finalizer,
 }
 
@@ -58,9 +64,9 @@ enum Step {
     /// Its node is not there.
     AwaitNode,
     /// Several nodes have its provider id.
-    TellNodesApart(usize),
+    MultipleNodes(usize),
     /// Its node is there.
-    Join(Arc<NodeFacts>),
+    Register(Arc<NodeFacts>),
     /// Its node is not ready for pods, and lacks something else than the claim says, but not for long: so much is left.
     AwaitReadiness(Duration),
     /// Its node is not ready for pods.
@@ -77,21 +83,21 @@ impl Lifecycle {
     pub(crate) fn new(
         shell: Arc<Shell>,
         provider: Arc<dyn CloudProvider>,
-        milestones: Milestones,
+        transitions: LifecycleTransitions,
         launcher: Launcher,
         finalizer: Finalizer,
     ) -> Self {
-        let milestones = Arc::new(milestones);
-        let joining = Joining {
+        let transitions = Arc::new(transitions);
+        let registrar = Registrar {
             shell: Arc::clone(&shell),
             provider,
-            milestones: Arc::clone(&milestones),
+            transitions: Arc::clone(&transitions),
         };
         Self {
             shell,
             launcher,
-            joining,
-            milestones,
+            registrar,
+            transitions,
             finalizer,
         }
     }
@@ -110,19 +116,23 @@ impl Lifecycle {
             Step::AddFinalizer => self.add_finalizer(&claim).await,
             Step::Launch => self.launcher.launch(&claim).await,
             Step::AwaitNode => {
-                let registered = registration::NODE_AWAITED;
-                self.milestones.await_registration(&claim, registered).await
+                let registered = sync::NODE_AWAITED;
+                self.transitions
+                    .await_registration(&claim, registered)
+                    .await
             }
-            Step::TellNodesApart(nodes) => {
+            Step::MultipleNodes(nodes) => {
                 let registered = ConditionUpdate {
                     condition_type: conditions::REGISTERED,
                     status: Status::False,
                     reason: reason::MULTIPLE_NODES_FOUND,
                     message: &format!("Invariant violated, matched {nodes} nodes"),
                 };
-                self.milestones.await_registration(&claim, registered).await
+                self.transitions
+                    .await_registration(&claim, registered)
+                    .await
             }
-            Step::Join(node) => self.joining.join(&claim, &node).await,
+            Step::Register(node) => self.registrar.register(&claim, &node).await,
             Step::AwaitReadiness(left) => Ok(Action::RequeueAfter(left)),
             Step::AwaitInitialization(lack) => {
                 let after = claim.with_condition(lack.as_condition(), self.shell.now());
@@ -130,9 +140,9 @@ impl Lifecycle {
                 Ok(Action::Await)
             }
             Step::Initialize(node) => self.initialize(&claim, &node).await,
-            Step::GiveUp(what) => self.milestones.give_up(&claim, what).await,
+            Step::GiveUp(what) => self.transitions.give_up(&claim, what).await,
             Step::Rest => {
-                self.milestones.wake_pod_nominations();
+                self.transitions.wake_pod_nominations();
                 Ok(Action::Await)
             }
         }
@@ -155,9 +165,9 @@ impl Lifecycle {
         if !writer.label_node(seen, label, value).await? {
             return Ok(Action::RequeueAfter(until_next_look(self.shell.now())));
         }
-        let after = self.milestones.initialized(claim);
+        let after = self.transitions.initialized(claim);
         writer.write_claim_status(claim, &after).await?;
-        self.milestones.tell_initialized(claim, &seen.name);
+        self.transitions.tell_initialized(claim, &seen.name);
         Ok(Action::Await)
     }
 }
@@ -191,12 +201,12 @@ fn decide(observed: &Observed, now: Timestamp) -> Step {
     }
     if !claim.is_condition_true(conditions::REGISTERED) {
         return match nodes.as_slice() {
-            [node] => Step::Join(Arc::clone(node)),
+            [node] => Step::Register(Arc::clone(node)),
             _ if TimeLimit::Registration.is_over(claim, now) => {
                 Step::GiveUp(TimeLimit::Registration)
             }
             [] => Step::AwaitNode,
-            several => Step::TellNodesApart(several.len()),
+            several => Step::MultipleNodes(several.len()),
         };
     }
     // What reboots is made ready again once it is back.
@@ -221,11 +231,11 @@ fn decide(observed: &Observed, now: Timestamp) -> Step {
 /// What the claim does not say yet waits until its node has been registered for a while.
 fn await_initialization(claim: &NodeClaim, lack: Lack, now: Timestamp) -> Step {
     let initialized = claim.condition(conditions::INITIALIZED);
-    let is_told = initialized.is_some_and(|it| it.reason == lack.reason);
+    let is_reported = initialized.is_some_and(|it| it.reason == lack.reason);
     let registered = claim.condition(conditions::REGISTERED);
     let registered_for = registered.map(|it| now.duration_since(it.last_transition_time.0));
-    let left = registered_for.map(|it| TOLD_AFTER - it);
-    match left.filter(|left| left.is_positive() && !is_told) {
+    let left = registered_for.map(|it| REPORTED_AFTER - it);
+    match left.filter(|left| left.is_positive() && !is_reported) {
         Some(left) => Step::AwaitReadiness(left.unsigned_abs()),
         None => Step::AwaitInitialization(lack),
     }

@@ -13,9 +13,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::node_claim::disruption::mark_consolidatable;
 use crate::node_claim::remaining;
 use crate::shell::Shell;
-use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::Reconciler;
+use crate::shell::runtime::action::Action;
 
 /// A time noted this lately is good enough.
 const DEDUPE: Duration = Duration::from_secs(10);
@@ -43,7 +43,7 @@ fn decide(claim: &NodeClaim, pool: Option<&NodePool>, now: Timestamp) -> Option<
     // Told by this write, it needs none of its own.
     let after = match pool {
         Some(pool) if !pool.is_static() => mark_consolidatable(&after, pool, now).0,
-        _ => after,
+        Some(_) | None => after,
     };
     Some(after)
 }

@@ -26,16 +26,17 @@ use tracing::warn;
 
 use crate::node::eviction::EvictionKey;
 use crate::node::taints::{with_taint, without_taint};
+use crate::node_claim::deadline_within;
 use crate::node_claim::reboot::asked::AskedReboots;
 use crate::node_claim::reboot::decision::{
     Ending, FailedReboot, ISSUED, Observed, Step, decide, is_issued,
 };
 use crate::node_claim::reboot::entries::{RebootEntry, RebootFailure};
 use crate::shell::Shell;
-use crate::shell::action::Action;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::runtime::Reconciler;
-use crate::shell::work_queue::WorkQueue;
+use crate::shell::runtime::action::Action;
+use crate::shell::runtime::work_queue::WorkQueue;
 
 const SUCCEEDED: &str = "RebootSucceeded";
 const FAILED: &str = "RebootFailed";
@@ -230,12 +231,10 @@ impl Reboot {
         failed: FailedReboot,
     ) -> Result<Action, ReconcileError> {
         let FailedReboot { ending, why, bound } = failed;
-        let bound = bound.map(GoDuration::to_signed_duration);
-        let at = bound.and_then(|it| self.shell.now().checked_add(it).ok());
-        let earliest = at.into_iter().chain(claim.termination_deadline()).min();
-        let bounded = match earliest {
-            Some(at) => {
-                let after = claim.with_termination_deadline(at);
+        let bounded = match bound {
+            Some(bound) => {
+                let deadline = deadline_within(claim, bound, self.shell.now());
+                let after = claim.with_termination_deadline(deadline);
                 self.shell.writer.write_claim(claim, &after).await?
             }
             None => claim.clone(),

@@ -15,9 +15,9 @@ use locks::lock;
 use state::facts::ClaimFacts;
 
 use crate::shell::Shell;
-use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::Reconciler;
+use crate::shell::runtime::action::Action;
 
 /// Pause between two instances.
 const PAUSE: SignedDuration = SignedDuration::from_secs(1);

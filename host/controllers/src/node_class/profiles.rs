@@ -14,8 +14,8 @@ use tracing::error;
 
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
-use crate::shell::paging::for_each_listed;
-use crate::shell::periodic::{PastRound, Periodic};
+use crate::shell::model::paging::for_each_listed;
+use crate::shell::runtime::periodic::{PastRound, Periodic};
 
 const PERIOD: Duration = Duration::from_mins(30);
 

@@ -11,9 +11,9 @@ use apis::resources::Resources;
 use apis::{NodePool, labels};
 
 use crate::shell::Shell;
-use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::Reconciler;
+use crate::shell::runtime::action::Action;
 
 const PERIOD: Action = Action::RequeueAfter(Duration::from_secs(5));
 const UNSYNCED: Action = Action::RequeueAfter(Duration::from_secs(1));

@@ -11,9 +11,9 @@ use kube::ResourceExt;
 
 use crate::node_claim::hashes::{HashKeys, carry_over};
 use crate::shell::Shell;
-use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::Reconciler;
+use crate::shell::runtime::action::Action;
 
 const KEYS: HashKeys = HashKeys {
     hash: labels::NODEPOOL_HASH_ANNOTATION,

@@ -12,9 +12,9 @@ use kube::ResourceExt;
 
 use crate::node_pool::registration_health::RegistrationHealth;
 use crate::shell::Shell;
-use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::Reconciler;
+use crate::shell::runtime::action::Action;
 
 /// Controller of the readiness of NodePools: one pool a reconcile.
 pub(crate) struct Readiness {

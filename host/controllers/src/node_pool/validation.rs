@@ -10,9 +10,9 @@ use apis::conditions::{self, Conditioned, reason};
 use jiff::Timestamp;
 
 use crate::shell::Shell;
-use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::Reconciler;
+use crate::shell::runtime::action::Action;
 
 /// Controller of the runtime validation of NodePools: one pool a reconcile.
 pub(crate) struct Validation {

@@ -1,10 +1,12 @@
-//! NodePools: their limits, what they have of them, and what it costs. Answers to `pkg/controllers/metrics/nodepool`.
+//! Gauges of NodePools: their limits, what they have of them, and what it costs.
+//!
+//! Answers to `pkg/controllers/metrics/nodepool`.
 
 use apis::resources::Resources;
 use kube::ResourceExt as _;
 
 use super::{Observation, Tell, amount};
-use crate::shell::metrics::resource_type;
+use crate::shell::metrics::labels::resource_type;
 
 pub(super) fn limit(observation: &Observation<'_>, emit: &mut Tell<'_>) {
     for pool in observation.snapshot.node_pools() {

@@ -1,4 +1,6 @@
-//! Gauges of what nodes have, and what pods take of it. Answers to `pkg/controllers/metrics/node`.
+//! Gauges of what nodes have, and what pods take of it.
+//!
+//! Answers to `pkg/controllers/metrics/node`.
 
 use std::sync::Arc;
 
@@ -8,7 +10,7 @@ use scheduling::pod::Pod;
 use state::StateNode;
 
 use super::{Observation, Tell, amount, seconds};
-use crate::shell::metrics::resource_type;
+use crate::shell::metrics::labels::resource_type;
 
 /// Labels of a series, borrowed of its node.
 type NodeLabels<'a> = Vec<(&'static str, &'a str)>;

@@ -27,10 +27,12 @@ pub fn metrics_page(page: &str) -> String {
 
 /// What happens is counted.
 fn counted() -> Vec<String> {
-    let rows = Metrics::ROWS.iter();
+    let rows = Metrics::rows().into_iter();
     rows.map(|row| {
         let (kind, ending) = kind_of(row.kind);
-        told(&format!("{}{ending}", row.name), kind, row.labels, row.help)
+        let labels: Vec<String> = row.labels.iter().map(|it| format!("`{it}`")).collect();
+        let name = format!("{}{ending}", row.name);
+        told(&name, kind, &labels.join(", "), row.help)
     })
     .collect()
 }
@@ -39,7 +41,11 @@ fn counted() -> Vec<String> {
 fn observed() -> Vec<String> {
     let gauges = OF_THE_PROCESS.iter().chain(OF_THE_CLUSTER);
     gauges
-        .map(|it| told(it.name, "gauge", it.labels, it.help))
+        .map(|it| {
+            let labels = it.labels.trim_end_matches('.');
+            let labels = labels.strip_prefix("Labels: ").unwrap_or_default();
+            told(it.name, "gauge", labels, it.help)
+        })
         .collect()
 }
 
@@ -56,12 +62,8 @@ fn kind_of(kind: MetricType) -> (&'static str, &'static str) {
 }
 
 fn told(name: &str, kind: &str, labels: &str, help: &str) -> String {
-    let labels = labels.trim().trim_end_matches('.');
-    let labels = match labels.strip_prefix("Labels: ") {
-        Some(labels) => format!(" {labels}"),
-        None => String::new(),
-    };
-    format!("| `{name}` | {kind} |{labels} | {help} |")
+    let gap = if labels.is_empty() { "" } else { " " };
+    format!("| `{name}` | {kind} |{gap}{labels} | {help} |")
 }
 
 /// What a row is about.

@@ -1,4 +1,6 @@
-//! Pods, where they are, and how long they have waited. Answers to `pkg/controllers/metrics/pod`.
+//! Gauges of pods: where they are, and how long they have waited.
+//!
+//! Answers to `pkg/controllers/metrics/pod`.
 
 use apis::labels;
 use jiff::Timestamp;

@@ -2,7 +2,7 @@
 //! `util/workqueue/metrics.go` and to the gauges of `pkg/controllers/provisioning/scheduling/metrics.go`.
 
 use super::{Observation, Tell, count};
-use crate::shell::work_queue::Load;
+use crate::shell::runtime::work_queue::Load;
 
 pub(super) fn depth(observation: &Observation<'_>, emit: &mut Tell<'_>) {
     observation.known.queue_loads.each(|name, load| {

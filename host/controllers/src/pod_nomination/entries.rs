@@ -1,4 +1,6 @@
 //! Journal entries about plans: that pods were nominated, and where one went that was planned elsewhere.
+//!
+//! Metrics and the ledger alone hear of them. Karpenter, which leaves placement to chance, has nothing like it.
 
 use jiff::Timestamp;
 use scheduling::pod::PodKey;

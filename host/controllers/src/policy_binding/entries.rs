@@ -1,4 +1,6 @@
 //! Journal entries about a policy's binding, on its ConfigMap and elsewhere.
+//!
+//! What a binding comes to is decided before. Karpenter has nothing like it.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
@@ -6,7 +8,7 @@ use tracing::{info, warn};
 
 use crate::policy_binding::status::StatusAnnotation;
 use crate::shell::journal::JournalEntry;
-use crate::shell::recorder::{EventType, KubernetesEvent};
+use crate::shell::journal::recorder::{EventType, KubernetesEvent};
 
 /// Something in the life of a binding.
 pub(super) enum BindingEntry<'a> {

@@ -12,7 +12,7 @@ use apis::ObjectKey;
 use k8s_openapi::api::core::v1::ConfigMap;
 use locks::lock;
 
-use crate::shell::work_queue::{BackOff, WorkQueue};
+use crate::shell::runtime::work_queue::{BackOff, WorkQueue};
 
 /// A fact about the ConfigMaps in the policy namespace.
 #[derive(Debug)]

@@ -1,4 +1,6 @@
 //! Reads the ConfigMap of a binding, and tells whether it says something else than before.
+//!
+//! Pure. Whether what it says makes sense is not judged here: that is the registry's.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

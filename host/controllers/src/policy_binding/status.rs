@@ -10,7 +10,7 @@ use hooks::binding::{AppliesTo, BindingState, BindingStatus, InCharge};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::shell::recorder::EventType;
+use crate::shell::journal::recorder::EventType;
 
 /// Counters are shown anew after this long.
 const COUNTED_EVERY: SignedDuration = SignedDuration::from_mins(5);

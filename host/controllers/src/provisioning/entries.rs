@@ -12,7 +12,7 @@ use tracing::{debug, error, info};
 use super::creation::CreationRefusal;
 use super::{Decided, Observed};
 use crate::shell::journal::JournalEntry;
-use crate::shell::log_values::FirstFew;
+use crate::shell::journal::log_values::FirstFew;
 
 /// Something that happens in a pass.
 pub(super) enum PassEntry<'a> {

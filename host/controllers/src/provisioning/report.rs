@@ -22,9 +22,10 @@ use super::creation::Creation;
 use super::undecided_pods::UndecidedPods;
 use super::{Decided, Observed};
 use crate::shell::journal::JournalEntry;
-use crate::shell::metrics::{Metrics, controller_label, replace};
-use crate::shell::recorder::{EventType, KubernetesEvent, RateClass};
-use crate::shell::references;
+use crate::shell::journal::recorder::{EventType, KubernetesEvent, RateClass};
+use crate::shell::journal::references;
+use crate::shell::metrics::labels::{Series, ZoneLabel, controller_label};
+use crate::shell::metrics::{Metrics, replace};
 use crate::watches::pod_starts::PodStarts;
 
 /// Instance types that a record names.
@@ -264,27 +265,27 @@ impl JournalEntry for Pass<'_> {
     fn measure(&self, (): &(), metrics: &Metrics) {
         let controller = controller_label(super::Provisioner::NAME);
         let zones = self.decided.zones.iter().map(|(zone, pods)| {
-            let labels = vec![controller.clone(), ("zone", zone.clone())];
+            let labels = (controller.clone(), ZoneLabel(zone.clone()));
             (labels, count(*pods))
         });
         replace(&metrics.pending_pods_by_zone, zones);
-        let labels = vec![controller.clone()];
+        let series = Series(controller.clone());
         let seconds = &metrics.scheduling_seconds;
         seconds
-            .get_or_create(&labels)
+            .get_or_create(&series)
             .observe(self.took.as_secs_f64());
         let ignored = self.decided.ignored.len();
         metrics
             .ignored_pods
-            .get_or_create(&Vec::new())
+            .get_or_create(&Series(()))
             .set(count(ignored));
         let failed = self.decided.solution.pod_errors.values();
         let failed = failed.filter(|error| !is_deferral(error)).count();
         metrics
             .unschedulable_pods
-            .get_or_create(&labels)
+            .get_or_create(&series)
             .set(count(failed));
-        let histogram = metrics.pod_decision_seconds.get_or_create(&Vec::new());
+        let histogram = metrics.pod_decision_seconds.get_or_create(&Series(()));
         for wait in &self.waits {
             histogram.observe(*wait);
         }

@@ -12,9 +12,9 @@ use planning::coming::expected_for;
 use crate::provisioning::batcher::Batcher;
 use crate::provisioning::undecided_pods::UndecidedPods;
 use crate::shell::Shell;
-use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
 use crate::shell::runtime::Reconciler;
+use crate::shell::runtime::action::Action;
 
 /// As long as it waits, a pod triggers again after this time.
 const AGAIN: Action = Action::RequeueAfter(Duration::from_secs(10));

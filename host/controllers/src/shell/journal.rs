@@ -4,6 +4,11 @@
 //! What each of them is told stands with the entry, in the `entries.rs` beside its controllers or in the file of the
 //! controller that has one or two. Only the applying halves of controllers write here; nothing reads.
 
+pub(crate) mod feed;
+pub(crate) mod log_values;
+pub(crate) mod recorder;
+pub(crate) mod references;
+
 use std::sync::{Arc, Mutex};
 
 use cloudprovider::Clock;
@@ -11,9 +16,9 @@ use jiff::Timestamp;
 use locks::lock;
 use state::ledger::{Ledger, Record};
 
-use crate::shell::feed::DecisionFeed;
+use crate::shell::journal::feed::DecisionFeed;
+use crate::shell::journal::recorder::{EventRecorder, KubernetesEvent};
 use crate::shell::metrics::Metrics;
-use crate::shell::recorder::{EventRecorder, KubernetesEvent};
 
 /// The ledger, shared with whoever wants to read it.
 pub type SharedLedger = Arc<Mutex<Ledger>>;

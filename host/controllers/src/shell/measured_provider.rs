@@ -1,6 +1,6 @@
-//! The cloud provider as one controller calls it: calls are measured, and what is sold has the NodeOverlays on it.
+//! The cloud provider as one controller calls it: each call is timed, and its failures are counted.
 //!
-//! Answers to `pkg/cloudprovider/metrics/cloudprovider.go` and `pkg/cloudprovider/overlay/cloudprovider.go`.
+//! It changes no answer. Answers to `pkg/cloudprovider/metrics/cloudprovider.go`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use kube::ResourceExt as _;
 use scheduling::instance_type::InstanceType;
 use tokio::time::Instant;
 
-use crate::node_overlay::overlays::Overlays;
-use crate::shell::metrics::{Metrics, controller_label};
+use crate::shell::metrics::Metrics;
+use crate::shell::metrics::labels::{
+    ErrorLabel, MethodLabel, NodePoolLabel, ProviderLabel, Series, controller_label,
+};
 
 /// The provider as one controller calls it.
 pub(crate) struct MeasuredProvider {
     inner: Arc<dyn CloudProvider>,
-    /// None for whoever wants types as the cloud tells them, and where overlays are switched off.
-    overlays: Option<Arc<Overlays>>,
     metrics: Arc<Metrics>,
     controller: &'static str,
 }
@@ -29,34 +29,14 @@ pub(crate) struct MeasuredProvider {
 impl MeasuredProvider {
     pub(crate) fn new(
         inner: Arc<dyn CloudProvider>,
-        overlays: Option<Arc<Overlays>>,
         metrics: Arc<Metrics>,
         controller: &'static str,
     ) -> Self {
         Self {
             inner,
-            overlays,
             metrics,
             controller,
         }
-    }
-
-    /// Types that the pool may buy, with the overlays on them.
-    async fn overlaid(
-        &self,
-        node_pool: &NodePool,
-        node_class: &Ec2NodeClass,
-    ) -> Result<Arc<[Arc<InstanceType>]>, CloudProviderError> {
-        let types = self.inner.instance_types(node_pool, node_class).await?;
-        let Some(overlays) = &self.overlays else {
-            return Ok(types);
-        };
-        overlays.overlay(node_pool, &types).ok_or_else(|| {
-            let name = node_pool.name_any();
-            CloudProviderError::Other(format!(
-                "overlays of nodepool {name:?} are not evaluated yet"
-            ))
-        })
     }
 
     fn measure<T>(
@@ -69,20 +49,20 @@ impl MeasuredProvider {
             node_pool,
             started,
         } = call;
-        let mut labels = vec![
-            controller_label(self.controller),
-            ("method", method.to_owned()),
-            ("provider", self.inner.name().to_owned()),
-        ];
+        let controller = controller_label(self.controller);
+        let method = MethodLabel(method.to_owned());
+        let provider = ProviderLabel(self.inner.name().to_owned());
+        let series = Series((controller.clone(), method.clone(), provider.clone()));
         let seconds = started.elapsed().as_secs_f64();
         self.metrics
             .cloud_seconds
-            .get_or_create(&labels)
+            .get_or_create(&series)
             .observe(seconds);
         if let Err(error) = &result {
-            labels.push(("error", kind_of(error).to_owned()));
-            labels.push(("nodepool", node_pool.to_owned()));
-            self.metrics.cloud_errors.get_or_create(&labels).inc();
+            let kind = ErrorLabel(kind_of(error).to_owned());
+            let pool = NodePoolLabel(node_pool.unwrap_or_default().to_owned());
+            let series = Series((controller, method, provider, kind, pool));
+            self.metrics.cloud_errors.get_or_create(&series).inc();
         }
         result
     }
@@ -92,23 +72,19 @@ impl MeasuredProvider {
 #[derive(Debug, Clone, Copy)]
 struct Call<'a> {
     method: &'static str,
-    /// Empty where the call is about none.
-    node_pool: &'a str,
+    /// None where the call is about no pool.
+    node_pool: Option<&'a str>,
     started: Instant,
 }
 
 impl<'a> Call<'a> {
-    fn begin(method: &'static str, node_pool: &'a str) -> Self {
+    fn begin(method: &'static str, node_pool: Option<&'a str>) -> Self {
         Self {
             method,
             node_pool,
             started: Instant::now(),
         }
     }
-}
-
-fn pool_of(claim: &NodeClaim) -> String {
-    claim.pool_name().unwrap_or_default().to_owned()
 }
 
 fn kind_of(error: &CloudProviderError) -> &'static str {
@@ -130,23 +106,23 @@ fn kind_of(error: &CloudProviderError) -> &'static str {
 #[async_trait::async_trait]
 impl CloudProvider for MeasuredProvider {
     async fn create(&self, request: LaunchRequest) -> Result<Launched, CloudProviderError> {
-        let pool = pool_of(&request.node_claim);
-        let call = Call::begin("Create", &pool);
+        let claim = Arc::clone(&request.node_claim);
+        let call = Call::begin("Create", claim.pool_name());
         self.measure(call, self.inner.create(request).await)
     }
 
     async fn delete(&self, provider_id: &ProviderId) -> Result<(), CloudProviderError> {
-        let call = Call::begin("Delete", "");
+        let call = Call::begin("Delete", None);
         self.measure(call, self.inner.delete(provider_id).await)
     }
 
     async fn get(&self, provider_id: &ProviderId) -> Result<Launched, CloudProviderError> {
-        let call = Call::begin("Get", "");
+        let call = Call::begin("Get", None);
         self.measure(call, self.inner.get(provider_id).await)
     }
 
     async fn list(&self) -> Result<Vec<Launched>, CloudProviderError> {
-        let call = Call::begin("List", "");
+        let call = Call::begin("List", None);
         self.measure(call, self.inner.list().await)
     }
 
@@ -156,8 +132,8 @@ impl CloudProvider for MeasuredProvider {
         node_class: &Ec2NodeClass,
     ) -> Result<Arc<[Arc<InstanceType>]>, CloudProviderError> {
         let pool = node_pool.name_any();
-        let call = Call::begin("GetInstanceTypes", &pool);
-        let types = self.overlaid(node_pool, node_class).await;
+        let call = Call::begin("GetInstanceTypes", Some(&pool));
+        let types = self.inner.instance_types(node_pool, node_class).await;
         self.measure(call, types)
     }
 
@@ -170,8 +146,7 @@ impl CloudProvider for MeasuredProvider {
         node_claim: &NodeClaim,
         node_class: &Ec2NodeClass,
     ) -> Result<Option<String>, CloudProviderError> {
-        let pool = pool_of(node_claim);
-        let call = Call::begin("IsDrifted", &pool);
+        let call = Call::begin("IsDrifted", node_claim.pool_name());
         let drifted = self.inner.is_drifted(node_claim, node_class).await;
         self.measure(call, drifted)
     }
@@ -223,7 +198,7 @@ impl CloudProvider for MeasuredProvider {
         provider_id: &ProviderId,
         operation_id: &str,
     ) -> Result<(), RebootError> {
-        let call = Call::begin("Reboot", "");
+        let call = Call::begin("Reboot", None);
         let answer = self.inner.reboot(provider_id, operation_id).await;
         let result = answer.clone();
         let result = result.map_err(|error| CloudProviderError::Other(error.to_string()));

@@ -20,62 +20,93 @@ use prometheus_client::registry::Registry;
 use state::ledger::{OutcomeId, Record};
 use tokio::time::Instant;
 
-use crate::shell::action::Action;
 use crate::shell::error::{ErrorClass, ReconcileError};
-use crate::shell::log_values::number_round;
-use crate::shell::work_queue::QueueMeter;
+use crate::shell::runtime::action::Action;
+use crate::shell::runtime::log_spans::number_round;
+use crate::shell::runtime::work_queue::QueueMeter;
 use buckets::{
-    Histograms, doubling_to_1024, doubling_to_1280, doubling_to_2048, durations, histograms,
+    HistogramFamily, doubling_to_1024, doubling_to_1280, doubling_to_2048, durations, histograms,
     library_default, lifetimes, queue_times, reconciles, scores,
 };
 use conditions::ConditionMetrics;
-use labels::Label;
+use labels::{
+    CapacityTypeLabel, CategoryLabel, CodeLabel, ConditionLabel, ConsolidationPolicyLabel,
+    ConsolidationTypeLabel, ControllerLabel, DecisionLabel, DynamicResourcesLabel, ErrorLabel,
+    ImageIdLabel, MessageTypeLabel, MethodLabel, MinValuesRelaxedLabel, NodePoolLabel, PolicyLabel,
+    ProviderLabel, QueueLabel, ReasonLabel, ResultLabel, Series, SeriesLabels,
+    TerminateFirstReasonLabel, TerminationModeLabel, ZoneLabel, consolidation_type_label,
+    controller_label,
+};
 use summary::QuantileSummaries;
 
-pub use labels::Labels;
-pub(crate) use labels::{
-    consolidation_type_label, controller_label, reason_label, reason_word, resource_type,
-    snake_case,
-};
-
-type CounterFamily = Family<Labels, Counter>;
-type Gauges = Family<Labels, Gauge<f64, AtomicU64>>;
+type CounterFamily<L> = Family<Series<L>, Counter>;
+type Gauges<L> = Family<Series<L>, Gauge<f64, AtomicU64>>;
+type Histograms<L> = HistogramFamily<Series<L>>;
 
 /// A dashboard can tell "never" from "no such metric": the two kinds that Karpenter presets.
-fn never_yet() -> CounterFamily {
+fn never_yet() -> CounterFamily<ConsolidationTypeLabel> {
     let counters = CounterFamily::default();
     for method in [
         Method::MultiNodeConsolidation,
         Method::SingleNodeConsolidation,
     ] {
-        drop(counters.get_or_create(&vec![consolidation_type_label(method)]));
+        drop(counters.get_or_create(&Series(consolidation_type_label(method))));
     }
     counters
 }
 
 /// A metric as the book has it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct MetricRow {
     /// Without the ending of counters.
     pub(crate) name: &'static str,
     /// What it is scraped as.
     pub(crate) kind: MetricType,
-    /// Such as "Labels: `nodepool`." or "No labels."
-    pub(crate) labels: &'static str,
+    /// Names of the labels of its series.
+    pub(crate) labels: Vec<&'static str>,
     pub(crate) help: &'static str,
 }
 
-/// One row a metric: its labels, its field and type, how it is made, its name and its help text. The row is all there
-/// is to write beside the place that counts: `just tables` writes docs/metrics.md. A counter `of` an outcome is the
-/// number of the ledger's records with it, and counts by itself.
+/// A metric whose series are told apart by labels, or which has but one.
+trait Labelled {
+    /// Names of the labels, in the order in which they are written.
+    fn label_names() -> Vec<&'static str> {
+        Vec::new()
+    }
+}
+
+impl Labelled for Counter {}
+impl Labelled for Gauge<f64, AtomicU64> {}
+
+impl<L: SeriesLabels, M, C> Labelled for Family<Series<L>, M, C> {
+    fn label_names() -> Vec<&'static str> {
+        names_of::<L>()
+    }
+}
+
+impl<L: SeriesLabels> Labelled for QuantileSummaries<L> {
+    fn label_names() -> Vec<&'static str> {
+        names_of::<L>()
+    }
+}
+
+fn names_of<L: SeriesLabels>() -> Vec<&'static str> {
+    let mut names = Vec::new();
+    L::add_names(&mut names);
+    names
+}
+
+/// One row a metric: its field and type, which names its labels, how it is made, its name and its help text. The row is
+/// all there is to write beside the place that counts: `just tables` writes docs/metrics.md. A counter `of` an outcome
+/// is the number of the ledger's records with it, and counts by itself. A label that no metric had before is a row of
+/// `labels.rs`.
 macro_rules! metrics {
-    ($(#[doc = $labels:literal] $field:ident: $kind:ty = $made:expr, $name:literal, $help:literal $(, of $outcome:ident)?;)*) => {
+    ($($field:ident: $kind:ty = $made:expr, $name:literal, $help:literal $(, of $outcome:ident)?;)*) => {
         /// Every metric the controllers write.
         #[derive(Debug)]
         pub struct Metrics {
             $(
-                #[doc = concat!("`", $name, "`: ", $help, ".\n")]
-                #[doc = $labels]
+                #[doc = concat!("`", $name, "`: ", $help, ".")]
                 pub $field: $kind,
             )*
             /// Those of conditions.
@@ -86,12 +117,14 @@ macro_rules! metrics {
 
         impl Metrics {
             /// Every row.
-            pub(crate) const ROWS: &[MetricRow] = &[$(MetricRow {
-                name: $name,
-                kind: <$kind as TypedMetric>::TYPE,
-                labels: $labels,
-                help: $help,
-            },)*];
+            pub(crate) fn rows() -> Vec<MetricRow> {
+                vec![$(MetricRow {
+                    name: $name,
+                    kind: <$kind as TypedMetric>::TYPE,
+                    labels: <$kind as Labelled>::label_names(),
+                    help: $help,
+                },)*]
+            }
 
             /// Makes the metrics; [`Self::register`] shows them.
             pub fn new() -> Self {
@@ -120,136 +153,71 @@ macro_rules! metrics {
 }
 
 metrics! {
-    /// Labels: `reason`, `nodepool`, `min_values_relaxed`.
-    node_claims_created: CounterFamily = CounterFamily::default(), "karpenter_nodeclaims_created", "NodeClaims created";
-    /// Labels: `nodepool`, `capacity_type`, `zone`.
-    node_claims_terminated: CounterFamily = CounterFamily::default(), "karpenter_nodeclaims_terminated", "NodeClaims terminated";
-    /// Labels: `reason`, `nodepool`, `capacity_type`, `consolidation_policy`, `termination_mode`.
-    node_claims_disrupted: CounterFamily = CounterFamily::default(), "karpenter_nodeclaims_disrupted", "NodeClaims disrupted";
-    /// Labels: `condition`, `nodepool`, `capacity_type`, `image_id`, `termination_mode`.
-    node_claims_unhealthy_disrupted: CounterFamily = CounterFamily::default(), "karpenter_nodeclaims_unhealthy_disrupted", "NodeClaims disrupted because their node was sick";
-    /// Labels: `nodepool`.
-    instance_termination_seconds: Histograms = histograms(doubling_to_1024), "karpenter_nodeclaims_instance_termination_duration_seconds", "Time an instance took to terminate";
-    /// Labels: `nodepool`.
-    node_claim_termination_seconds: Histograms = histograms(doubling_to_2048), "karpenter_nodeclaims_termination_duration_seconds", "Time a NodeClaim took to terminate";
-    /// Labels: `nodepool`, `zone`.
-    nodes_created: CounterFamily = CounterFamily::default(), "karpenter_nodes_created", "Nodes that registered";
-    /// Labels: `nodepool`, `zone`.
-    nodes_terminated: CounterFamily = CounterFamily::default(), "karpenter_nodes_terminated", "Nodes terminated";
-    /// Labels: `nodepool`.
-    nodes_drained: CounterFamily = CounterFamily::default(), "karpenter_nodes_drained", "Nodes drained";
-    /// Labels: `nodepool`.
-    node_termination_seconds: QuantileSummaries = QuantileSummaries::default(), "karpenter_nodes_termination_duration_seconds", "Time a node took to terminate";
-    /// Labels: `nodepool`.
-    node_lifetime_seconds: Histograms = histograms(lifetimes), "karpenter_nodes_lifetime_duration_seconds", "Age of nodes at termination";
-    /// Labels: `result`.
-    reboots: CounterFamily = CounterFamily::default(), "karpenter_nodes_reboots", "Reboots of sick nodes";
-    /// Labels: `result`.
-    reboot_seconds: Histograms = histograms(doubling_to_1280), "karpenter_nodes_reboot_duration_seconds", "Time from the decision to reboot a node to its end";
-    /// No labels.
-    reboot_recovery_seconds: Histograms = histograms(doubling_to_1280), "karpenter_nodes_reboot_recovery_duration_seconds", "Time a node was away to reboot";
-    /// Labels: `code`.
-    eviction_requests: CounterFamily = CounterFamily::default(), "karpenter_pods_eviction_requests", "Answers of the Eviction API";
-    /// Labels: `reason`.
-    pods_drained: CounterFamily = CounterFamily::default(), "karpenter_pods_drained", "Pods drained";
-    /// Labels: `reason`, `nodepool`, `capacity_type`, `consolidation_policy`, `termination_mode`.
-    pods_disruption_initiated: CounterFamily = CounterFamily::default(), "karpenter_pods_disruption_initiated", "Reschedulable pods on disrupted NodeClaims";
-    /// No labels.
+    node_claims_created: CounterFamily<(ReasonLabel, NodePoolLabel, MinValuesRelaxedLabel)> = CounterFamily::default(), "karpenter_nodeclaims_created", "NodeClaims created";
+    node_claims_terminated: CounterFamily<(NodePoolLabel, CapacityTypeLabel, ZoneLabel)> = CounterFamily::default(), "karpenter_nodeclaims_terminated", "NodeClaims terminated";
+    node_claims_disrupted: CounterFamily<(ReasonLabel, NodePoolLabel, CapacityTypeLabel, ConsolidationPolicyLabel, TerminationModeLabel)> = CounterFamily::default(), "karpenter_nodeclaims_disrupted", "NodeClaims disrupted";
+    node_claims_unhealthy_disrupted: CounterFamily<(ConditionLabel, NodePoolLabel, CapacityTypeLabel, ImageIdLabel, TerminationModeLabel)> = CounterFamily::default(), "karpenter_nodeclaims_unhealthy_disrupted", "NodeClaims disrupted because their node was sick";
+    instance_termination_seconds: Histograms<NodePoolLabel> = histograms(doubling_to_1024), "karpenter_nodeclaims_instance_termination_duration_seconds", "Time an instance took to terminate";
+    node_claim_termination_seconds: Histograms<NodePoolLabel> = histograms(doubling_to_2048), "karpenter_nodeclaims_termination_duration_seconds", "Time a NodeClaim took to terminate";
+    nodes_created: CounterFamily<(NodePoolLabel, ZoneLabel)> = CounterFamily::default(), "karpenter_nodes_created", "Nodes that registered";
+    nodes_terminated: CounterFamily<(NodePoolLabel, ZoneLabel)> = CounterFamily::default(), "karpenter_nodes_terminated", "Nodes terminated";
+    nodes_drained: CounterFamily<NodePoolLabel> = CounterFamily::default(), "karpenter_nodes_drained", "Nodes drained";
+    node_termination_seconds: QuantileSummaries<NodePoolLabel> = QuantileSummaries::default(), "karpenter_nodes_termination_duration_seconds", "Time a node took to terminate";
+    node_lifetime_seconds: Histograms<NodePoolLabel> = histograms(lifetimes), "karpenter_nodes_lifetime_duration_seconds", "Age of nodes at termination";
+    reboots: CounterFamily<ResultLabel> = CounterFamily::default(), "karpenter_nodes_reboots", "Reboots of sick nodes";
+    reboot_seconds: Histograms<ResultLabel> = histograms(doubling_to_1280), "karpenter_nodes_reboot_duration_seconds", "Time from the decision to reboot a node to its end";
+    reboot_recovery_seconds: Histograms<()> = histograms(doubling_to_1280), "karpenter_nodes_reboot_recovery_duration_seconds", "Time a node was away to reboot";
+    eviction_requests: CounterFamily<CodeLabel> = CounterFamily::default(), "karpenter_pods_eviction_requests", "Answers of the Eviction API";
+    pods_drained: CounterFamily<ReasonLabel> = CounterFamily::default(), "karpenter_pods_drained", "Pods drained";
+    pods_disruption_initiated: CounterFamily<(ReasonLabel, NodePoolLabel, CapacityTypeLabel, ConsolidationPolicyLabel, TerminationModeLabel)> = CounterFamily::default(), "karpenter_pods_disruption_initiated", "Reschedulable pods on disrupted NodeClaims";
     pods_nominated: Counter = Counter::default(), "mortise_pods_nominated", "Pods nominated to the node planned for them";
-    /// No labels.
     pods_off_plan: Counter = Counter::default(), "mortise_pods_off_plan", "Pods that the scheduler bound to another node than the one planned for them", of PodOffPlan;
-    /// No labels.
     node_claims_off_plan: Counter = Counter::default(), "mortise_nodeclaims_off_plan", "NodeClaims opened for pods whose place was taken by others";
-    /// No labels.
     off_plan_usd_per_hour: Gauge<f64, AtomicU64> = Gauge::default(), "mortise_nodeclaims_off_plan_usd_per_hour", "What those NodeClaims cost together when they were opened";
-    /// No labels.
-    pod_decision_seconds: Histograms = histograms(durations), "karpenter_pods_scheduling_decision_duration_seconds", "Time from a pod first seen to its first decision";
-    /// Labels: `nodepool`, `reason`.
-    allowed_disruptions: Gauges = Gauges::default(), "karpenter_nodepools_allowed_disruptions", "Disruptions the budgets allow";
-    /// Labels: `nodepool`, `policy`.
-    policy_premium: Gauges = Gauges::default(), "mortise_policy_premium_usd_per_hour", "What the nodes that there are cost more, by list price at their launch, than the default's choice";
-    /// Labels: `nodepool`, `reason`.
-    nodes_consuming_budgets: Gauges = Gauges::default(), "karpenter_nodepools_nodes_consuming_budgets", "Nodes not ready or deleting";
-    /// Labels: `reason`, `consolidation_type`.
-    disruption_evaluation_seconds: Histograms = histograms(durations), "karpenter_voluntary_disruption_decision_evaluation_duration_seconds", "Time of one disruption method";
-    /// Labels: `decision`, `reason`, `consolidation_type`.
-    disruption_decisions: CounterFamily = CounterFamily::default(), "karpenter_voluntary_disruption_decisions", "Disruption commands started";
-    /// Labels: `nodepool`, `decision`, `reason`, `consolidation_type`.
-    disruption_decisions_by_node_pool: CounterFamily = CounterFamily::default(), "karpenter_voluntary_disruption_decisions_by_nodepool", "Disruption commands started, for each NodePool";
-    /// Labels: `reason`.
-    disruption_eligible_nodes: Gauges = Gauges::default(), "karpenter_voluntary_disruption_eligible_nodes", "Candidates of the last run";
-    /// Labels: `consolidation_type`.
-    consolidation_timeouts: CounterFamily = never_yet(), "karpenter_voluntary_disruption_consolidation_timeouts", "Consolidation scans cut short";
-    /// Labels: `consolidation_type`.
-    failed_validations: CounterFamily = CounterFamily::default(), "karpenter_voluntary_disruption_failed_validations", "Candidates that failed validation";
-    /// Labels: `decision`, `reason`, `consolidation_type`.
-    disruption_queue_failures: CounterFamily = CounterFamily::default(), "karpenter_voluntary_disruption_queue_failures", "Disruption commands that failed";
-    /// Labels: `nodepool`, `reason`, `terminate_first_reason`.
-    terminate_first_decisions: CounterFamily = CounterFamily::default(), "karpenter_voluntary_disruption_terminate_first_decisions", "Nodes that go before their replacement comes";
-    /// Labels: `decision`, `nodepool`, `policy`.
-    consolidation_moves: CounterFamily = CounterFamily::default(), "karpenter_consolidation_moves", "Moves of consolidation that were judged";
-    /// Labels: `decision`, `nodepool`, `policy`.
-    consolidation_score: Histograms = histograms(scores), "karpenter_consolidation_score", "Scores of moves that take nodes of Balanced NodePools";
-    /// Labels: `nodepool`.
-    deletion_cost_pending_nodes: Gauges = Gauges::default(), "karpenter_pod_deletion_cost_nodes_with_pending_annotation_writes", "Nodes with deletion costs to write in the last pass";
-    /// Labels: `result`.
-    deletion_cost_writes: CounterFamily = CounterFamily::default(), "karpenter_pod_deletion_cost_pod_annotation_writes", "Deletion costs written to pods, or not";
-    /// Labels: `message_type`.
-    interruption_received: CounterFamily = CounterFamily::default(), "karpenter_interruption_received_messages", "Interruption notices received";
-    /// No labels.
-    interruption_deleted: CounterFamily = CounterFamily::default(), "karpenter_interruption_deleted_messages", "Interruption notices taken off the queue";
-    /// Labels: `category`.
-    instance_status_unhealthy: CounterFamily = CounterFamily::default(), "karpenter_interruption_instance_status_unhealthy", "Instances the cloud finds unhealthy, once for each time and kind of trouble";
-    /// No labels.
-    interruption_queue_seconds: Histograms = histograms(durations), "karpenter_interruption_message_queue_duration_seconds", "Time from an event to the receipt of its notice";
-    /// Labels: `controller`.
-    scheduling_seconds: Histograms = histograms(durations), "karpenter_scheduler_scheduling_duration_seconds", "Time of one simulation";
-    /// No labels.
-    ignored_pods: Gauges = Gauges::default(), "karpenter_scheduler_ignored_pods_count", "Pods failing validation";
-    /// Labels: `controller`.
-    unschedulable_pods: Gauges = Gauges::default(), "karpenter_scheduler_unschedulable_pods_count", "Pods without a place";
-    /// Labels: `controller`, `method`, `provider`.
-    cloud_seconds: Histograms = histograms(library_default), "karpenter_cloudprovider_duration_seconds", "Time of calls to the cloud provider";
-    /// Labels: `controller`, `method`, `provider`, `error`, `nodepool`.
-    cloud_errors: CounterFamily = CounterFamily::default(), "karpenter_cloudprovider_errors", "Errors of the cloud provider";
-    /// Labels: `controller`, `zone`.
-    pending_pods_by_zone: Gauges = Gauges::default(), "karpenter_scheduler_pending_pods_by_effective_zone_count", "Pending pods by the one zone that they can run in, `flexible` or `none`";
-    /// No labels.
-    pod_startup_seconds: QuantileSummaries = QuantileSummaries::default(), "karpenter_pods_startup_duration_seconds", "Time from the creation of a pod until it is ready";
-    /// Labels: `dynamic_resources`.
-    pod_bound_seconds: Histograms = histograms(durations), "karpenter_pods_bound_duration_seconds", "Time from the creation of a pod until it is bound";
-    /// No labels.
-    pod_provisioning_startup_seconds: Histograms = histograms(durations), "karpenter_pods_provisioning_startup_duration_seconds", "Time from the first place found for a pod until it is ready";
-    /// Labels: `dynamic_resources`.
-    pod_provisioning_bound_seconds: Histograms = histograms(durations), "karpenter_pods_provisioning_bound_duration_seconds", "Time from the first place found for a pod until it is bound";
-    /// Labels: `nodepool`.
-    cost_tracker_errors: CounterFamily = CounterFamily::default(), "karpenter_nodepools_cost_tracker_errors", "Nodes whose price was not known when the cost of the NodePool was summed up";
-    /// Labels: `controller`, `result`.
-    reconciles: CounterFamily = CounterFamily::default(), "controller_runtime_reconcile", "Reconciles";
-    /// Labels: `controller`.
-    reconcile_errors: CounterFamily = CounterFamily::default(), "controller_runtime_reconcile_errors", "Failed reconciles";
-    /// Labels: `controller`.
-    terminal_errors: CounterFamily = CounterFamily::default(), "controller_runtime_terminal_reconcile_errors", "Reconciles that failed for good";
-    /// Labels: `controller`.
-    reconcile_panics: CounterFamily = CounterFamily::default(), "controller_runtime_reconcile_panics", "Reconciles that died of a bug";
-    /// Labels: `controller`.
-    reconcile_timeouts: CounterFamily = CounterFamily::default(), "controller_runtime_reconcile_timeouts", "Reconciles cut off; none is, as each request has a time limit of its own";
-    /// No labels.
+    pod_decision_seconds: Histograms<()> = histograms(durations), "karpenter_pods_scheduling_decision_duration_seconds", "Time from a pod first seen to its first decision";
+    allowed_disruptions: Gauges<(NodePoolLabel, ReasonLabel)> = Gauges::default(), "karpenter_nodepools_allowed_disruptions", "Disruptions the budgets allow";
+    policy_premium: Gauges<(NodePoolLabel, PolicyLabel)> = Gauges::default(), "mortise_policy_premium_usd_per_hour", "What the nodes that there are cost more, by list price at their launch, than the default's choice";
+    nodes_consuming_budgets: Gauges<(NodePoolLabel, ReasonLabel)> = Gauges::default(), "karpenter_nodepools_nodes_consuming_budgets", "Nodes not ready or deleting";
+    disruption_evaluation_seconds: Histograms<(ReasonLabel, ConsolidationTypeLabel)> = histograms(durations), "karpenter_voluntary_disruption_decision_evaluation_duration_seconds", "Time of one disruption method";
+    disruption_decisions: CounterFamily<(DecisionLabel, ReasonLabel, ConsolidationTypeLabel)> = CounterFamily::default(), "karpenter_voluntary_disruption_decisions", "Disruption commands started";
+    disruption_decisions_by_node_pool: CounterFamily<(NodePoolLabel, DecisionLabel, ReasonLabel, ConsolidationTypeLabel)> = CounterFamily::default(), "karpenter_voluntary_disruption_decisions_by_nodepool", "Disruption commands started, for each NodePool";
+    disruption_eligible_nodes: Gauges<ReasonLabel> = Gauges::default(), "karpenter_voluntary_disruption_eligible_nodes", "Candidates of the last run";
+    consolidation_timeouts: CounterFamily<ConsolidationTypeLabel> = never_yet(), "karpenter_voluntary_disruption_consolidation_timeouts", "Consolidation scans cut short";
+    failed_validations: CounterFamily<ConsolidationTypeLabel> = CounterFamily::default(), "karpenter_voluntary_disruption_failed_validations", "Candidates that failed validation";
+    disruption_queue_failures: CounterFamily<(DecisionLabel, ReasonLabel, ConsolidationTypeLabel)> = CounterFamily::default(), "karpenter_voluntary_disruption_queue_failures", "Disruption commands that failed";
+    terminate_first_decisions: CounterFamily<(NodePoolLabel, ReasonLabel, TerminateFirstReasonLabel)> = CounterFamily::default(), "karpenter_voluntary_disruption_terminate_first_decisions", "Nodes that go before their replacement comes";
+    consolidation_moves: CounterFamily<(DecisionLabel, NodePoolLabel, PolicyLabel)> = CounterFamily::default(), "karpenter_consolidation_moves", "Moves of consolidation that were judged";
+    consolidation_score: Histograms<(DecisionLabel, NodePoolLabel, PolicyLabel)> = histograms(scores), "karpenter_consolidation_score", "Scores of moves that take nodes of Balanced NodePools";
+    deletion_cost_pending_nodes: Gauges<NodePoolLabel> = Gauges::default(), "karpenter_pod_deletion_cost_nodes_with_pending_annotation_writes", "Nodes with deletion costs to write in the last pass";
+    deletion_cost_writes: CounterFamily<ResultLabel> = CounterFamily::default(), "karpenter_pod_deletion_cost_pod_annotation_writes", "Deletion costs written to pods, or not";
+    interruption_received: CounterFamily<MessageTypeLabel> = CounterFamily::default(), "karpenter_interruption_received_messages", "Interruption notices received";
+    interruption_deleted: CounterFamily<()> = CounterFamily::default(), "karpenter_interruption_deleted_messages", "Interruption notices taken off the queue";
+    instance_status_unhealthy: CounterFamily<CategoryLabel> = CounterFamily::default(), "karpenter_interruption_instance_status_unhealthy", "Instances the cloud finds unhealthy, once for each time and kind of trouble";
+    interruption_queue_seconds: Histograms<()> = histograms(durations), "karpenter_interruption_message_queue_duration_seconds", "Time from an event to the receipt of its notice";
+    scheduling_seconds: Histograms<ControllerLabel> = histograms(durations), "karpenter_scheduler_scheduling_duration_seconds", "Time of one simulation";
+    ignored_pods: Gauges<()> = Gauges::default(), "karpenter_scheduler_ignored_pods_count", "Pods failing validation";
+    unschedulable_pods: Gauges<ControllerLabel> = Gauges::default(), "karpenter_scheduler_unschedulable_pods_count", "Pods without a place";
+    cloud_seconds: Histograms<(ControllerLabel, MethodLabel, ProviderLabel)> = histograms(library_default), "karpenter_cloudprovider_duration_seconds", "Time of calls to the cloud provider";
+    cloud_errors: CounterFamily<(ControllerLabel, MethodLabel, ProviderLabel, ErrorLabel, NodePoolLabel)> = CounterFamily::default(), "karpenter_cloudprovider_errors", "Errors of the cloud provider";
+    pending_pods_by_zone: Gauges<(ControllerLabel, ZoneLabel)> = Gauges::default(), "karpenter_scheduler_pending_pods_by_effective_zone_count", "Pending pods by the one zone that they can run in, `flexible` or `none`";
+    pod_startup_seconds: QuantileSummaries<()> = QuantileSummaries::default(), "karpenter_pods_startup_duration_seconds", "Time from the creation of a pod until it is ready";
+    pod_bound_seconds: Histograms<DynamicResourcesLabel> = histograms(durations), "karpenter_pods_bound_duration_seconds", "Time from the creation of a pod until it is bound";
+    pod_provisioning_startup_seconds: Histograms<()> = histograms(durations), "karpenter_pods_provisioning_startup_duration_seconds", "Time from the first place found for a pod until it is ready";
+    pod_provisioning_bound_seconds: Histograms<DynamicResourcesLabel> = histograms(durations), "karpenter_pods_provisioning_bound_duration_seconds", "Time from the first place found for a pod until it is bound";
+    cost_tracker_errors: CounterFamily<NodePoolLabel> = CounterFamily::default(), "karpenter_nodepools_cost_tracker_errors", "Nodes whose price was not known when the cost of the NodePool was summed up";
+    reconciles: CounterFamily<(ControllerLabel, ResultLabel)> = CounterFamily::default(), "controller_runtime_reconcile", "Reconciles";
+    reconcile_errors: CounterFamily<ControllerLabel> = CounterFamily::default(), "controller_runtime_reconcile_errors", "Failed reconciles";
+    terminal_errors: CounterFamily<ControllerLabel> = CounterFamily::default(), "controller_runtime_terminal_reconcile_errors", "Reconciles that failed for good";
+    reconcile_panics: CounterFamily<ControllerLabel> = CounterFamily::default(), "controller_runtime_reconcile_panics", "Reconciles that died of a bug";
+    reconcile_timeouts: CounterFamily<ControllerLabel> = CounterFamily::default(), "controller_runtime_reconcile_timeouts", "Reconciles cut off; none is, as each request has a time limit of its own";
     webhook_panics: Counter = Counter::default(), "controller_runtime_conversion_webhook_panics", "Conversions of objects that died of a bug; there are none";
-    /// Labels: `controller`.
-    reconcile_seconds: Histograms = histograms(reconciles), "controller_runtime_reconcile_time_seconds", "Time of reconciles";
-    /// Labels: `controller`.
-    reconciles_at_once: Gauges = Gauges::default(), "controller_runtime_max_concurrent_reconciles", "Reconciles at one time, at most";
-    /// Labels: `controller`.
-    active_workers: Gauges = Gauges::default(), "controller_runtime_active_workers", "Reconciles at work";
-    /// Labels: `name`, `controller`.
-    queue_adds: CounterFamily = CounterFamily::default(), "workqueue_adds", "Keys added to the queue";
-    /// Labels: `name`, `controller`.
-    queue_retries: CounterFamily = CounterFamily::default(), "workqueue_retries", "Keys put back as their reconcile failed";
-    /// Labels: `name`, `controller`.
-    queue_seconds: Histograms = histograms(queue_times), "workqueue_queue_duration_seconds", "Time of a key in the queue";
-    /// Labels: `name`, `controller`.
-    work_seconds: Histograms = histograms(queue_times), "workqueue_work_duration_seconds", "Time of work on a key";
+    reconcile_seconds: Histograms<ControllerLabel> = histograms(reconciles), "controller_runtime_reconcile_time_seconds", "Time of reconciles";
+    reconciles_at_once: Gauges<ControllerLabel> = Gauges::default(), "controller_runtime_max_concurrent_reconciles", "Reconciles at one time, at most";
+    active_workers: Gauges<ControllerLabel> = Gauges::default(), "controller_runtime_active_workers", "Reconciles at work";
+    queue_adds: CounterFamily<(QueueLabel, ControllerLabel)> = CounterFamily::default(), "workqueue_adds", "Keys added to the queue";
+    queue_retries: CounterFamily<(QueueLabel, ControllerLabel)> = CounterFamily::default(), "workqueue_retries", "Keys put back as their reconcile failed";
+    queue_seconds: Histograms<(QueueLabel, ControllerLabel)> = histograms(queue_times), "workqueue_queue_duration_seconds", "Time of a key in the queue";
+    work_seconds: Histograms<(QueueLabel, ControllerLabel)> = histograms(queue_times), "workqueue_work_duration_seconds", "Time of work on a key";
 }
 
 /// How controller-runtime calls what came of a reconcile.
@@ -281,18 +249,24 @@ impl ReconcileResult {
         }
     }
 
-    fn label(self) -> Label {
+    fn label(self) -> ResultLabel {
         let word = match self {
             Self::Success => "success",
             Self::RequeueAfter => "requeue_after",
             Self::Requeue => "requeue",
             Self::Error => "error",
         };
-        ("result", word.to_owned())
+        ResultLabel(word.to_owned())
     }
 }
 
 impl Metrics {
+    /// Evictions that the API server granted so far.
+    pub fn evictions_granted(&self) -> u64 {
+        let granted = Series(CodeLabel("200".to_owned()));
+        self.eviction_requests.get_or_create(&granted).get()
+    }
+
     pub(crate) fn reconciled(
         &self,
         controller: &'static str,
@@ -303,75 +277,71 @@ impl Metrics {
         let class = outcome.as_ref().err().map(ReconcileError::class);
         let is_terminal = class == Some(ErrorClass::Terminal);
         let is_panic = matches!(outcome, Err(ReconcileError::Panicked));
-        let controller = vec![controller_label(controller)];
+        let controller = controller_label(controller);
+        let series = Series(controller.clone());
         for (counters, counts) in [
             (&self.reconcile_errors, result == ReconcileResult::Error),
             (&self.terminal_errors, is_terminal),
             (&self.reconcile_panics, is_panic),
         ] {
             if counts {
-                counters.get_or_create(&controller).inc();
+                counters.get_or_create(&series).inc();
             }
         }
         let seconds = &self.reconcile_seconds;
-        seconds
-            .get_or_create(&controller)
-            .observe(took.as_secs_f64());
-        let mut labels = controller;
-        labels.push(result.label());
-        self.reconciles.get_or_create(&labels).inc();
+        seconds.get_or_create(&series).observe(took.as_secs_f64());
+        let series = Series((controller, result.label()));
+        self.reconciles.get_or_create(&series).inc();
     }
 
     /// Shows a controller before it did anything: what never failed has failed zero times.
     pub(crate) fn begin_controller(&self, controller: &'static str, concurrency: usize) {
-        let labels = vec![controller_label(controller)];
+        let controller = controller_label(controller);
+        let series = Series(controller.clone());
         for counters in [
             &self.reconcile_errors,
             &self.terminal_errors,
             &self.reconcile_panics,
             &self.reconcile_timeouts,
         ] {
-            drop(counters.get_or_create(&labels));
+            drop(counters.get_or_create(&series));
         }
         for result in ReconcileResult::ALL {
-            let mut labels = labels.clone();
-            labels.push(result.label());
-            drop(self.reconciles.get_or_create(&labels));
+            let series = Series((controller.clone(), result.label()));
+            drop(self.reconciles.get_or_create(&series));
         }
-        drop(self.active_workers.get_or_create(&labels));
-        let at_once = self.reconciles_at_once.get_or_create(&labels);
+        drop(self.active_workers.get_or_create(&series));
+        let at_once = self.reconciles_at_once.get_or_create(&series);
         at_once.set(f64::from(u32::try_from(concurrency).unwrap_or(u32::MAX)));
     }
 
     /// How many reconciles of a controller are at work.
     pub(crate) fn active_workers(&self, controller: &'static str) -> Gauge<f64, AtomicU64> {
-        let labels = vec![controller_label(controller)];
-        self.active_workers.get_or_create(&labels).clone()
+        let series = Series(controller_label(controller));
+        self.active_workers.get_or_create(&series).clone()
     }
 
     /// Where the queue of a controller counts.
     pub(crate) fn queue_meter(&self, controller: &'static str) -> QueueMeter {
-        let labels = vec![
-            ("name", controller.to_owned()),
-            controller_label(controller),
-        ];
+        let queue = QueueLabel(controller.to_owned());
+        let series = Series((queue, controller_label(controller)));
         QueueMeter {
-            adds: self.queue_adds.get_or_create(&labels).clone(),
-            retries: self.queue_retries.get_or_create(&labels).clone(),
-            queue_seconds: self.queue_seconds.get_or_create(&labels).clone(),
-            work_seconds: self.work_seconds.get_or_create(&labels).clone(),
+            adds: self.queue_adds.get_or_create(&series).clone(),
+            retries: self.queue_retries.get_or_create(&series).clone(),
+            queue_seconds: self.queue_seconds.get_or_create(&series).clone(),
+            work_seconds: self.work_seconds.get_or_create(&series).clone(),
         }
     }
 
     /// One round of a controller that has no queue; it is told of when the round is dropped.
     pub(crate) fn round(&self, controller: &'static str) -> LoopRound<'_> {
-        let labels = vec![controller_label(controller)];
-        self.active_workers.get_or_create(&labels).inc();
+        let series = Series(controller_label(controller));
+        self.active_workers.get_or_create(&series).inc();
         number_round(self.rounds.fetch_add(1, Ordering::Relaxed) + 1);
         LoopRound {
             metrics: self,
             controller,
-            labels,
+            series,
             started: Instant::now(),
             outcome: Ok(Action::Await),
         }
@@ -382,7 +352,7 @@ impl Metrics {
 pub(crate) struct LoopRound<'a> {
     metrics: &'a Metrics,
     controller: &'static str,
-    labels: Labels,
+    series: Series<ControllerLabel>,
     started: Instant,
     outcome: Result<Action, ReconcileError>,
 }
@@ -396,7 +366,7 @@ impl LoopRound<'_> {
 
 impl Drop for LoopRound<'_> {
     fn drop(&mut self) {
-        let active = self.metrics.active_workers.get_or_create(&self.labels);
+        let active = self.metrics.active_workers.get_or_create(&self.series);
         active.dec();
         drop(active);
         let took = self.started.elapsed();
@@ -412,9 +382,12 @@ impl Default for Metrics {
 }
 
 /// Shows these series and no others: what is no more must not be seen for ever.
-pub(crate) fn replace(gauges: &Gauges, series: impl IntoIterator<Item = (Labels, f64)>) {
+pub(crate) fn replace<L: SeriesLabels>(
+    gauges: &Gauges<L>,
+    series: impl IntoIterator<Item = (L, f64)>,
+) {
     gauges.clear();
     for (labels, value) in series {
-        gauges.get_or_create(&labels).set(value);
+        gauges.get_or_create(&Series(labels)).set(value);
     }
 }

@@ -3,6 +3,10 @@
 //! Facts come in by [`Model::apply`] only, from the watches and from the [`crate::shell::writer`]. Answers to
 //! `pkg/controllers/state/cluster.go` and to the reading half of controller-runtime's client.
 
+pub(crate) mod first_lists;
+pub(crate) mod managed;
+pub(crate) mod paging;
+
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
@@ -21,9 +25,9 @@ use tracing::warn;
 
 use crate::settings::Settings;
 use crate::shell::error::ReconcileError;
-use crate::shell::first_lists::FirstLists;
-use crate::shell::managed::Managed as _;
-use crate::shell::paging::for_each_listed;
+use crate::shell::model::first_lists::FirstLists;
+use crate::shell::model::managed::Managed as _;
+use crate::shell::model::paging::for_each_listed;
 
 /// The nomination of a pending pod holds its node for two batches, and for so long at least.
 const NOMINATION_WINDOW_MIN: Duration = Duration::from_secs(10);

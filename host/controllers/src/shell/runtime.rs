@@ -4,6 +4,13 @@
 //! order in which they become ready, so that equal inputs give equal runs. Answers to controller-runtime's
 //! `pkg/internal/controller/controller.go`.
 
+pub(crate) mod action;
+pub(crate) mod log_spans;
+pub(crate) mod periodic;
+pub(crate) mod queue_loads;
+pub(crate) mod several_at_once;
+pub(crate) mod work_queue;
+
 use std::fmt::Debug;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -14,12 +21,14 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::time::Instant;
 use tracing::{Instrument as _, Span, debug, error};
 
-use crate::shell::action::Action;
 use crate::shell::error::{ErrorClass, ReconcileError};
-use crate::shell::log_values::{ControllerName, LoggedKey, controller_span, reconcile_span};
 use crate::shell::metrics::Metrics;
+use crate::shell::runtime::action::Action;
+use crate::shell::runtime::log_spans::{
+    ControllerName, LoggedKey, controller_span, reconcile_span,
+};
+use crate::shell::runtime::work_queue::WorkQueue;
 use crate::shell::turn::{Turn, TurnStage};
-use crate::shell::work_queue::WorkQueue;
 
 /// How a controller is run.
 #[derive(Debug, Clone, Copy)]

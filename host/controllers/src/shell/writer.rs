@@ -3,6 +3,10 @@
 //! It decides nothing and tells nobody; that is the controllers' and the [`crate::shell::journal`]'s. Answers to the
 //! writing half of controller-runtime's client.
 
+pub(crate) mod claim_names;
+pub(crate) mod finalizers;
+pub(crate) mod patching;
+
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -16,11 +20,11 @@ use serde_json::json;
 use state::Event;
 use state::facts::NodeFacts;
 
-use crate::shell::claim_names::ClaimNames;
 use crate::shell::error::{ReconcileError, api_code};
-use crate::shell::finalizers::add_finalizer;
 use crate::shell::model::Model;
-use crate::shell::patching::{PatchTarget, patch, patch_params};
+use crate::shell::writer::claim_names::ClaimNames;
+use crate::shell::writer::finalizers::add_finalizer;
+use crate::shell::writer::patching::{PatchTarget, patch, patch_params};
 
 /// Shared by all that write.
 pub(crate) struct Writer {

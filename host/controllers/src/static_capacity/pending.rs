@@ -1,4 +1,7 @@
 //! The one lock of all who make or delete claims of NodePools with replicas.
+//!
+//! Held from the count to the last write, so that two never count on the same room. Answers to `ReserveNodeCount` in
+//! `pkg/controllers/state/statenodepool.go`.
 
 use std::collections::BTreeSet;
 

@@ -1,11 +1,14 @@
 //! Journal entries about conditions: an Event and a count when one changes, how long an object took to go.
+//!
+//! Answers to `status/controller.go` of awslabs/operatorpkg.
 
 use jiff::Timestamp;
 
 use super::seen::{ConditionSeen, StatusSeen};
 use crate::shell::journal::JournalEntry;
-use crate::shell::metrics::{Labels, Metrics};
-use crate::shell::recorder::{EventType, KubernetesEvent};
+use crate::shell::journal::recorder::{EventType, KubernetesEvent};
+use crate::shell::metrics::Metrics;
+use crate::shell::metrics::conditions::ConditionLabels;
 
 /// Change of an object's conditions, or its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,9 +91,10 @@ impl JournalEntry for StatusEntry {
 
     fn measure(&self, seen: &StatusSeen, metrics: &Metrics) {
         let names = seen.kind.extra_labels().iter().map(|it| it.0);
-        let extra: Labels = names.zip(seen.extra.iter().cloned()).collect();
+        let extra: ConditionLabels = names.zip(seen.extra.iter().cloned()).collect();
         let (group, kind) = seen.kind.name();
-        let deprecated: Labels = vec![("group", group.to_owned()), ("kind", kind.to_owned())];
+        let deprecated: ConditionLabels =
+            vec![("group", group.to_owned()), ("kind", kind.to_owned())];
         let conditions = &metrics.conditions;
         let twins = seen.kind.has_deprecated().then(|| conditions.deprecated());
         let own = conditions.of(seen.kind.in_metrics());
@@ -98,7 +102,7 @@ impl JournalEntry for StatusEntry {
         for (families, more) in all.chain(twins.map(|it| (it, &deprecated))) {
             match self {
                 Self::Transition { kind, was, is } => {
-                    let of = |seen: &ConditionSeen| -> Labels {
+                    let of = |seen: &ConditionSeen| -> ConditionLabels {
                         vec![("type", kind.clone()), ("status", seen.status.clone())]
                     };
                     let mut labels = of(is);

@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use state::Snapshot;
 use state::cluster::Change;
 
-use crate::shell::references;
+use crate::shell::journal::references;
 
 /// A kind whose conditions are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

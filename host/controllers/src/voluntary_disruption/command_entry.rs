@@ -1,4 +1,7 @@
 //! Journal entries of a disruption command, from its announcement to its end.
+//!
+//! What it does is decided before. Answers to the log lines and counts of `pkg/controllers/disruption`; its Events are
+//! worded in `events.rs`.
 
 mod counts;
 
@@ -15,14 +18,15 @@ use state::Snapshot;
 use state::ledger::{CommandRecord, CommandStep, DisruptionRound, NodeOutcome, OutcomeId, Record};
 use tracing::{info, warn};
 
-use self::counts::{count_decision, count_deletion};
+use self::counts::{count_decision, count_deletion, decided};
 use crate::node_claim::counts::count_unhealthy_disrupted;
 use crate::shell::journal::JournalEntry;
-use crate::shell::log_values::{AsJson, FirstFew};
-use crate::shell::metrics::{Metrics, consolidation_type_label};
-use crate::shell::recorder::KubernetesEvent;
-use crate::shell::references;
-use crate::voluntary_disruption::{events, method_labels};
+use crate::shell::journal::log_values::{AsJson, FirstFew};
+use crate::shell::journal::recorder::KubernetesEvent;
+use crate::shell::journal::references;
+use crate::shell::metrics::Metrics;
+use crate::shell::metrics::labels::{Series, consolidation_type_label};
+use crate::voluntary_disruption::events;
 
 /// A command, and the cluster in which it takes place.
 pub(super) struct InFlightCommand<'a> {
@@ -162,8 +166,6 @@ impl<'a> JournalEntry for CommandEntry<'a> {
                 count_deletion(metrics, subject, candidate, claim);
             }
             Self::GivenUp { replacements, .. } => {
-                let mut labels = method_labels(command.method);
-                labels.insert(0, ("decision", command.decision().to_owned()));
                 let is_missing = |name: &&String| {
                     let node = subject.snapshot.node_of_claim(name);
                     node.is_none_or(|it| !it.is_initialized())
@@ -171,13 +173,13 @@ impl<'a> JournalEntry for CommandEntry<'a> {
                 let missing = replacements.iter().filter(is_missing).count();
                 metrics
                     .disruption_queue_failures
-                    .get_or_create(&labels)
+                    .get_or_create(&decided(command))
                     .inc_by(missing as u64);
             }
             Self::Dropped(dropped) => {
                 metrics
                     .failed_validations
-                    .get_or_create(&vec![consolidation_type_label(command.method)])
+                    .get_or_create(&Series(consolidation_type_label(command.method)))
                     .inc_by(dropped.len() as u64);
             }
             Self::Announced
@@ -336,8 +338,8 @@ fn second_look(
 ) -> DisruptionRound {
     let nodes = dropped.iter().map(|(candidate, rejection)| NodeOutcome {
         node: candidate.node.clone(),
-        claim: candidate.claim.clone(),
-        pool: candidate.pool.clone(),
+        claim: Some(candidate.claim.clone()),
+        pool: Some(candidate.pool.clone()),
         outcome: rejection.outcome(),
         reason: rejection.to_string(),
     });

@@ -24,8 +24,9 @@ use tracing::warn;
 
 use super::VoluntaryDisruption;
 use crate::shell::error::api_code;
+use crate::shell::metrics::labels::{NodePoolLabel, ResultLabel, Series};
 use crate::shell::metrics::replace;
-use crate::shell::periodic::{self, PastRound, Periodic};
+use crate::shell::runtime::periodic::{self, PastRound, Periodic};
 
 const PERIOD: Duration = Duration::from_mins(1);
 const UNSYNCED: Duration = Duration::from_secs(1);
@@ -107,19 +108,18 @@ impl VoluntaryDisruption {
         for (cost, _) in pending {
             *by_pool.entry(&cost.pool).or_default() += 1;
         }
-        let series = by_pool.into_iter().map(|(pool, nodes)| {
-            let labels = vec![("nodepool", pool.to_owned())];
-            (labels, f64::from(nodes))
-        });
+        let series = by_pool
+            .into_iter()
+            .map(|(pool, nodes)| (NodePoolLabel(pool.to_owned()), f64::from(nodes)));
         replace(&self.shell.metrics.deletion_cost_pending_nodes, series);
     }
 
     /// Writes one pod's cost; whether that is as it should be.
     async fn write_cost(&self, key: &PodKey, cost: DeletionCost) -> bool {
         let outcome = self.try_to_write(key, cost).await;
-        let labels = vec![("result", outcome.result().to_owned())];
+        let series = Series(ResultLabel(outcome.result().to_owned()));
         let counter = &self.shell.metrics.deletion_cost_writes;
-        counter.get_or_create(&labels).inc();
+        counter.get_or_create(&series).inc();
         outcome.is_done()
     }
 

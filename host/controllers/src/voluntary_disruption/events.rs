@@ -1,4 +1,6 @@
-//! The events of voluntary disruption. Answers to `pkg/controllers/disruption/events/events.go`.
+//! The events of voluntary disruption.
+//!
+//! Words alone: which are told, the entries say. Answers to `pkg/controllers/disruption/events/events.go`.
 
 use std::time::Duration;
 
@@ -11,8 +13,8 @@ use scheduling::pod::{DoNotDisrupt, Pod};
 use state::Snapshot;
 use state::ledger::NodeOutcome;
 
-use crate::shell::recorder::{EventType, KubernetesEvent};
-use crate::shell::references;
+use crate::shell::journal::recorder::{EventType, KubernetesEvent};
+use crate::shell::journal::references;
 
 /// Time after which a fact that stays as it is is told again.
 const REPEAT: Duration = Duration::from_mins(15);

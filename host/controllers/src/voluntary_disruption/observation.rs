@@ -27,7 +27,7 @@ impl VoluntaryDisruption {
         let (settings, now) = (&self.shell.settings, self.shell.now());
         let snapshot = self.shell.model.snapshot();
         let types = self.types(&snapshot).await;
-        let (ready, _) = provisionable_pools(&snapshot);
+        let ready = provisionable_pools(&snapshot).node_pools;
         let mut pools = Vec::with_capacity(ready.len());
         for node_pool in ready {
             let class = &node_pool.spec.template.spec.node_class_ref.name;

@@ -25,7 +25,7 @@ use tracing::error;
 use crate::node_claim::creation::ClaimCreator;
 use crate::node_claim::entries::running::AwaitedByCommand;
 use crate::shell::Shell;
-use crate::shell::periodic::{self, PastRound, Periodic};
+use crate::shell::runtime::periodic::{self, PastRound, Periodic};
 use crate::static_capacity::pending::StaticPending;
 use crate::voluntary_disruption::command_entry::{CommandEntry, InFlightCommand};
 use crate::voluntary_disruption::orchestration::marks::Marked;
@@ -66,8 +66,10 @@ fn decide(command: &Command, queued: &BTreeSet<String>) -> Decided {
     if let Some(it) = candidates.find(|it| queued.contains(&it.claim)) {
         return Decided::Refuse(format!("another command about {} is under way", it.node));
     }
+    if command.candidates.is_empty() {
+        return Decided::Nothing;
+    }
     match command.execution {
-        _ if command.candidates.is_empty() => Decided::Nothing,
         Execution::Reboot => Decided::Reboot,
         Execution::ReplaceFirst(_) | Execution::TerminateFirst(_) => Decided::Move,
     }

@@ -1,4 +1,6 @@
 //! Journal entry of a scan for nodes to disrupt: how long it took, what it found, what kept nodes from going.
+//!
+//! Nothing is decided here. Answers to `pkg/controllers/disruption/metrics.go`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,11 +15,13 @@ use state::Snapshot;
 use state::ledger::{OutcomeId, Record};
 
 use crate::shell::journal::JournalEntry;
-use crate::shell::metrics::{
-    Labels, Metrics, consolidation_type_label, controller_label, reason_label, replace, snake_case,
+use crate::shell::journal::recorder::KubernetesEvent;
+use crate::shell::journal::references;
+use crate::shell::metrics::labels::{
+    DecisionLabel, NodePoolLabel, PolicyLabel, ReasonLabel, Series, consolidation_type_label,
+    controller_label, reason_label, snake_case,
 };
-use crate::shell::recorder::KubernetesEvent;
-use crate::shell::references;
+use crate::shell::metrics::{Metrics, replace};
 use crate::voluntary_disruption::{VoluntaryDisruption, events, method_labels};
 
 /// A scan that is over.
@@ -48,28 +52,26 @@ impl JournalEntry for ScanEntry<'_> {
         for (method, took) in self.method_durations {
             metrics
                 .disruption_evaluation_seconds
-                .get_or_create(&method_labels(*method))
+                .get_or_create(&Series(method_labels(*method)))
                 .observe(took.as_secs_f64());
         }
         measure_eligible(metrics, decision);
         if let Some(method) = decision.cut_short {
             metrics
                 .consolidation_timeouts
-                .get_or_create(&vec![consolidation_type_label(method)])
+                .get_or_create(&Series(consolidation_type_label(method)))
                 .inc();
         }
         let took: Duration = self.method_durations.iter().map(|it| it.1).sum();
-        let labels = vec![controller_label(VoluntaryDisruption::NAME)];
-        let seconds = metrics.scheduling_seconds.get_or_create(&labels);
+        let series = Series(controller_label(VoluntaryDisruption::NAME));
+        let seconds = metrics.scheduling_seconds.get_or_create(&series);
         seconds.observe(took.as_secs_f64());
         drop(seconds);
         let budgets = |number: fn(&BudgetDetail) -> u32| {
             decision.budgets.details.iter().map(move |it| {
-                let labels = vec![
-                    ("nodepool", it.pool.clone()),
-                    ("reason", snake_case(it.reason.as_str())),
-                ];
-                (labels, f64::from(number(it)))
+                let pool = NodePoolLabel(it.pool.clone());
+                let reason = ReasonLabel(snake_case(it.reason.as_str()));
+                ((pool, reason), f64::from(number(it)))
             })
         };
         replace(&metrics.allowed_disruptions, budgets(|it| it.allowed));
@@ -118,7 +120,7 @@ fn blocked(decision: &Decision, snapshot: &Snapshot) -> Vec<KubernetesEvent> {
         if blocked.obstacle.outcome == OutcomeId::NodeRepairBreaker
             && let (Some(node), Some(claim)) = (&blocked.node, &blocked.claim)
         {
-            let pool = Some(blocked.pool.as_str());
+            let pool = blocked.pool.as_deref();
             notices.extend(events::repair_blocked(snapshot, node, claim, pool, message));
         } else {
             notices.extend(events::blocked(snapshot, blocked, message));
@@ -188,7 +190,7 @@ fn is_unconsolidatable(outcome: OutcomeId) -> bool {
 }
 
 /// Premiums of ranking policies, USD an hour, by pool and policy, as the claims say of themselves.
-fn premiums(snapshot: &Snapshot) -> impl Iterator<Item = (Labels, f64)> {
+fn premiums(snapshot: &Snapshot) -> impl Iterator<Item = ((NodePoolLabel, PolicyLabel), f64)> {
     let mut premiums: BTreeMap<(String, String), f64> = BTreeMap::new();
     for claim in snapshot.nodes().filter_map(|it| it.claim()) {
         let annotation = |key: &str| claim.annotations.get(key);
@@ -206,7 +208,7 @@ fn premiums(snapshot: &Snapshot) -> impl Iterator<Item = (Labels, f64)> {
     }
     premiums
         .into_iter()
-        .map(|((pool, policy), premium)| (vec![("nodepool", pool), ("policy", policy)], premium))
+        .map(|((pool, policy), premium)| ((NodePoolLabel(pool), PolicyLabel(policy)), premium))
 }
 
 fn measure_eligible(metrics: &Metrics, decision: &Decision) {
@@ -223,7 +225,7 @@ fn measure_eligible(metrics: &Metrics, decision: &Decision) {
     for (reason, eligible) in eligible_by_reason {
         metrics
             .disruption_eligible_nodes
-            .get_or_create(&vec![reason_label(reason)])
+            .get_or_create(&Series(reason_label(reason)))
             .set(f64::from(eligible));
     }
 }
@@ -234,15 +236,15 @@ fn measure_move(metrics: &Metrics, scored: &ScoredMove) {
         MoveResult::Refused => "rejected",
     };
     for pool in &scored.pools {
-        let labels = vec![
-            ("decision", decision.to_owned()),
-            ("nodepool", pool.name.clone()),
-            ("policy", pool.policy.to_string()),
-        ];
-        metrics.consolidation_moves.get_or_create(&labels).inc();
+        let series = Series((
+            DecisionLabel(decision.to_owned()),
+            NodePoolLabel(pool.name.clone()),
+            PolicyLabel(pool.policy.to_string()),
+        ));
+        metrics.consolidation_moves.get_or_create(&series).inc();
         if let Some(balanced) = pool.balanced {
             let scores = &metrics.consolidation_score;
-            scores.get_or_create(&labels).observe(balanced.score);
+            scores.get_or_create(&series).observe(balanced.score);
         }
     }
 }

@@ -1,4 +1,6 @@
 //! How long a watch that failed is left alone.
+//!
+//! It only counts: the watch waits. Answers to the back-off of client-go's reflector.
 
 use std::time::Duration;
 

@@ -1,4 +1,6 @@
 //! Facts that a watch tells of an object, and the key under which they are kept.
+//!
+//! It judges none: what a fact changes, the model says, or the controller that binds policies.
 
 use apis::ObjectKey;
 use kube::ResourceExt;

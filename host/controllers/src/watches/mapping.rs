@@ -18,7 +18,7 @@ use tracing::warn;
 
 use super::fact::{WatchFact, key_of};
 use crate::policy_binding::PolicyFact;
-use crate::shell::managed::Managed;
+use crate::shell::model::managed::Managed;
 use crate::voluntary_disruption::deletion_cost::written::WrittenCosts;
 
 /// Makes a fact of an object that a watch hands over.

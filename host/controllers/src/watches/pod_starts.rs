@@ -11,7 +11,8 @@ use locks::lock;
 use scheduling::pod::{Pod, PodKey};
 
 use crate::shell::journal::JournalEntry;
-use crate::shell::metrics::{Labels, Metrics};
+use crate::shell::metrics::Metrics;
+use crate::shell::metrics::labels::{DynamicResourcesLabel, Series};
 
 /// A pod that has not been ready yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,18 +118,18 @@ impl JournalEntry for StartEntry {
             |from: Timestamp, now: Timestamp| now.duration_since(from).as_secs_f64().max(0.0);
         match *self {
             Self::Bound { now } => {
-                let labels = vec![("dynamic_resources", start.uses_devices.to_string())];
+                let series = Series(DynamicResourcesLabel(start.uses_devices.to_string()));
                 for (histograms, from) in [
                     (&metrics.pod_bound_seconds, start.created_at),
                     (&metrics.pod_provisioning_bound_seconds, start.placed_at),
                 ] {
                     if let Some(from) = from {
-                        histograms.get_or_create(&labels).observe(since(from, now));
+                        histograms.get_or_create(&series).observe(since(from, now));
                     }
                 }
             }
             Self::Ready { now } => {
-                let none = Labels::new();
+                let none = Series(());
                 if let Some(from) = start.created_at {
                     let seconds = metrics.pod_startup_seconds.get_or_create(&none);
                     seconds.observe(since(from, now));

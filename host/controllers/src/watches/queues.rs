@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use apis::{ObjectKey, labels};
 
-use crate::shell::work_queue::{BackOff, QueueState, WorkQueue};
+use crate::shell::runtime::work_queue::{BackOff, QueueState, WorkQueue};
 use crate::status_conditions::StatusKind;
 
 /// A queue of object keys.

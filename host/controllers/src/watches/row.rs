@@ -17,8 +17,8 @@ use super::WatchSource;
 use super::mapping::{ObjectMapper, Ours, Plain, WatchedDevices, WatchedWorkloads};
 use super::stream::{KindWatch, watch_some};
 use crate::rbac::rule::{LOOKED_AT, RbacRule, Role, WATCHED, When};
-use crate::shell::first_lists::WatchedKind;
-use crate::shell::managed::Managed;
+use crate::shell::model::first_lists::WatchedKind;
+use crate::shell::model::managed::Managed;
 
 pub(super) const DEVICE_GROUP: &str = "resource.k8s.io";
 

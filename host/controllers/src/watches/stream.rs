@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use super::backoff::WatchBackoff;
 use super::fact::{WatchFact, key_of};
 use super::mapping::ObjectMapper;
-use crate::shell::first_lists::WatchedKind;
+use crate::shell::model::first_lists::WatchedKind;
 
 /// Objects a page, on the first list of each kind and when a watch has to start over.
 const PAGE_SIZE: u32 = 500;

@@ -1,4 +1,6 @@
 //! How busy the controllers are: for whoever waits until they are done, as the demo and the tests do.
+//!
+//! No controller may ask for it: none waits for another.
 
 /// How busy the controllers are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

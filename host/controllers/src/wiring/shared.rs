@@ -9,8 +9,8 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use crate::node_claim::creation::ClaimCreator;
-use crate::node_claim::launch::launching::Launching;
-use crate::node_claim::milestones::Milestones;
+use crate::node_claim::lifecycle::launch::launching::Launching;
+use crate::node_claim::lifecycle::transitions::LifecycleTransitions;
 use crate::node_claim::pods_of_claims::PodsOfClaims;
 use crate::node_overlay::overlays::Overlays;
 use crate::node_pool::registration_health::RegistrationHealth;
@@ -19,7 +19,7 @@ use crate::provisioning::PassNotes;
 use crate::provisioning::passes::Passes;
 use crate::provisioning::undecided_pods::UndecidedPods;
 use crate::shell::Shell;
-use crate::shell::queue_loads::QueueLoads;
+use crate::shell::runtime::queue_loads::QueueLoads;
 use crate::static_capacity::pending::StaticPending;
 use crate::status_conditions::StatusConditions;
 use crate::voluntary_disruption::deletion_cost::written::WrittenCosts;
@@ -89,8 +89,8 @@ impl SharedNotes {
     }
 
     /// For the parts of the lifecycle of claims.
-    pub(super) fn milestones(&self, shell: &Arc<Shell>) -> Milestones {
-        Milestones {
+    pub(super) fn transitions(&self, shell: &Arc<Shell>) -> LifecycleTransitions {
+        LifecycleTransitions {
             shell: Arc::clone(shell),
             pod_nominations: Arc::clone(&self.pod_nominations),
             registration_health: Arc::clone(&self.registration_health),

@@ -14,9 +14,9 @@ use crate::capacity_buffer::CapacityBufferController;
 use crate::node::eviction::EvictionQueue;
 use crate::node::hydration::NodeHydration;
 use crate::node::termination::Termination;
-use crate::node_claim::finalize::Finalizer;
-use crate::node_claim::launch::Launcher;
 use crate::node_claim::lifecycle::Lifecycle;
+use crate::node_claim::lifecycle::finalize::Finalizer;
+use crate::node_claim::lifecycle::launch::Launcher;
 use crate::node_claim::{
     consistency, disruption, expiration, hydration, pod_events, reboot, tagging,
 };
@@ -26,9 +26,9 @@ use crate::node_pool::{counter, hash, readiness, validation};
 use crate::policy_binding::PolicyBinding;
 use crate::provisioning::trigger::{NodeTrigger, PodTrigger};
 use crate::shell::Shell;
-use crate::shell::log_values::ControllerName;
+use crate::shell::runtime::log_spans::ControllerName;
+use crate::shell::runtime::work_queue::WorkQueue;
 use crate::shell::runtime::{ControllerRun, Reconciler, run};
-use crate::shell::work_queue::WorkQueue;
 use crate::static_capacity::StaticPools;
 use crate::watches::{QueueName, QueueRow};
 
@@ -112,8 +112,8 @@ impl Wiring {
             Arc::clone(&self.notes.pods_of_claims),
         );
         let finalizer = Finalizer::new(self.shell(), Arc::clone(&provider));
-        let milestones = self.notes.milestones(&self.shell);
-        let lifecycle = Lifecycle::new(self.shell(), provider, milestones, launcher, finalizer);
+        let transitions = self.notes.transitions(&self.shell);
+        let lifecycle = Lifecycle::new(self.shell(), provider, transitions, launcher, finalizer);
         let provider = self.measured_for(QueueName::NodeTermination);
         let evictions = || Arc::clone(&self.evictions);
         let termination = Termination::new(self.shell(), provider, evictions());

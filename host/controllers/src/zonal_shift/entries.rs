@@ -1,4 +1,6 @@
 //! Journal entries about zonal shifts.
+//!
+//! Events answer to `NodePoolZonalShiftDetected` and `NodePoolZonalShiftCleared` of the AWS provider.
 
 use apis::NodePool;
 use kube::ResourceExt;
@@ -6,7 +8,7 @@ use tracing::info;
 
 use super::decision::Transition;
 use crate::shell::journal::JournalEntry;
-use crate::shell::recorder::{EventType, KubernetesEvent};
+use crate::shell::journal::recorder::{EventType, KubernetesEvent};
 
 impl JournalEntry for Transition<'_> {
     type Subject = NodePool;

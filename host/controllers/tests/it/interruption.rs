@@ -244,9 +244,8 @@ async fn an_instance_that_the_cloud_finds_sick_goes_with_its_pods_and_one_with_a
         for reason in ["InstanceUnhealthy", "TerminatingOnInterruption"] {
             assert!(reasons.contains(&reason.to_owned()), "{kind:?} {reason}");
         }
-        let unhealthy = &world.metrics.instance_status_unhealthy;
-        let label = vec![("category", category.to_owned())];
-        let counted = unhealthy.get_or_create(&label).get();
-        assert_eq!(counted, 1, "{kind:?}: many sweeps, one episode");
+        let unhealthy = "karpenter_interruption_instance_status_unhealthy_total";
+        let counted = world.series(&format!("{unhealthy}{{category=\"{category}\"}}"));
+        assert_eq!(counted, Some(1.0), "{kind:?}: many sweeps, one episode");
     }
 }

@@ -1,18 +1,24 @@
-//! The list price of a node that runs. What it costs in decisions is `appraisal.rs`'s.
+//! The instance types of a node's pool, and the list price of a node by them. What it costs in decisions is
+//! `appraisal.rs`'s.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use apis::labels;
 use scheduling::instance_type::InstanceType;
 use state::StateNode;
-use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Instance types by NodePool.
 pub type TypesByPool = BTreeMap<String, Arc<[Arc<InstanceType>]>>;
 
+/// The instance types of a pool, none if unknown.
+pub(crate) fn types_of<'a>(types: &'a TypesByPool, pool: &str) -> &'a [Arc<InstanceType>] {
+    types.get(pool).map_or(&[], |it| &**it)
+}
+
 /// The list price of a node, USD an hour, where its pool's types have it.
 pub fn list_price(types: &TypesByPool, node: &StateNode) -> Option<f64> {
-    let of_pool = node.node_pool().and_then(|pool| types.get(pool));
-    let mut types = of_pool.into_iter().flat_map(|it| it.iter());
+    let mut types = types_of(types, node.node_pool()?).iter();
     let name = node.label(labels::INSTANCE_TYPE);
     list_price_by(types.find(|it| it.name == name)?, node)
 }

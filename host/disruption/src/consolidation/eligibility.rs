@@ -1,4 +1,7 @@
 //! Which candidates consolidation may look at, by what their NodePool and they themselves say.
+//!
+//! Looks at no move. Answers to `ShouldDisrupt` in Karpenter's `disruption/consolidation.go` and
+//! `disruption/emptiness.go`.
 
 use apis::{ConsolidationPolicy, GoDuration, labels};
 use state::ledger::OutcomeId;
@@ -8,7 +11,7 @@ use crate::obstacle::Obstacle;
 use crate::scene::Scene;
 
 /// A rule that keeps a node, or lets it pass. Whatever the loop was given is there to be asked.
-type NodeRule = fn(&Scene<'_>, &Candidate) -> Result<(), Obstacle>;
+pub(crate) type NodeRule = fn(&Scene<'_>, &Candidate) -> Result<(), Obstacle>;
 
 /// Every rule that a node has to pass, apart from being empty, in the order in which they are asked; after them it has
 /// to be consolidatable.

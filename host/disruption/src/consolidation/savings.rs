@@ -1,4 +1,6 @@
 //! Least savings of a move that brings several nodes.
+//!
+//! Karpenter, which brings one node at most, has no such rule.
 
 /// Share of the cost of what goes that several new nodes must save at least: each launch is a risk of its own.
 pub(crate) const SAVINGS_SHARE_MIN: f64 = 0.05;

@@ -282,9 +282,7 @@ fn a_policy_that_takes_over_is_asked_though_the_one_before_found_nothing() {
             consolidation: opinion,
             ..natively()
         };
-        world.run(hooks, |input, hooks| {
-            decide(input, hooks, &Interrupt::never())
-        })
+        world.decide_by(hooks)
     };
     let rejects = Opinion(VerdictDecision::Reject, 0.0);
     world.memory = look(&world, &rejects).memory;
@@ -322,9 +320,7 @@ fn policies_have_a_say_and_not_the_last_word() {
             consolidation: &opinion,
             ..natively()
         };
-        let decision = World::new(world).run(hooks, |input, hooks| {
-            decide(input, hooks, &Interrupt::never())
-        });
+        let decision = World::new(world).decide_by(hooks);
         assert_eq!(outcome(&decision, "n1"), expected, "{world}");
         let held = decision.memory.holds.get("n1-claim").copied();
         assert_eq!(held.is_some(), opinion.0 == Hold, "{world}");
@@ -333,9 +329,7 @@ fn policies_have_a_say_and_not_the_last_word() {
         budgets: &Opinion(Approve, 0.0),
         ..natively()
     };
-    let decision = World::new(could_go).run(hooks, |input, hooks| {
-        decide(input, hooks, &Interrupt::never())
-    });
+    let decision = World::new(could_go).decide_by(hooks);
     assert_eq!(outcome(&decision, "n1"), "node-budget-exhausted");
 }
 
@@ -529,9 +523,7 @@ fn an_unchanged_cluster_is_not_simulated_again_even_where_a_budget_leaves_nodes_
                 rank: &counting,
                 ..natively()
             };
-            let decision = world.run(hooks, |input, hooks| {
-                decide(input, hooks, &Interrupt::never())
-            });
+            let decision = world.decide_by(hooks);
             assert!(decision.commands.is_empty(), "{budget}");
             assert_eq!(outcome(&decision, "n1"), "node-no-cheaper-replacement");
             world.memory = decision.memory;

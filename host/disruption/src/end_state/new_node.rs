@@ -1,6 +1,9 @@
 //! The node that a launched claim becomes where nothing runs: made as the kubelet would, ready at once.
+//!
+//! For the model alone: no client ever sees these objects.
 
-use super::EndStateInput;
+use std::sync::Arc;
+
 use apis::{CapacityType, NodeClaim, NodeClaimStatus, conditions, labels};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, NodeSpec, NodeStatus};
@@ -8,9 +11,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use scheduling::instance_type::{InstanceType, Offering};
 use scheduling::solution::NewClaim;
 use state::{Event, Snapshot};
-use std::sync::Arc;
 
-use crate::static_drift::types_of;
+use super::EndStateInput;
+use crate::candidate::types_of;
 
 /// The node that a replacement becomes, ready to use.
 pub(super) fn node(

@@ -105,7 +105,7 @@ fn verdict(round: &ConsolidationRound, moved: &Move) -> Verdict {
 /// The verdict of the Balanced pools among the removed nodes; `None` when all of them approve.
 fn balanced(round: &ConsolidationRound, moved: &Move) -> Option<Verdict> {
     let mut scores = balanced_scores(round, moved).into_iter();
-    let (pool, found) = scores.find(|(_, it)| !it.passes())?;
+    let PoolScore { pool, score: found } = scores.find(|it| !it.score.passes())?;
     Some(reject(&format!(
         "balanced score {:.3} of NodePool {} is below {:.3}",
         found.score,
@@ -169,9 +169,18 @@ impl BalancedScore {
     }
 }
 
-/// The scores of the Balanced pools among the removed nodes, by the symbol of the pool. What a move over several pools
-/// saves is split by what each pool's nodes cost.
-pub fn balanced_scores(round: &ConsolidationRound, moved: &Move) -> Vec<(u32, BalancedScore)> {
+/// How a move stands with one Balanced pool.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PoolScore {
+    /// Name of the pool (sym).
+    pub pool: u32,
+    /// Its score.
+    pub score: BalancedScore,
+}
+
+/// The scores of the Balanced pools among the removed nodes. What a move over several pools saves is split by what each
+/// pool's nodes cost.
+pub fn balanced_scores(round: &ConsolidationRound, moved: &Move) -> Vec<PoolScore> {
     let nodes = &round.nodes;
     let balanced = moved.remove.iter().copied();
     let balanced = balanced.filter(|&row| policy_of(nodes, row) == "Balanced");
@@ -198,7 +207,11 @@ pub fn balanced_scores(round: &ConsolidationRound, moved: &Move) -> Vec<(u32, Ba
         let savings = moved.effective_before - moved.effective_after;
         BalancedScore::of(savings * share, disruption, totals)
     };
-    pools.into_iter().map(|pool| (pool, score(pool))).collect()
+    let scored = pools.into_iter().map(|pool| PoolScore {
+        pool,
+        score: score(pool),
+    });
+    scored.collect()
 }
 
 fn approve(score: f64, reason: &str) -> Verdict {

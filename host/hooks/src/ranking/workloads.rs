@@ -2,11 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+/// In [`WorkloadTable::of`]: of pods that wait for every claim, before packing.
+pub const EVERY_CLAIM: u32 = u32::MAX;
+
 /// Pods by owner; columns have equal length.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadTable {
-    /// Position of the claim or node.
+    /// Position of the claim or node, or [`EVERY_CLAIM`].
     pub of: Vec<u32>,
     /// Symbol of the namespace.
     pub namespace: Vec<u32>,

@@ -130,11 +130,7 @@ impl<'a> Watcher<'a> {
 
     /// Evictions that the API server granted so far.
     fn evictions(&self) -> u64 {
-        let granted = |stack: &Stack| {
-            let code = vec![("code", "200".to_owned())];
-            stack.metrics.eviction_requests.get_or_create(&code).get()
-        };
-        self.stack.map_or(0, granted)
+        self.stack.map_or(0, |it| it.metrics.evictions_granted())
     }
 
     /// Launches and terminations so far.

@@ -11,7 +11,9 @@ use std::sync::Mutex;
 
 use anyhow::Context as _;
 use locks::lock;
-use policy::{CallRecorder, RecordedCall, RecordedLine, RecordedPolicy, recording_files};
+use policy::{
+    CallRecorder, PolicyIdentity, RecordedCall, RecordedLine, RecordedPolicy, recording_files,
+};
 
 /// Sixteenths of the room that each of the two files takes: a volume of that size is never full.
 const SIXTEENTHS: u64 = 7;
@@ -30,7 +32,7 @@ struct Ring {
     newer: File,
     written: u64,
     /// Policies that the newer file tells of, by digests.
-    introduced: BTreeSet<(String, String)>,
+    introduced: BTreeSet<PolicyIdentity>,
 }
 
 impl FileRecorder {

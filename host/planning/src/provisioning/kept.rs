@@ -1,4 +1,6 @@
 //! Pods that keep the places they were given on nodes that are coming or have just come.
+//!
+//! Which places are kept, and for how long, is for `places.rs` to say.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -28,8 +28,16 @@ pub enum IgnoredReason {
     Volume(#[from] VolumeError),
 }
 
+/// Pods that wait for capacity.
+pub(super) struct PendingPods {
+    /// Those that pass validation.
+    pub(super) pods: Vec<Arc<Pod>>,
+    /// Those that cannot be considered.
+    pub(super) ignored: Vec<(PodKey, IgnoredReason)>,
+}
+
 /// Pending pods that pass validation, and those that do not.
-pub fn pending_pods(snapshot: &Snapshot) -> (Vec<Arc<Pod>>, Vec<(PodKey, IgnoredReason)>) {
+pub(super) fn pending_pods(snapshot: &Snapshot) -> PendingPods {
     let mut pods = Vec::new();
     let mut ignored = Vec::new();
     for pod in snapshot.pods().filter(|pod| pod.is_provisionable()) {
@@ -38,7 +46,7 @@ pub fn pending_pods(snapshot: &Snapshot) -> (Vec<Arc<Pod>>, Vec<(PodKey, Ignored
             Err(reason) => ignored.push((pod.key.clone(), reason)),
         }
     }
-    (pods, ignored)
+    PendingPods { pods, ignored }
 }
 
 /// Whether a pod runs on a node that a command has marked and not deleted yet. What comes in the place of such a node

@@ -45,8 +45,16 @@ impl PoolTypes {
     }
 }
 
+/// Which pools may open nodes for pending pods.
+pub struct ProvisionablePools {
+    /// Those that may, heaviest first.
+    pub node_pools: Vec<Arc<NodePool>>,
+    /// Of every pool whether it may, and why not.
+    pub outcomes: Vec<PoolOutcome>,
+}
+
 /// Pools that may open nodes for pending pods, heaviest first, and why the others may not.
-pub fn provisionable_pools(snapshot: &Snapshot) -> (Vec<Arc<NodePool>>, Vec<PoolOutcome>) {
+pub fn provisionable_pools(snapshot: &Snapshot) -> ProvisionablePools {
     let mut pools = Vec::new();
     let mut outcomes = Vec::new();
     for pool in snapshot.node_pools() {
@@ -76,7 +84,10 @@ pub fn provisionable_pools(snapshot: &Snapshot) -> (Vec<Arc<NodePool>>, Vec<Pool
     }
     // Equal weights: the name descending, as Karpenter does.
     pools.sort_by(|a, b| (b.weight(), &b.metadata.name).cmp(&(a.weight(), &a.metadata.name)));
-    (pools, outcomes)
+    ProvisionablePools {
+        node_pools: pools,
+        outcomes,
+    }
 }
 
 /// Nodes by pool and offering, with their prices.

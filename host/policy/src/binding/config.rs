@@ -1,4 +1,6 @@
 //! The configuration that a binding gives to its policy: its own, or what another ConfigMap holds.
+//!
+//! Whether the policy can use it is for its schema and the policy itself to say.
 
 use hooks::binding::BindingSource;
 use hooks::binding::keys::{CONFIG_FROM_KEY, CONFIG_KEY};
@@ -9,19 +11,28 @@ use super::other_config_map::{is_name, other};
 
 pub(super) const KEY_FROM: &str = "data.config-from";
 
-/// The ConfigMap that `config-from` names, and its key if one is meant.
-pub(super) fn reference(source: &BindingSource) -> Option<(&str, Option<&str>)> {
+/// What `config-from` names.
+pub(super) struct ConfigReference<'a> {
+    /// Name of the ConfigMap.
+    pub(super) name: &'a str,
+    /// Its key, where one is meant.
+    key: Option<&'a str>,
+}
+
+/// The ConfigMap that `config-from` names.
+pub(super) fn reference(source: &BindingSource) -> Option<ConfigReference<'_>> {
     let text = source.data.get(CONFIG_FROM_KEY)?.trim();
-    Some(match text.split_once('/') {
+    let (name, key) = match text.split_once('/') {
         Some((name, key)) => (name, Some(key)),
         None => (text, None),
-    })
+    };
+    Some(ConfigReference { name, key })
 }
 
 /// The configuration as JSON; empty when there is none.
 pub(super) fn config(source: &BindingSource) -> Result<String, BindingError> {
     let own = source.data.get(CONFIG_KEY).map_or("", String::as_str);
-    let Some((name, key)) = reference(source) else {
+    let Some(ConfigReference { name, key }) = reference(source) else {
         return json("data.config", own);
     };
     if !own.trim().is_empty() {

@@ -55,8 +55,15 @@ impl Eq for BindingFacts {}
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Days {
     Once(Date, Date),
-    /// Month and day; an end before the start is one of the next year.
-    Yearly((i8, i8), (i8, i8)),
+    /// An end before the start is one of the next year.
+    Yearly(MonthAndDay, MonthAndDay),
+}
+
+/// A day of any year; the order of the fields is that of the days.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct MonthAndDay {
+    month: i8,
+    day: i8,
 }
 
 #[derive(Deserialize)]
@@ -171,7 +178,10 @@ impl Days {
         match self {
             Self::Once(from, to) => (from..=to).contains(&day),
             Self::Yearly(from, to) => {
-                let day = (day.month(), day.day());
+                let day = MonthAndDay {
+                    month: day.month(),
+                    day: day.day(),
+                };
                 if from <= to {
                     (from..=to).contains(&day)
                 } else {
@@ -192,11 +202,12 @@ impl Days {
     }
 }
 
-fn month_and_day(text: &str) -> Option<(i8, i8)> {
+fn month_and_day(text: &str) -> Option<MonthAndDay> {
     let (month, day) = text.split_once('-')?;
     let (month, day) = (month.parse().ok()?, day.parse().ok()?);
     // A leap year, so that the 29th of February is a day.
-    Date::new(2028, month, day).ok().map(|_| (month, day))
+    let is_day = Date::new(2028, month, day).is_ok();
+    is_day.then_some(MonthAndDay { month, day })
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {

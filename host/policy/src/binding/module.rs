@@ -1,4 +1,6 @@
 //! The component that a binding carries: in one piece, or in chunks over several ConfigMaps; unpacked.
+//!
+//! Whether the bytes are those that were meant, and a component at all, is looked at in `load.rs`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

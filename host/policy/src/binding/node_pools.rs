@@ -147,7 +147,11 @@ fn parse_selector(text: &str) -> Result<LabelSelector, BindingError> {
                 "a label selector such as `team=web,tier in (a,b),!legacy`",
             )
         })?;
-        let (key, operator, values) = parsed;
+        let SelectorTerm {
+            key,
+            operator,
+            values,
+        } = parsed;
         selector.require(key, operator, values);
     }
     Ok(selector)
@@ -167,7 +171,14 @@ fn terms(text: &str) -> Vec<&str> {
     text.split(is_comma).collect()
 }
 
-fn parse_term(term: &str) -> Option<(&str, SelectorOperator, Vec<String>)> {
+/// One term of a selector.
+struct SelectorTerm<'a> {
+    key: &'a str,
+    operator: SelectorOperator,
+    values: Vec<String>,
+}
+
+fn parse_term(term: &str) -> Option<SelectorTerm<'_>> {
     let one = |text: &str| is_label_value(text.trim()).then(|| vec![text.trim().to_owned()]);
     let (key, operator, values) = if let Some(key) = term.strip_prefix('!') {
         (key, SelectorOperator::DoesNotExist, Vec::new())
@@ -191,7 +202,11 @@ fn parse_term(term: &str) -> Option<(&str, SelectorOperator, Vec<String>)> {
         (term, SelectorOperator::Exists, Vec::new())
     };
     let key = key.trim();
-    is_label_key(key).then_some((key, operator, values))
+    is_label_key(key).then_some(SelectorTerm {
+        key,
+        operator,
+        values,
+    })
 }
 
 fn is_label_key(key: &str) -> bool {

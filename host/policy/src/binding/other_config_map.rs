@@ -1,4 +1,6 @@
 //! The ConfigMaps that a binding names beside itself.
+//!
+//! They come with the binding: nothing is fetched here.
 
 use hooks::binding::{BindingSource, OtherConfigMap};
 

@@ -1,4 +1,6 @@
 //! One call of a guest: a fresh instance, limits, and a failure that says which limit it was.
+//!
+//! Whether an answer is any good is for `answer.rs` to say.
 
 use std::time::{Duration, Instant};
 

@@ -43,6 +43,9 @@ pub enum CallFailure {
 }
 
 impl CallFailure {
+    /// Word for a deadline that was passed.
+    pub(crate) const DEADLINE: &'static str = "DeadlineExceeded";
+
     /// As records have it.
     pub(crate) fn told(&self) -> String {
         format!("{}: {self}", self.reason())
@@ -52,7 +55,7 @@ impl CallFailure {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::OutOfFuel(_) | Self::TooCostly(_) => "OutOfFuel",
-            Self::Deadline(_) => "DeadlineExceeded",
+            Self::Deadline(_) => Self::DEADLINE,
             Self::OutOfMemory(..) | Self::TableTooLarge(..) => "OutOfMemory",
             Self::Trapped(_) => "Trapped",
             Self::Refused { .. } => "Refused",

@@ -1,4 +1,6 @@
 //! The one wasmtime engine, and the thread that makes deadlines pass.
+//!
+//! Nothing here may change an answer; what guests compute with is set in `guest_config.rs`.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
@@ -8,9 +10,7 @@ use locks::{lock, unpoisoned};
 use wasmtime::{Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Result};
 
 use crate::guest::guest_config::guest_config;
-use crate::guest::guest_state::CORE_INSTANCES_MAX;
-use crate::guest::guest_state::MEMORIES_MAX;
-use crate::guest::guest_state::TABLES_MAX;
+use crate::guest::guest_state::{CORE_INSTANCES_MAX, MEMORIES_MAX, TABLES_MAX};
 use crate::guest::limits::Limits;
 
 /// Instances alive at once; one round needs one at a time, so this bounds concurrent rounds.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-pub use hooks::policy_use::PolicyKind;
+use hooks::policy_use::PolicyKind;
 
 /// Limits of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

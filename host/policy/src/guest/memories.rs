@@ -1,14 +1,18 @@
 //! Memory that policies ask to be told the next time: a few bytes for each binding and kind, for as long as neither its
 //! bytes nor its configuration change.
+//!
+//! Nothing of it outlives the process.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
-use crate::active_policy::ActivePolicy;
-use crate::guest::limits::PolicyKind;
-use crate::needs::Need;
 use apis::ObjectKey;
+use hooks::policy_use::PolicyKind;
 use locks::lock;
+
+use crate::active_policy::ActivePolicy;
+use crate::needs::Need;
+use crate::recording::PolicyIdentity;
 
 /// Largest memory of a policy, bytes.
 pub(crate) const MEMORY_BYTES_MAX: usize = 4 << 10;
@@ -17,8 +21,7 @@ pub(crate) const MEMORY_BYTES_MAX: usize = 4 << 10;
 pub(crate) struct Memories(Mutex<BTreeMap<(ObjectKey, PolicyKind), KeptMemory>>);
 
 struct KeptMemory {
-    /// Digests of the policy and of its configuration.
-    identity: (String, String),
+    identity: PolicyIdentity,
     bytes: Vec<u8>,
 }
 
@@ -33,7 +36,9 @@ impl Memories {
             return Vec::new();
         };
         let kept = self.lock_kept();
-        let own = kept.get(&key).filter(|it| it.identity == identity(policy));
+        let own = kept
+            .get(&key)
+            .filter(|it| it.identity == PolicyIdentity::of(policy));
         own.map(|it| it.bytes.clone()).unwrap_or_default()
     }
 
@@ -41,7 +46,7 @@ impl Memories {
     pub(crate) fn keep(&self, policy: &ActivePolicy, kind: PolicyKind, bytes: Option<&Vec<u8>>) {
         if let (Some(key), Some(bytes)) = (key(policy, kind), bytes) {
             let memory = KeptMemory {
-                identity: identity(policy),
+                identity: PolicyIdentity::of(policy),
                 bytes: bytes.clone(),
             };
             self.lock_kept().insert(key, memory);
@@ -64,9 +69,4 @@ impl Memories {
 fn key(policy: &ActivePolicy, kind: PolicyKind) -> Option<(ObjectKey, PolicyKind)> {
     let key = policy.key.clone()?;
     policy.needs.has(Need::Memory).then_some((key, kind))
-}
-
-fn identity(policy: &ActivePolicy) -> (String, String) {
-    let digest = policy.program.digest().to_owned();
-    (digest, policy.config_digest.clone())
 }

@@ -6,13 +6,14 @@
 mod functions;
 mod lifecycle;
 
+use hooks::policy_use::PolicyKind;
 use wasmtime::Engine;
 use wasmtime::component::{Component, InstancePre, Linker};
 
 use crate::builtin;
 use crate::digest::digest;
 use crate::guest::guest_state::{GuestState, MEMORIES_MAX};
-use crate::guest::limits::{PolicyKind, short};
+use crate::guest::limits::short;
 use crate::guest::precompiled;
 use crate::interface::{Guest, is_granted};
 use crate::load_error::LoadError;

@@ -1,4 +1,6 @@
 //! The port by which those who watch ConfigMaps bind policies.
+//!
+//! Only hands on to [`PolicyHost`].
 
 use apis::ObjectKey;
 use hooks::binding::{

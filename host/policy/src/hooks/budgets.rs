@@ -1,4 +1,6 @@
 //! Budgets: among the policies for a pool the minimum wins.
+//!
+//! Whether an allowance may stand in for the declared budgets is noted here and weighed by the asker.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,11 +9,11 @@ use hooks::columns::{index, saturated};
 use hooks::disruption::{
     AllowAnswer, Allowance, BudgetReason, BudgetRound, BudgetsHook, DeclaredBudgets, PolicyUse,
 };
+use hooks::policy_use::PolicyKind;
 
 use super::add_use;
 use crate::active_policy::ActivePolicy;
 use crate::answer::Allowed;
-use crate::guest::limits::PolicyKind;
 use crate::host::{HostState, PolicyHost, RoundRef};
 use crate::records::ShadowDifference;
 

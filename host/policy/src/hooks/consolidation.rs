@@ -10,10 +10,10 @@ use hooks::disruption::{
     ConsolidationHook, ConsolidationRound, DefaultConsolidation, JudgeAnswer, Move, MoveKind,
     Needs, NodeTable, OrderAnswer, PolicyUse, Verdict, VerdictDecision,
 };
+use hooks::policy_use::PolicyKind;
 
 use super::add_use;
 use crate::active_policy::ActivePolicy;
-use crate::guest::limits::PolicyKind;
 use crate::host::{HostState, PolicyHost, RoundRef};
 use crate::interface::exchange::JudgeAsk;
 use crate::needs::Need;

@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hooks::columns::{at, word};
+use hooks::policy_use::PolicyKind;
 use hooks::ranking::{
     ClaimView, Needs, PolicyUse, PremiumMax, RankAnswer, RankHook, RankRound, Ranking,
 };
 
 use super::add_use;
 use crate::active_policy::ActivePolicy;
-use crate::guest::limits::PolicyKind;
 use crate::host::{HostState, PolicyHost, RoundRef};
 use crate::records::ShadowDifference;
 use first_choice::{choice, named};

@@ -2,6 +2,16 @@
 //!
 //! How bindings come in is `host.rs`'s; how rounds are asked `ask.rs`'s.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
+use std::time::Instant;
+
+use apis::ObjectKey;
+use hooks::binding::BindingListener;
+use hooks::policy_use::{PolicyKind, PolicyUse, UseOutcome};
+use locks::{lock, read, write};
+use wasmtime::component::Linker;
+
 use crate::active_policy::{ActivePolicies, ActivePolicy};
 use crate::after_failure::AfterFailure;
 use crate::guest::call::Grant;
@@ -10,7 +20,7 @@ use crate::guest::called::Called;
 use crate::guest::compiler::Compilers;
 use crate::guest::engine::Ticker;
 use crate::guest::guest_state::GuestState;
-use crate::guest::limits::{CallLimits, Limits, PolicyKind};
+use crate::guest::limits::{CallLimits, Limits};
 use crate::guest::memories::Memories;
 use crate::guest::module_cache::ModuleCache;
 use crate::needs::ProviderFacts;
@@ -18,14 +28,6 @@ use crate::recording::Recording;
 use crate::records::{CallRecord, PolicyEvent, PolicyRecords, ShadowDifference};
 use crate::registry::Registry;
 use crate::remembered::AnswerCache;
-use apis::ObjectKey;
-use hooks::binding::BindingListener;
-use hooks::policy_use::{PolicyUse, UseOutcome};
-use locks::{lock, read, write};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
-use std::time::Instant;
-use wasmtime::component::Linker;
 
 pub(crate) struct HostState {
     pub(crate) limits: Limits,

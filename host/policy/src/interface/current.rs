@@ -1,6 +1,7 @@
 //! Calls of components that are built for the interface of today.
 
 use hooks::disruption as native;
+use hooks::policy_use::PolicyKind;
 use wasmtime::component::InstancePre;
 
 use super::bindings::exports::mortise::policy::{budgets, consolidation, lifecycle, rank};
@@ -12,7 +13,6 @@ use super::exchange::{
 };
 use crate::call_context::CallContext;
 use crate::guest::guest_state::GuestState;
-use crate::guest::limits::PolicyKind;
 
 /// The exports of a component.
 pub(crate) struct CurrentGuest {

@@ -2,6 +2,7 @@
 //! told what they knew then.
 
 use hooks::disruption as native;
+use hooks::policy_use::PolicyKind;
 use wasmtime::component::InstancePre;
 
 use super::bindings_0_1::exports::mortise::policy::{budgets, consolidation, lifecycle, rank};
@@ -13,7 +14,6 @@ use super::exchange::{
 };
 use crate::call_context::CallContext;
 use crate::guest::guest_state::GuestState;
-use crate::guest::limits::PolicyKind;
 
 /// The exports of a component.
 pub(crate) struct PreviousGuest {

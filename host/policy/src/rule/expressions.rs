@@ -1,5 +1,7 @@
 //! The expressions of a binding, compiled together and run for one row.
 
+use std::collections::BTreeSet;
+
 use super::compile::{CompiledExpression, Compiler, RuleVocabulary, Wanted};
 use super::evaluate::{Evaluation, RowFacts, Variable};
 use super::node::RuleNode;
@@ -7,7 +9,6 @@ use super::place::{RuleError, RuleFault, SourcePosition};
 use super::source::RuleSource;
 use super::steps::Steps;
 use crate::needs::Need;
-use std::collections::BTreeSet;
 
 /// Lines that `data.exclude` may have.
 const EXCLUSIONS_MAX: usize = 64;

@@ -1,4 +1,6 @@
 //! The functions of the language: a table of what each takes and gives.
+//!
+//! What they do is in `apply.rs`.
 
 use super::types::RuleType;
 

@@ -1,4 +1,7 @@
 //! Answers of consolidation and budgets rules: which moves go ahead, and how many nodes may go.
+//!
+//! A consolidation rule only narrows what the default approves, save for moves before a node expires, of which the
+//! default approves none.
 
 use hooks::disruption::{
     Allowance, BudgetReason, BudgetRound, ConsolidationHook, ConsolidationRound, Context,

@@ -1,8 +1,10 @@
 //! A schema as it was read: what a value must be, part by part.
 
-use crate::rule::pattern::Pattern;
-use serde_json::Value;
 use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::rule::pattern::Pattern;
 
 /// A schema within a schema.
 #[derive(Debug, Clone)]

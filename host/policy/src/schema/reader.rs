@@ -2,12 +2,14 @@
 //!
 //! Holds no configuration to it; that is `check.rs`'s.
 
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
 use super::SchemaError;
 use super::node::{Bound, Others, SchemaNode, SchemaType, ValueSchema};
 use crate::guest::limits::short;
 use crate::rule::pattern::Pattern;
-use serde_json::{Map, Value};
-use std::collections::BTreeMap;
 
 /// Patterns of one schema: each is compiled.
 const PATTERNS_MAX: usize = 16;

@@ -1,19 +1,19 @@
 //! Differences between the decisions of two policies on the same rounds.
+//!
+//! Neither policy is told any memory, and nothing is noted of the calls.
 
 use apis::ObjectKey;
 use hooks::columns::{at, index, word};
 use hooks::disruption::{BudgetRound, ConsolidationRound, Move};
+use hooks::policy_use::PolicyKind;
 use hooks::ranking::{ClaimView, RankRound};
 
 use crate::active_policy::ActivePolicy;
 use crate::guest::call_failure::CallFailure;
 use crate::guest::called::Called;
-use crate::guest::limits::PolicyKind;
 use crate::hooks::first_choice;
 use crate::host::{HostState, PolicyHost};
-use crate::interface::exchange::JudgeAsk;
-use crate::interface::exchange::RankAsk;
-use crate::interface::exchange::Remembering;
+use crate::interface::exchange::{JudgeAsk, RankAsk, Remembering};
 use crate::recording::RecordedQuestion;
 use crate::trying::conformance;
 

@@ -8,14 +8,14 @@ pub(crate) mod fault;
 mod rounds;
 
 use apis::ObjectKey;
+use hooks::policy_use::PolicyKind;
 
 use crate::active_policy::{ActivePolicy, Program};
-use crate::guest::limits::PolicyKind;
 use crate::host::{HostState, PolicyHost};
 use crate::random::SplitMix;
 use crate::recording::RecordedQuestion;
 use crate::trying::golden;
-use examination::{Examination, Response};
+use examination::{Examination, MadeUpRound, Response};
 use fault::{ConformanceFault, NotConformant};
 use rounds::{budget_round, consolidation_round, rank_round, some_moment};
 
@@ -93,13 +93,16 @@ fn of_kind(
     let mut response = Response::default();
     for (round, rows) in (0..rounds).zip(ROWS.into_iter().cycle()) {
         let (mut random, rows) = (SplitMix::new(round), rows.min(rows_max));
-        let fell = response.fell;
         let asked = Examination {
             host,
             policy,
             memory: &mut memory,
             found: &mut found,
             response: &mut response,
+            at: MadeUpRound {
+                number: round,
+                rows,
+            },
         };
         let fared = match kind {
             PolicyKind::Rank => asked.rank(&rank_round(rows, &mut random)),
@@ -115,15 +118,13 @@ fn of_kind(
             rows,
             fault,
         })?;
-        if fell == 0 && response.fell > 0 {
-            response.first_fall = (round, rows);
-        }
     }
-    if response.fell > 0 && response.rose == 0 {
-        let (round, rows) = response.first_fall;
+    if let Some(MadeUpRound { number, rows }) = response.first_fall
+        && response.rose == 0
+    {
         return Err(NotConformant {
             kind,
-            round,
+            round: number,
             rows,
             fault: ConformanceFault::PrefersCostlier,
         });

@@ -3,6 +3,7 @@
 
 mod rounds;
 
+use hooks::policy_use::PolicyKind;
 use hooks::ranking::ClaimView;
 
 use crate::active_policy::ActivePolicy;
@@ -10,11 +11,10 @@ use crate::answer;
 use crate::call_context::CallContext;
 use crate::guest::call::{Grant, Session, call};
 use crate::guest::call_failure::CallFailure;
-use crate::guest::limits::{CallLimits, PolicyKind};
+use crate::guest::limits::CallLimits;
 use crate::guest::module::Module;
 use crate::host::HostState;
-use crate::interface::exchange::JudgeAsk;
-use crate::interface::exchange::RankAsk;
+use crate::interface::exchange::{JudgeAsk, RankAsk};
 use crate::load_error::LoadError;
 
 pub(crate) use rounds::{

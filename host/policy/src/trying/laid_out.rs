@@ -14,9 +14,7 @@ use serde::Serialize;
 use crate::active_policy::ActivePolicy;
 use crate::guest::called::Called;
 use crate::host::{HostState, PolicyHost};
-use crate::interface::exchange::JudgeAsk;
-use crate::interface::exchange::RankAsk;
-use crate::interface::exchange::Remembering;
+use crate::interface::exchange::{JudgeAsk, RankAsk, Remembering};
 use crate::recording::{RecordedAnswer, RecordedQuestion};
 use tables::{allowances, judged, ordered, ranked};
 
@@ -113,13 +111,13 @@ pub struct JudgedMove {
     pub new_nodes: u32,
     /// Type, zone and capacity type of what comes, where it is known.
     pub replacement: String,
-    /// List prices, USD an hour.
+    /// List price of the nodes that go, USD an hour.
     pub cost_before: f64,
-    /// Of what stays and comes.
+    /// List price of the nodes that come, USD an hour.
     pub cost_after: f64,
     /// Effective cost of the nodes that go, USD an hour.
     pub effective_before: f64,
-    /// Of what stays and comes.
+    /// Effective cost of the nodes that come, USD an hour.
     pub effective_after: f64,
     /// Number of pods that must find another node.
     pub pods_moved: u32,

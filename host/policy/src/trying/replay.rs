@@ -1,4 +1,6 @@
 //! Recorded calls asked again: whether policies still answer what they answered then.
+//!
+//! Time is not recorded, so that a call which passed its deadline then proves nothing now.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,6 +13,7 @@ use crate::active_policy::{ActivePolicy, Program};
 use crate::binding::{BindingFacts, Scope};
 use crate::builtin::BUILTINS;
 use crate::digest::digest;
+use crate::guest::call_failure::CallFailure;
 use crate::guest::called::Called;
 use crate::guest::module::Origin;
 use crate::host::{HostState, PolicyHost};
@@ -18,7 +21,7 @@ use crate::interface::exchange::{JudgeAsk, RankAsk, Remembering};
 use crate::load_error::LoadError;
 use crate::needs::PolicyNeeds;
 use crate::recording::{
-    RecordedAnswer, RecordedCall, RecordedLine, RecordedPolicy, RecordedQuestion,
+    PolicyIdentity, RecordedAnswer, RecordedCall, RecordedLine, RecordedPolicy, RecordedQuestion,
 };
 use crate::rule::PolicyRule;
 
@@ -55,8 +58,7 @@ impl PolicyHost {
         for line in lines {
             match line {
                 RecordedLine::Policy(policy) => {
-                    let identity = (policy.digest.clone(), policy.config_digest.clone());
-                    replay.policies.insert(identity, policy);
+                    replay.policies.insert(policy.identity(), policy);
                 }
                 RecordedLine::Call(call) => replay.call(&call)?,
             }
@@ -68,23 +70,27 @@ impl PolicyHost {
 struct Replay<'a> {
     host: &'a HostState,
     modules: BTreeMap<String, &'a [u8]>,
-    policies: BTreeMap<(String, String), RecordedPolicy>,
+    policies: BTreeMap<PolicyIdentity, RecordedPolicy>,
     found: Replayed,
 }
 
 impl Replay<'_> {
     fn call(&mut self, call: &RecordedCall) -> Result<(), LoadError> {
-        let timed_out = |answer: &Result<RecordedAnswer, String>| matches!(answer, Err(outcome) if outcome.starts_with("DeadlineExceeded"));
         let Some(policy) = self.policy(call)? else {
             let missing = self.found.missing.entry(call.digest.clone());
             *missing.or_default() += 1;
             return Ok(());
         };
-        if timed_out(&call.answer) {
+        let failure = call.answer.as_ref().err();
+        if failure.is_some_and(|it| it.starts_with(CallFailure::DEADLINE)) {
             self.found.untimely += 1;
             return Ok(());
         }
-        let (answer, remembers, fuel) = self.host.ask_again(&policy, call);
+        let Again {
+            answer,
+            remembers,
+            fuel,
+        } = self.host.ask_again(&policy, call);
         let bytes = |answer: &Result<RecordedAnswer, String>| serde_json::to_string(answer).ok();
         let what = if bytes(&answer) != bytes(&call.answer) {
             "another answer"
@@ -147,8 +153,13 @@ impl Replay<'_> {
     }
 }
 
-/// What came of asking again: the answer, what it wants to be told the next time, and the fuel.
-type Again = (Result<RecordedAnswer, String>, Option<Vec<u8>>, u64);
+/// What came of asking again.
+struct Again {
+    answer: Result<RecordedAnswer, String>,
+    /// Memory that it asks to be told the next time.
+    remembers: Option<Vec<u8>>,
+    fuel: u64,
+}
 
 impl HostState {
     fn ask_again(&self, policy: &ActivePolicy, call: &RecordedCall) -> Again {
@@ -157,12 +168,17 @@ impl HostState {
             answer: impl FnOnce(T) -> RecordedAnswer,
         ) -> Again {
             let Called { result, fuel, .. } = called;
-            match result {
+            let (answer, remembers) = match result {
                 Ok(Remembering {
                     answer: given,
                     memory,
-                }) => (Ok(answer(given)), memory, fuel),
-                Err(failure) => (Err(failure.told()), None, fuel),
+                }) => (Ok(answer(given)), memory),
+                Err(failure) => (Err(failure.told()), None),
+            };
+            Again {
+                answer,
+                remembers,
+                fuel,
             }
         }
         let memory = &call.memory;

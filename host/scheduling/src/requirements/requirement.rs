@@ -20,7 +20,7 @@ pub(crate) const fn is_negative(operator: Operator) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Values {
     One(Box<str>),
-    /// None, or two and more.
+    /// None, or two and more: one value has one form, by which equal requirements are found equal.
     Listed(Box<[Box<str>]>),
 }
 
@@ -297,7 +297,7 @@ impl Requirement {
                     .saturating_add(1);
                 (0..=self.values.len() as u64)
                     .map(|step| {
-                        low.saturating_add_unsigned(seed.wrapping_add(step) % width)
+                        low.saturating_add_unsigned((seed % width + step) % width)
                             .to_string()
                     })
                     .find(|candidate| self.has(candidate))
@@ -305,7 +305,8 @@ impl Requirement {
         }
     }
 
-    /// The wire form: two entries for a pair of bounds, one otherwise.
+    /// The wire form: two entries for a pair of bounds, one otherwise. Values that are excluded within bounds are not
+    /// told, as by Karpenter.
     pub fn to_node_selector_requirements(&self) -> Vec<NodeSelectorRequirementWithMinValues> {
         let entry = |operator, values: Vec<String>| NodeSelectorRequirementWithMinValues {
             key: self.key.to_string(),

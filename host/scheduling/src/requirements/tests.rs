@@ -10,6 +10,12 @@ fn parse(text: &str) -> Requirement {
     Requirement::new(KEY, operator, words)
 }
 
+/// What several requirements allow together, as `Gte 1 & NotIn 2`.
+fn all_of(text: &str) -> Requirement {
+    let each = text.split(" & ").map(parse);
+    each.reduce(|a, b| a.intersection(&b)).unwrap()
+}
+
 #[test]
 fn intersections() {
     let cases = [
@@ -25,6 +31,19 @@ fn intersections() {
         ("Gt 9223372036854775807", "Exists", "DoesNotExist"),
         ("Lte 3", "Gte 1", "Exists >=1 <=3"),
         ("NotIn 2 9", "Lte 3", "NotIn [2] <=3"),
+        ("Gt 1", "NotIn 1 2 x", "NotIn [2] >=2"),
+        ("Lt 3", "NotIn 3 5", "Exists <=2"),
+        ("NotIn", "NotIn b a b", "NotIn [a b]"),
+        ("NotIn 1 3", "In 1 2 3", "In [2]"),
+        ("NotIn a", "DoesNotExist", "DoesNotExist"),
+        ("Gte 5", "Lte 5", "Exists >=5 <=5"),
+        ("Gt 9", "Lt 4", "DoesNotExist"),
+        ("Gte 1", "In 0 x", "DoesNotExist"),
+        ("Gte 1", "Gte 3", "Exists >=3"),
+        ("Lte 1", "Lte 3", "Exists <=1"),
+        ("In", "Exists", "DoesNotExist"),
+        ("Gt x", "Exists", "DoesNotExist"),
+        ("Lt -9223372036854775808", "Exists", "DoesNotExist"),
     ];
     for (a, b, expected) in cases {
         let expected = format!("{KEY} {expected}");
@@ -49,19 +68,8 @@ fn intersections() {
 
 #[test]
 fn an_intersection_has_what_both_have() {
-    let all = [
-        "In 1 2 x",
-        "NotIn 2",
-        "Exists",
-        "DoesNotExist",
-        "Gt 1",
-        "Lt 2",
-        "Gte 2",
-        "Lte 7",
-        "NotIn 1 x",
-    ];
-    for a in all.map(parse) {
-        for b in all.map(parse) {
+    for a in SOME.map(all_of) {
+        for b in SOME.map(all_of) {
             for value in ["0", "1", "2", "3", "8", "x", ""] {
                 let both = a.has(value) && b.has(value);
                 assert_eq!(
@@ -71,6 +79,107 @@ fn an_intersection_has_what_both_have() {
                 );
             }
         }
+    }
+}
+
+const SOME: [&str; 13] = [
+    "In 1 2 x",
+    "NotIn 2",
+    "Exists",
+    "DoesNotExist",
+    "Gt 1",
+    "Lt 2",
+    "Gte 2",
+    "Lte 7",
+    "NotIn 1 x",
+    "In 3",
+    "Gt 7",
+    "Gte 1 & NotIn 1 3",
+    "Gte 2 & Lte 2 & NotIn 2",
+];
+
+#[test]
+fn it_does_not_matter_in_which_order_requirements_are_met() {
+    for a in SOME.map(all_of) {
+        assert_eq!(a.intersection(&a), a);
+        for b in SOME.map(all_of) {
+            assert_eq!(a.intersection(&b), b.intersection(&a), "{a} and {b}");
+            assert_eq!(a.has_intersection(&b), b.has_intersection(&a), "{a}, {b}");
+            for c in SOME.map(all_of) {
+                let (first, last) = (a.intersection(&b), b.intersection(&c));
+                let left = first.intersection(&c);
+                assert_eq!(left, a.intersection(&last), "{a} and {b} and {c}");
+            }
+        }
+    }
+}
+
+#[test]
+fn requirements_are_sorted_by_sense_then_values_then_bounds() {
+    let ascending = [
+        "DoesNotExist",
+        "In a",
+        "In a b",
+        "In b",
+        "Exists",
+        "Lte 3",
+        "Lte 4",
+        "Gte 1",
+        "Gte 1 & Lte 3",
+        "Gte 2",
+        "NotIn a",
+        "NotIn a b",
+    ];
+    for pair in ascending.windows(2) {
+        assert!(all_of(pair[0]) < all_of(pair[1]), "{pair:?}");
+    }
+    for (one, same) in [
+        ("In b a b", "In a b"),
+        ("In a a", "In a"),
+        ("NotIn", "Exists"),
+    ] {
+        assert_eq!(all_of(one), all_of(same));
+    }
+}
+
+#[test]
+fn requirements_in_words() {
+    for (text, expected) in [
+        ("In b a", "In [a b]"),
+        ("In 5 4 3 2 1", "In [1 2 3 4 5]"),
+        ("In 7 6 5 4 3 2 1", "In [1 2 3 4 5 and 2 others]"),
+        ("DoesNotExist", "DoesNotExist"),
+        ("Lt 3", "Exists <=2"),
+        ("Gt 4 & Lte 9 & NotIn 7 9 10", "NotIn [7 9] >=5 <=9"),
+    ] {
+        let mut requirement = all_of(text);
+        assert_eq!(requirement.to_string(), format!("{KEY} {expected}"));
+        requirement.min_values = Some(2);
+        let expected = format!("{KEY} {expected} minValues 2");
+        assert_eq!(requirement.to_string(), expected);
+    }
+}
+
+#[test]
+fn the_wire_has_bounds_for_themselves() {
+    for (text, expected) in [
+        ("In b a", "In [a b]"),
+        ("Exists", "Exists []"),
+        ("DoesNotExist", "DoesNotExist []"),
+        ("NotIn a", "NotIn [a]"),
+        ("Gt 4", "Gte [5]"),
+        ("Gt 4 & Lt 9", "Gte [5], Lte [8]"),
+        ("Lt 9 & NotIn 7", "Lte [8]"),
+        ("Gt 9 & Lt 4", "DoesNotExist []"),
+    ] {
+        let mut requirement = all_of(text);
+        requirement.min_values = Some(3);
+        let entries = requirement.to_node_selector_requirements();
+        let told = entries.iter().map(|it| {
+            assert_eq!((it.key.as_str(), it.min_values), (KEY, Some(3)), "{text}");
+            format!("{} [{}]", it.operator.as_str(), it.values.join(" "))
+        });
+        assert_eq!(told.collect::<Vec<_>>().join(", "), expected, "{text}");
     }
 }
 
@@ -144,6 +253,16 @@ fn open_requirements_get_a_value_that_meets_them() {
                 "{text} with seed {seed} gave {value}"
             );
         }
+    }
+}
+
+#[test]
+fn the_only_value_that_is_left_is_found_whatever_the_seed() {
+    let one_of_three = all_of("Gte 1 & Lte 3 & NotIn 1 2");
+    let none = all_of("Gte 4 & Lte 4 & NotIn 4");
+    for seed in [0, 1, 2, 3, u64::MAX - 1, u64::MAX] {
+        assert_eq!(one_of_three.any(seed).as_deref(), Some("3"), "{seed}");
+        assert_eq!(none.any(seed), None, "{seed}");
     }
 }
 

@@ -1,4 +1,6 @@
 //! How a later version of an object changes the one that is in the shadow.
+//!
+//! Must leave alone what the shadow's own controllers wrote.
 
 use serde_json::Value;
 

@@ -1,4 +1,6 @@
 //! Writes that a mirror asks for.
+//!
+//! Of the shadow's API server alone: the cluster is never written to.
 
 use apis::ObjectKey;
 use serde_json::Value;

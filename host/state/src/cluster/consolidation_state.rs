@@ -1,4 +1,7 @@
 //! Whether anything changed that consolidation depends on.
+//!
+//! Says that something did, never what. Answers to `ConsolidationState` in Karpenter's
+//! `pkg/controllers/state/cluster.go`.
 
 use jiff::{SignedDuration, Timestamp};
 

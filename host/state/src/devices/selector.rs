@@ -157,8 +157,16 @@ enum PreviewIdentifier {
     Word(String),
 }
 
-/// Numbers of a version, and whether it is a release: those come after their previews.
-fn version(text: &str) -> (Vec<u64>, bool, Vec<PreviewIdentifier>) {
+/// A version; the order of the fields is semver's order of versions.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct SemanticVersion {
+    numbers: Vec<u64>,
+    /// Releases come after their previews.
+    is_release: bool,
+    preview: Vec<PreviewIdentifier>,
+}
+
+fn version(text: &str) -> SemanticVersion {
     let version = text.trim_start_matches('v');
     let version = version.split('+').next().unwrap_or(version);
     let (numbers, preview) = version.split_once('-').unwrap_or((version, ""));
@@ -167,8 +175,11 @@ fn version(text: &str) -> (Vec<u64>, bool, Vec<PreviewIdentifier>) {
         Ok(number) => PreviewIdentifier::Number(number),
         Err(_) => PreviewIdentifier::Word(it.to_owned()),
     };
-    let identifiers = preview.split('.').map(identifier);
-    (numbers.collect(), preview.is_empty(), identifiers.collect())
+    SemanticVersion {
+        numbers: numbers.collect(),
+        is_release: preview.is_empty(),
+        preview: preview.split('.').map(identifier).collect(),
+    }
 }
 
 #[cfg(test)]

@@ -143,7 +143,7 @@ impl Record {
                 Subject::Pool(name) => it.pool == *name,
             },
             Self::DisruptionRound(it) => match subject {
-                Subject::Pool(name) => it.nodes.iter().any(|node| node.pool == *name),
+                Subject::Pool(name) => it.nodes.iter().any(|node| node.is_of_pool(name)),
                 Subject::Pod(_) | Subject::Node(_) | Subject::Claim(_) => {
                     it.nodes.iter().any(|node| node.is_about(subject))
                 }

@@ -10,8 +10,8 @@ fn scan(at_seconds: i64, outcomes: &[(&str, OutcomeId)]) -> Record {
             .iter()
             .map(|(node, outcome)| NodeOutcome {
                 node: (*node).to_owned(),
-                claim: format!("claim-of-{node}"),
-                pool: "web".to_owned(),
+                claim: Some(format!("claim-of-{node}")),
+                pool: Some("web".to_owned()),
                 outcome: *outcome,
                 reason: String::new(),
             })
@@ -30,6 +30,38 @@ fn the_table_of_outcome_ids_is_unique_and_ascending() {
     for &id in OutcomeId::TABLE {
         assert_eq!(OutcomeId::from_name(id.name()), Some(id));
         assert!(id.meaning().ends_with('.'), "{id}");
+    }
+}
+
+#[test]
+fn a_node_without_claim_or_pool_is_written_with_empty_names() {
+    let alone = NodeOutcome {
+        node: "a".to_owned(),
+        claim: None,
+        pool: None,
+        outcome: OutcomeId::NodeNotManaged,
+        reason: String::new(),
+    };
+    let written = serde_json::to_value(&alone).unwrap();
+    let expected = serde_json::json!({
+        "node": "a", "claim": "", "pool": "", "outcome": "node-not-managed", "reason": "",
+    });
+    assert_eq!(written, expected);
+    assert_eq!(
+        serde_json::from_value::<NodeOutcome>(written).unwrap(),
+        alone
+    );
+    for subject in [Subject::Claim(String::new()), Subject::Pool(String::new())] {
+        let mut ledger = Ledger::default();
+        ledger.push(Record::DisruptionRound(DisruptionRound {
+            at: jiff::Timestamp::UNIX_EPOCH,
+            decision_id: String::new(),
+            nodes: vec![alone.clone()],
+            policies: Vec::new(),
+            commands: 0,
+            interrupted: false,
+        }));
+        assert!(Why::of(&ledger, &subject).steps.is_empty(), "{subject:?}");
     }
 }
 
@@ -157,8 +189,15 @@ fn why_tells_how_far_a_node_came_and_what_stopped_it() {
     let why = Why::of(&ledger, &Subject::parse("node", "a").unwrap());
     let told: Vec<_> = why.steps.iter().map(|it| (it.code, it.times)).collect();
     assert_eq!(told, [(4030, 2), (4005, 1)], "newest first");
-    let results: Vec<_> = why.funnel.iter().map(|it| it.result.as_str()).collect();
-    assert_eq!(results[9..12], ["passed", "stopped", "not reached"]);
+    let results: Vec<_> = why.funnel.iter().map(|it| it.result).collect();
+    assert_eq!(
+        results[9..12],
+        [
+            GateResult::Passed,
+            GateResult::Stopped,
+            GateResult::NotReached
+        ]
+    );
     let pool = Why::of(&ledger, &Subject::parse("nodepool", "web").unwrap());
     assert_eq!(pool.steps.len(), 2);
     let nobody = Why::of(&ledger, &Subject::parse("pod", "p").unwrap());
@@ -226,11 +265,11 @@ fn why_stops_a_node_at_the_gate_where_the_scan_left_it() {
             .position(|(_, codes)| codes.contains(&id.code()));
         let want = gates.iter().enumerate().map(|(at, (gate, _))| {
             let result = match stop.map(|stop| at.cmp(&stop)) {
-                None | Some(std::cmp::Ordering::Less) => "passed",
-                Some(std::cmp::Ordering::Equal) => "stopped",
-                Some(std::cmp::Ordering::Greater) => "not reached",
+                None | Some(std::cmp::Ordering::Less) => GateResult::Passed,
+                Some(std::cmp::Ordering::Equal) => GateResult::Stopped,
+                Some(std::cmp::Ordering::Greater) => GateResult::NotReached,
             };
-            ((*gate).to_owned(), result.to_owned())
+            ((*gate).to_owned(), result)
         });
         let told = why.funnel.into_iter().map(|it| (it.gate, it.result));
         assert_eq!(told.collect::<Vec<_>>(), want.collect::<Vec<_>>(), "{id}");

@@ -97,8 +97,22 @@ pub struct PolicyPart {
 pub struct ScanGate {
     /// Condition that a node meets when it passes the gate.
     pub gate: String,
-    /// `passed`, `stopped` or `not reached`.
-    pub result: String,
+    /// How far the node came.
+    pub result: GateResult,
+}
+
+/// How a node stands to a stage of a scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GateResult {
+    /// It passed.
+    #[serde(rename = "passed")]
+    Passed,
+    /// It came no further.
+    #[serde(rename = "stopped")]
+    Stopped,
+    /// It was stopped before.
+    #[serde(rename = "not reached")]
+    NotReached,
 }
 
 impl Why {
@@ -134,13 +148,13 @@ fn funnel_of(node: &NodeOutcome) -> Vec<ScanGate> {
     let stop = node.outcome.gate();
     let gates = NodeGate::ALL.iter().map(|gate| {
         let result = match stop.map(|stop| gate.cmp(&stop)) {
-            None | Some(Ordering::Less) => "passed",
-            Some(Ordering::Equal) => "stopped",
-            Some(Ordering::Greater) => "not reached",
+            None | Some(Ordering::Less) => GateResult::Passed,
+            Some(Ordering::Equal) => GateResult::Stopped,
+            Some(Ordering::Greater) => GateResult::NotReached,
         };
         ScanGate {
             gate: gate.question().to_owned(),
-            result: result.to_owned(),
+            result,
         }
     });
     gates.collect()

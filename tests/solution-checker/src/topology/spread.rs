@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use apis::labels;
+use k8s_openapi::api::core::v1::Taint;
 use scheduling::pod::{Pod, TopologySpread};
 
 use super::{is_counted, matches, universe};
@@ -40,11 +41,56 @@ fn settled(place: &Place<'_>, pod: &Pod, constraint: &TopologySpread, faults: &m
     }
 }
 
+/// A constraint of a pod, with what decides where it counts.
+#[derive(Clone, Copy)]
+struct Spread<'a> {
+    pod: &'a Pod,
+    constraint: &'a TopologySpread,
+    /// The pod's alternatives.
+    asked: &'a [BTreeMap<String, Set>],
+}
+
 /// Pods counted in a domain: at least, and at most.
 #[derive(Default, Clone, Copy)]
 struct Count {
     least: i64,
     most: i64,
+}
+
+impl Spread<'_> {
+    /// Whether the constraint counts pods on the place.
+    fn counts_on(self, place: &Place<'_>) -> bool {
+        let is_asked_for =
+            !self.constraint.honors_node_affinity || self.asked.iter().any(|a| place.satisfies(a));
+        let is_open = !self.constraint.honors_node_taints || self.tolerates(place.taints());
+        is_asked_for && is_open
+    }
+
+    fn tolerates(self, taints: &[Taint]) -> bool {
+        repelling(taints, &self.pod.shape.tolerations).is_none()
+    }
+
+    fn is_selected(self, guest: &Guest<'_>) -> bool {
+        guest.pod.shape.namespace == self.pod.shape.namespace
+            && is_counted(guest.pod)
+            && matches(self.constraint.selector.as_ref(), &guest.pod.shape)
+    }
+
+    /// Pods on the place that count in any case: of the new ones those that keep the very same constraint.
+    fn least_on(self, place: &Place<'_>) -> i64 {
+        // Only for a pod that counts itself is it certain that the fullest moment was checked.
+        let counts_itself = matches(self.constraint.selector.as_ref(), &self.pod.shape);
+        let is_sure = |guest: &&Guest<'_>| {
+            !guest.is_new || (counts_itself && shares(guest.pod, self.pod, self.constraint))
+        };
+        let guests = place.guests.iter().filter(|g| self.is_selected(g));
+        guests.filter(is_sure).count() as i64
+    }
+
+    fn most_on(self, place: &Place<'_>) -> i64 {
+        let guests = place.guests.iter();
+        guests.filter(|g| self.is_selected(g)).count() as i64
+    }
 }
 
 fn skew(
@@ -54,23 +100,17 @@ fn skew(
     constraint: &TopologySpread,
     faults: &mut Faults,
 ) {
+    let asked = alternatives(pod);
+    let spread = Spread {
+        pod,
+        constraint,
+        asked: &asked,
+    };
     let key = constraint.topology_key.as_str();
     let max_skew = i64::from(constraint.max_skew);
-    let own = |guest: &Guest<'_>| !guest.is_new || shares(guest.pod, pod, constraint);
-    let is_selected = |guest: &Guest<'_>| {
-        guest.pod.shape.namespace == pod.shape.namespace
-            && is_counted(guest.pod)
-            && matches(constraint.selector.as_ref(), &guest.pod.shape)
-    };
-    // Only for a pod that counts itself is it certain that the fullest moment was checked.
-    let counts_itself = matches(constraint.selector.as_ref(), &pod.shape);
-    let least_of = |place: &Place<'_>| {
-        let counted = place.guests.iter().filter(|g| is_selected(g) && own(g));
-        counted.filter(|g| counts_itself || !g.is_new).count() as i64
-    };
     if key == labels::HOSTNAME {
-        let count = if filter(place, pod, constraint, &alternatives(pod)) {
-            least_of(place)
+        let count = if spread.counts_on(place) {
+            spread.least_on(place)
         } else {
             0
         };
@@ -86,14 +126,35 @@ fn skew(
     let Domain::One(own_domain) = place.domain(key) else {
         return;
     };
-    let asked: Vec<_> = alternatives(pod);
+    // Equal pods that stand by different terms look at different domains, so none of them can be blamed.
+    if asked.iter().any(|a| a.get(key) != asked[0].get(key)) {
+        return;
+    }
+    let counts = counts(layout, spread);
+    let full = counts.get(&own_domain).map_or(0, |c| c.least);
+    let emptiest = asked
+        .iter()
+        .filter(|asked| place.satisfies(asked))
+        .map(|one| emptiest(layout, spread, one.get(key), &counts))
+        .max()
+        .unwrap_or(0);
+    if full - emptiest > max_skew {
+        let name = &pod.key;
+        let what = format!("{name}: {full} in {own_domain} and {emptiest} elsewhere by {key}");
+        faults.add(Rule::Spread, what);
+    }
+}
+
+/// Pods of every domain that some place is in, or may be in.
+fn counts(layout: &Layout<'_>, spread: Spread<'_>) -> BTreeMap<String, Count> {
+    let key = spread.constraint.topology_key.as_str();
     let mut counts: BTreeMap<String, Count> = BTreeMap::new();
-    for other in &layout.places {
-        let most = other.guests.iter().filter(|g| is_selected(g)).count() as i64;
-        match other.domain(key) {
-            Domain::One(value) if filter(other, pod, constraint, &asked) => {
+    for place in &layout.places {
+        let most = spread.most_on(place);
+        match place.domain(key) {
+            Domain::One(value) if spread.counts_on(place) => {
                 let count = counts.entry(value).or_default();
-                count.least += least_of(other);
+                count.least += spread.least_on(place);
                 count.most += most;
             }
             Domain::One(value) => counts.entry(value).or_default().most += most,
@@ -105,46 +166,33 @@ fn skew(
             Domain::None | Domain::Open => {}
         }
     }
-    // Equal pods that stand by different terms look at different domains, so none of them can be blamed.
-    if asked.iter().any(|a| a.get(key) != asked[0].get(key)) {
-        return;
-    }
-    let full = counts.get(&own_domain).map_or(0, |c| c.least);
-    let emptiest = asked
-        .iter()
-        .filter(|asked| place.satisfies(asked))
-        .map(|one| emptiest(layout, (pod, constraint), (&asked, one.get(key)), &counts))
-        .max()
-        .unwrap_or(0);
-    if full - emptiest > max_skew {
-        let name = &pod.key;
-        let what = format!("{name}: {full} in {own_domain} and {emptiest} elsewhere by {key}");
-        faults.add(Rule::Spread, what);
-    }
+    counts
 }
 
-/// The most that the emptiest domain the pod may use can hold.
+/// The most that the emptiest domain can hold which the pod may use by one of its alternatives; `asked` are the values
+/// that this one leaves, all without any.
 fn emptiest(
     layout: &Layout<'_>,
-    (pod, constraint): (&Pod, &TopologySpread),
-    (all_asked, asked): (&[BTreeMap<String, Set>], Option<&Set>),
+    spread: Spread<'_>,
+    asked: Option<&Set>,
     counts: &BTreeMap<String, Count>,
 ) -> i64 {
+    let constraint = spread.constraint;
     let key = constraint.topology_key.as_str();
     let mut domains = universe(layout, key, |place| {
-        place.claim().is_none() && filter(place, pod, constraint, all_asked)
+        place.claim().is_none() && spread.counts_on(place)
     });
     if constraint.honors_node_taints {
         let mut open = BTreeSet::new();
         for (index, pool) in layout.problem.pools.iter().enumerate() {
             let taints = &pool.node_pool.spec.template.spec.taints;
-            if repelling(taints, &pod.shape.tolerations).is_none() {
+            if spread.tolerates(taints) {
                 open.extend(layout.domains_of_pool(index, key).iter().cloned());
             }
         }
         for place in layout.places.iter().filter(|p| p.claim().is_none()) {
             if let Domain::One(value) = place.domain(key)
-                && repelling(place.taints(), &pod.shape.tolerations).is_none()
+                && spread.tolerates(place.taints())
             {
                 open.insert(value);
             }
@@ -161,19 +209,6 @@ fn emptiest(
     } else {
         0
     }
-}
-
-/// Whether the constraint counts pods on the place; `asked` are the pod's alternatives.
-fn filter(
-    place: &Place<'_>,
-    pod: &Pod,
-    constraint: &TopologySpread,
-    asked: &[BTreeMap<String, Set>],
-) -> bool {
-    let is_asked_for = !constraint.honors_node_affinity || asked.iter().any(|a| place.satisfies(a));
-    let is_open = !constraint.honors_node_taints
-        || repelling(place.taints(), &pod.shape.tolerations).is_none();
-    is_asked_for && is_open
 }
 
 /// Whether another pod keeps the very same constraint.

@@ -1,20 +1,22 @@
 //! Journal entries of a NodeClaim that goes.
+//!
+//! Why it goes is decided before. What is counted answers to the reasons of `karpenter_nodeclaims_disrupted_total`.
 
 use apis::{GoDuration, NodeClaim};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
-use scheduling::ranking::RankedLaunch;
 use state::ledger::{OutcomeId, Record};
 use tracing::info;
 
 use crate::node_claim::counts::{
     capacity_type, count_disrupted, count_unhealthy_disrupted, nodepool, zone,
 };
-use crate::node_claim::launch_record::{launch_record, plain_record};
-use crate::node_claim::liveness::TimeLimit;
+use crate::node_claim::launch_record::{plain_record, unranked_record};
+use crate::node_claim::lifecycle::liveness::TimeLimit;
 use crate::shell::journal::JournalEntry;
+use crate::shell::journal::recorder::{EventType, KubernetesEvent};
 use crate::shell::metrics::Metrics;
-use crate::shell::recorder::{EventType, KubernetesEvent};
+use crate::shell::metrics::labels::Series;
 
 /// The claim took too long, and went.
 #[derive(Debug)]
@@ -118,9 +120,8 @@ impl JournalEntry for ClaimRepaired<'_> {
     }
 
     fn record(&self, claim: &NodeClaim, at: Timestamp) -> Option<Record> {
-        let (outcome, unranked) = (OutcomeId::ClaimRepaired, RankedLaunch::default());
-        let reason = self.condition;
-        Some(launch_record(claim, at, outcome, reason, &unranked))
+        let outcome = OutcomeId::ClaimRepaired;
+        Some(unranked_record(claim, at, outcome, self.condition))
     }
 }
 
@@ -156,7 +157,7 @@ impl JournalEntry for InstanceTerminated {
 
     fn measure(&self, claim: &NodeClaim, metrics: &Metrics) {
         let seconds = &metrics.instance_termination_seconds;
-        let seconds = seconds.get_or_create(&vec![nodepool(claim)]);
+        let seconds = seconds.get_or_create(&Series(nodepool(claim)));
         seconds.observe(self.took.as_secs_f64());
     }
 }
@@ -181,10 +182,10 @@ impl JournalEntry for ClaimReleased {
     fn measure(&self, claim: &NodeClaim, metrics: &Metrics) {
         if let Some(took) = self.took {
             let seconds = &metrics.node_claim_termination_seconds;
-            let seconds = seconds.get_or_create(&vec![nodepool(claim)]);
+            let seconds = seconds.get_or_create(&Series(nodepool(claim)));
             seconds.observe(took.as_secs_f64());
         }
-        let labels = vec![nodepool(claim), capacity_type(claim), zone(claim)];
-        metrics.node_claims_terminated.get_or_create(&labels).inc();
+        let series = Series((nodepool(claim), capacity_type(claim), zone(claim)));
+        metrics.node_claims_terminated.get_or_create(&series).inc();
     }
 }

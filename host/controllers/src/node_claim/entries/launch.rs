@@ -1,4 +1,6 @@
 //! Journal entries of a NodeClaim on its way to an instance.
+//!
+//! Events answer to `InsufficientCapacityErrorEvent` and its neighbours in Karpenter's `lifecycle/events.go`.
 
 use apis::{NodeClaim, ProviderId, labels};
 use jiff::Timestamp;
@@ -10,12 +12,13 @@ use tracing::{error, info};
 
 use super::running::allocatable;
 use crate::node_claim::counts::{count_disrupted, nodepool};
-use crate::node_claim::launch::failure::LaunchFailure;
-use crate::node_claim::launch_record::{launch_record, plain_record, with_policy};
+use crate::node_claim::launch_record::{launch_record, plain_record, unranked_record, with_policy};
+use crate::node_claim::lifecycle::launch::failure::LaunchFailure;
 use crate::shell::journal::JournalEntry;
-use crate::shell::log_values::{AsJson, FirstFew};
+use crate::shell::journal::log_values::{AsJson, FirstFew};
+use crate::shell::journal::recorder::{EventType, KubernetesEvent, RateClass, shorten};
 use crate::shell::metrics::Metrics;
-use crate::shell::recorder::{EventType, KubernetesEvent, RateClass, shorten};
+use crate::shell::metrics::labels::{MinValuesRelaxedLabel, ReasonLabel, Series};
 
 const ERROR_BYTES_MAX: usize = 1024;
 
@@ -48,18 +51,17 @@ impl JournalEntry for ClaimCreated<'_> {
             .annotations()
             .get(labels::NODECLAIM_MIN_VALUES_RELAXED_ANNOTATION);
         let relaxed = relaxed.map_or("false", String::as_str);
-        let labels = vec![
-            ("reason", self.reason.to_owned()),
+        let series = Series((
+            ReasonLabel(self.reason.to_owned()),
             nodepool(claim),
-            ("min_values_relaxed", relaxed.to_owned()),
-        ];
-        metrics.node_claims_created.get_or_create(&labels).inc();
+            MinValuesRelaxedLabel(relaxed.to_owned()),
+        ));
+        metrics.node_claims_created.get_or_create(&series).inc();
     }
 
     fn record(&self, claim: &NodeClaim, at: Timestamp) -> Option<Record> {
-        let (outcome, unranked) = (OutcomeId::ClaimCreated, RankedLaunch::default());
-        let reason = self.record?;
-        Some(launch_record(claim, at, outcome, reason, &unranked))
+        let (outcome, reason) = (OutcomeId::ClaimCreated, self.record?);
+        Some(unranked_record(claim, at, outcome, reason))
     }
 }
 

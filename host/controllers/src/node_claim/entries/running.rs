@@ -13,9 +13,10 @@ use tracing::{error, info};
 use crate::node_claim::counts::{nodepool, zone};
 use crate::node_claim::launch_record::plain_record;
 use crate::shell::journal::JournalEntry;
-use crate::shell::log_values::AsJson;
+use crate::shell::journal::log_values::AsJson;
+use crate::shell::journal::recorder::{EventType, KubernetesEvent};
 use crate::shell::metrics::Metrics;
-use crate::shell::recorder::{EventType, KubernetesEvent};
+use crate::shell::metrics::labels::Series;
 
 /// The claim's node came without the taint that keeps pods away until it is registered.
 #[derive(Debug)]
@@ -58,8 +59,8 @@ impl JournalEntry for NodeRegistered<'_> {
     }
 
     fn measure(&self, claim: &NodeClaim, metrics: &Metrics) {
-        let labels = vec![nodepool(claim), zone(claim)];
-        metrics.nodes_created.get_or_create(&labels).inc();
+        let series = Series((nodepool(claim), zone(claim)));
+        metrics.nodes_created.get_or_create(&series).inc();
     }
 
     fn record(&self, claim: &NodeClaim, at: Timestamp) -> Option<Record> {

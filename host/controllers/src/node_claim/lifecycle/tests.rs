@@ -32,7 +32,7 @@ fn a_claim_is_launched_registered_and_initialized_in_time() {
     let just_there = vec![launched.clone(), condition("Registered", "True", "01:00")];
     let mut not_found = condition("Initialized", "Unknown", "00:20");
     not_found["reason"] = reason::NODE_NOT_FOUND.into();
-    let told = [just_there.clone(), vec![not_found]].concat();
+    let reported = [just_there.clone(), vec![not_found]].concat();
     let rebooting = [there.clone(), vec![condition("Rebooting", "True", "00:50")]].concat();
     let at_rest = [there.clone(), vec![initialized]].concat();
     let cases = [
@@ -40,13 +40,13 @@ fn a_claim_is_launched_registered_and_initialized_in_time() {
         (launching("00:55"), 0, "GiveUp"),
         (waiting("00:50"), 0, "AwaitNode"),
         (waiting("00:45"), 0, "GiveUp"),
-        (waiting("00:50"), 1, "Join"),
-        (waiting("00:45"), 1, "Join"),
-        (waiting("00:50"), 2, "TellNodesApart"),
+        (waiting("00:50"), 1, "Register"),
+        (waiting("00:45"), 1, "Register"),
+        (waiting("00:50"), 2, "MultipleNodes"),
         (there.clone(), 0, "AwaitInitialization"),
         (there, 1, "Initialize"),
         (just_there.clone(), 0, "AwaitReadiness"),
-        (told, 0, "AwaitInitialization"),
+        (reported, 0, "AwaitInitialization"),
         (just_there, 1, "Initialize"),
         (rebooting, 1, "Rest"),
         (at_rest, 1, "Rest"),

@@ -1,20 +1,22 @@
 //! Journal entries about the reboot of a NodeClaim's node.
+//!
+//! Answers to `pkg/controllers/nodeclaim/reboot/events/events.go` and to `metrics.go` of that package.
 
 use std::time::Duration;
 
 use apis::NodeClaim;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
-use scheduling::ranking::RankedLaunch;
 use state::ledger::{OutcomeId, Record};
 use tracing::info;
 
 use crate::node_claim::counts::count_disrupted;
-use crate::node_claim::launch_record::launch_record;
+use crate::node_claim::launch_record::unranked_record;
 use crate::node_claim::reboot::decision::Ending;
 use crate::shell::journal::JournalEntry;
+use crate::shell::journal::recorder::{EventType, KubernetesEvent};
 use crate::shell::metrics::Metrics;
-use crate::shell::recorder::{EventType, KubernetesEvent};
+use crate::shell::metrics::labels::{ResultLabel, Series};
 
 const REPEAT: Duration = Duration::from_mins(30);
 
@@ -92,7 +94,7 @@ impl JournalEntry for RebootEntry<'_> {
             Self::Asked { .. } | Self::Observed => return,
             Self::Succeeded { took, away } => {
                 let recovery = &metrics.reboot_recovery_seconds;
-                let recovery = recovery.get_or_create(&Vec::new());
+                let recovery = recovery.get_or_create(&Series(()));
                 recovery.observe(away.as_secs_f64());
                 ("succeeded", took)
             }
@@ -107,10 +109,10 @@ impl JournalEntry for RebootEntry<'_> {
                 (failure.result(), took)
             }
         };
-        let labels = vec![("result", result.to_owned())];
-        metrics.reboots.get_or_create(&labels).inc();
+        let series = Series(ResultLabel(result.to_owned()));
+        metrics.reboots.get_or_create(&series).inc();
         let seconds = &metrics.reboot_seconds;
-        seconds.get_or_create(&labels).observe(took.as_secs_f64());
+        seconds.get_or_create(&series).observe(took.as_secs_f64());
     }
 
     fn lines(&self, claim: &NodeClaim) -> Vec<String> {
@@ -129,7 +131,6 @@ impl JournalEntry for RebootEntry<'_> {
             Self::Succeeded { .. } => (OutcomeId::ClaimRebooted, ""),
             Self::Failed { why, .. } => (OutcomeId::ClaimRebootFailed, *why),
         };
-        let unranked = RankedLaunch::default();
-        Some(launch_record(claim, at, outcome, reason, &unranked))
+        Some(unranked_record(claim, at, outcome, reason))
     }
 }

@@ -1,12 +1,14 @@
 //! Buckets of histograms, byte for byte Karpenter's.
+//!
+//! Answers to `DurationBuckets` in `pkg/metrics/constants.go` and to those that Karpenter writes out where it counts.
+
+use std::hash::Hash;
 
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 
-use super::labels::Labels;
-
-/// Histograms of one name, by their labels.
-pub(crate) type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
+/// Histograms of one name, by what tells one from the others.
+pub(crate) type HistogramFamily<S> = Family<S, Histogram, fn() -> Histogram>;
 
 /// Up to a minute, as controller-runtime has them.
 const RECONCILE_BUCKETS: [f64; 40] = [
@@ -22,7 +24,9 @@ const LIFETIME_HOURS: [f64; 21] = [
     240.0, 360.0, 480.0, 600.0, 720.0,
 ];
 
-pub(super) fn histograms(constructor: fn() -> Histogram) -> Histograms {
+pub(super) fn histograms<S: Clone + Eq + Hash>(
+    constructor: fn() -> Histogram,
+) -> HistogramFamily<S> {
     Family::new_with_constructor(constructor)
 }
 

@@ -8,8 +8,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use super::buckets::{Histograms, doubling_to_8192, histograms, library_default};
-use super::labels::Labels;
+use super::buckets::{HistogramFamily, doubling_to_8192, histograms, library_default};
+
+/// Label names and values of one series. Each kind has some of its own, which its objects bear.
+pub(crate) type ConditionLabels = Vec<(&'static str, String)>;
 
 /// Makes a histogram with its buckets.
 type Buckets = fn() -> Histogram;
@@ -34,11 +36,11 @@ pub struct ConditionMetrics {
 #[derive(Debug)]
 pub(crate) struct OfKind {
     /// Labels: `type`, `status`, `reason`, and those of the kind.
-    pub(crate) transitions: Family<Labels, Counter>,
+    pub(crate) transitions: Family<ConditionLabels, Counter>,
     /// Labels: `type`, `status` (the one that was left), `to_status`, and those of the kind.
-    pub(crate) transition_seconds: Histograms,
+    pub(crate) transition_seconds: HistogramFamily<ConditionLabels>,
     /// Labels: those of the kind.
-    pub(crate) termination_seconds: Histograms,
+    pub(crate) termination_seconds: HistogramFamily<ConditionLabels>,
 }
 
 impl OfKind {

@@ -1,29 +1,126 @@
 //! Labels of series, and how words of the API are written in them.
 //!
-//! Names and words are byte for byte Karpenter's, as dashboards select by them.
+//! Each label has a type of its own, and a row of the table of metrics says which its series bear, in which order: one
+//! that is forgotten, or another's, does not compile. Names and words are byte for byte Karpenter's, as dashboards
+//! select by them.
+
+use std::fmt::{self, Debug};
+use std::hash::Hash;
 
 use apis::DisruptionReason;
 use disruption::Method;
+use prometheus_client::encoding::{EncodeLabel, EncodeLabelSet, LabelSetEncoder};
 
-/// A label's name and value.
-pub(crate) type Label = (&'static str, String);
+/// What tells a series from the others of its metric: nothing, a label, or a tuple of labels.
+pub trait SeriesLabels: Clone + Debug + Eq + Ord + Hash + Send + Sync + 'static {
+    /// Adds their names, in the order in which they are written.
+    fn add_names(names: &mut Vec<&'static str>);
 
-/// Label names and values of one series.
-pub type Labels = Vec<Label>;
+    /// Writes them.
+    fn encode_labels(&self, encoder: &mut LabelSetEncoder<'_>) -> fmt::Result;
+}
+
+/// The series of a metric that bears these labels.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Series<L>(pub L);
+
+impl<L: SeriesLabels> EncodeLabelSet for Series<L> {
+    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> fmt::Result {
+        self.0.encode_labels(encoder)
+    }
+}
+
+/// One row a label: its type and its name in metrics.
+macro_rules! labels {
+    ($($label:ident = $name:literal;)*) => {$(
+        #[doc = concat!("The label `", $name, "`, with its value.")]
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $label(pub String);
+
+        impl SeriesLabels for $label {
+            fn add_names(names: &mut Vec<&'static str>) {
+                names.push($name);
+            }
+
+            fn encode_labels(&self, encoder: &mut LabelSetEncoder<'_>) -> fmt::Result {
+                EncodeLabel::encode(&($name, self.0.as_str()), encoder.encode_label())
+            }
+        }
+    )*};
+}
+
+labels! {
+    CapacityTypeLabel = "capacity_type";
+    CategoryLabel = "category";
+    CodeLabel = "code";
+    ConditionLabel = "condition";
+    ConsolidationPolicyLabel = "consolidation_policy";
+    ConsolidationTypeLabel = "consolidation_type";
+    ControllerLabel = "controller";
+    DecisionLabel = "decision";
+    DynamicResourcesLabel = "dynamic_resources";
+    ErrorLabel = "error";
+    ImageIdLabel = "image_id";
+    MessageTypeLabel = "message_type";
+    MethodLabel = "method";
+    MinValuesRelaxedLabel = "min_values_relaxed";
+    NodePoolLabel = "nodepool";
+    PolicyLabel = "policy";
+    ProviderLabel = "provider";
+    QueueLabel = "name";
+    ReasonLabel = "reason";
+    ResultLabel = "result";
+    TerminateFirstReasonLabel = "terminate_first_reason";
+    TerminationModeLabel = "termination_mode";
+    ZoneLabel = "zone";
+}
+
+/// Tuples of labels.
+macro_rules! tuples {
+    ($(($($label:ident),*);)*) => {$(
+        impl<$($label: SeriesLabels),*> SeriesLabels for ($($label,)*) {
+            fn add_names(names: &mut Vec<&'static str>) {
+                $($label::add_names(names);)*
+            }
+
+            #[expect(non_snake_case, reason = "each label is named as its type")]
+            fn encode_labels(&self, encoder: &mut LabelSetEncoder<'_>) -> fmt::Result {
+                let ($($label,)*) = self;
+                $($label.encode_labels(encoder)?;)*
+                Ok(())
+            }
+        }
+    )*};
+}
+
+tuples! {
+    (A, B);
+    (A, B, C);
+    (A, B, C, D);
+    (A, B, C, D, E);
+}
+
+impl SeriesLabels for () {
+    fn add_names(_: &mut Vec<&'static str>) {}
+
+    fn encode_labels(&self, _: &mut LabelSetEncoder<'_>) -> fmt::Result {
+        Ok(())
+    }
+}
 
 /// Label of a controller's series, by Karpenter's name of it.
-pub(crate) fn controller_label(name: &str) -> Label {
-    ("controller", name.to_owned())
+pub(crate) fn controller_label(name: &str) -> ControllerLabel {
+    ControllerLabel(name.to_owned())
 }
 
 /// Label of what happens to nodes for a reason of disruption.
-pub(crate) fn reason_label(reason: DisruptionReason) -> Label {
-    ("reason", reason_word(reason))
+pub(crate) fn reason_label(reason: DisruptionReason) -> ReasonLabel {
+    ReasonLabel(reason_word(reason))
 }
 
 /// Label of the kind of consolidation that a method is; empty of one that is none.
-pub(crate) fn consolidation_type_label(method: Method) -> Label {
-    ("consolidation_type", method.consolidation_type().to_owned())
+pub(crate) fn consolidation_type_label(method: Method) -> ConsolidationTypeLabel {
+    ConsolidationTypeLabel(method.consolidation_type().to_owned())
 }
 
 /// A reason of disruption as metrics and logs of claims call it.
@@ -50,6 +147,11 @@ pub(crate) fn resource_type(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use prometheus_client::encoding::text;
+    use prometheus_client::metrics::counter::Counter;
+    use prometheus_client::metrics::family::Family;
+    use prometheus_client::registry::Registry;
+
     use super::*;
 
     #[test]
@@ -61,5 +163,24 @@ mod tests {
         for (words, snake) in cases {
             assert_eq!(snake_case(words), snake);
         }
+    }
+
+    #[test]
+    fn labels_are_written_in_the_order_of_their_row() {
+        let created = Family::<Series<(NodePoolLabel, ZoneLabel)>, Counter>::default();
+        let deleted = Family::<Series<()>, Counter>::default();
+        let labels = (NodePoolLabel("web".to_owned()), ZoneLabel("a".to_owned()));
+        created.get_or_create(&Series(labels)).inc();
+        deleted.get_or_create(&Series(())).inc();
+        let mut registry = Registry::default();
+        registry.register("created", "Created", created);
+        registry.register("deleted", "Deleted", deleted);
+        let mut told = String::new();
+        text::encode(&mut told, &registry).unwrap();
+        assert!(
+            told.contains("created_total{nodepool=\"web\",zone=\"a\"} 1\n"),
+            "{told}"
+        );
+        assert!(told.contains("deleted_total{} 1\n"), "{told}");
     }
 }

@@ -13,7 +13,7 @@ use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use tokio::time::Instant;
 
-use super::labels::Labels;
+use super::labels::{Series, SeriesLabels};
 
 /// How long a sample counts for the quantiles.
 const AGE_MAX: Duration = Duration::from_mins(10);
@@ -87,35 +87,40 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
 }
 
 /// All summaries of one name, by their labels.
-#[derive(Debug, Clone, Default)]
-pub struct QuantileSummaries(Arc<Mutex<BTreeMap<Labels, QuantileSummary>>>);
+#[derive(Debug, Clone)]
+pub struct QuantileSummaries<L>(Arc<Mutex<BTreeMap<Series<L>, QuantileSummary>>>);
 
-impl QuantileSummaries {
+impl<L> Default for QuantileSummaries<L> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<L: SeriesLabels> QuantileSummaries<L> {
     /// The series with these labels.
-    pub fn get_or_create(&self, labels: &Labels) -> QuantileSummary {
+    pub fn get_or_create(&self, series: &Series<L>) -> QuantileSummary {
         let mut all = lock(&self.0);
-        all.entry(labels.clone()).or_default().clone()
+        all.entry(series.clone()).or_default().clone()
     }
 }
 
 /// The library has no word for summaries: of unknown type are they alone, and whoever serves the text says so.
-impl TypedMetric for QuantileSummaries {
+impl<L> TypedMetric for QuantileSummaries<L> {
     const TYPE: MetricType = MetricType::Unknown;
 }
 
-impl EncodeMetric for QuantileSummaries {
+impl<L: SeriesLabels> EncodeMetric for QuantileSummaries<L> {
     /// The library knows no summaries: quantiles are written as gauges, sum and count as a histogram without buckets.
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), fmt::Error> {
         let all = lock(&self.0);
-        for (labels, summary) in all.iter() {
+        for (series, summary) in all.iter() {
             let (sum, count, quantiles) = summary.read();
             for ((name, _), value) in QUANTILES.iter().zip(quantiles) {
-                let mut labels = labels.clone();
-                labels.push(("quantile", (*name).to_owned()));
-                encoder.encode_family(&labels)?.encode_gauge(&value)?;
+                let of_quantile = (series.clone(), [("quantile", *name)]);
+                encoder.encode_family(&of_quantile)?.encode_gauge(&value)?;
             }
-            let mut series = encoder.encode_family(labels)?;
-            series.encode_histogram::<NoLabelSet>(sum, count, &[], None)?;
+            let mut encoder = encoder.encode_family(series)?;
+            encoder.encode_histogram::<NoLabelSet>(sum, count, &[], None)?;
         }
         Ok(())
     }

@@ -8,35 +8,52 @@ use disruption::{Command, CommandCandidate, Execution, Method};
 use super::InFlightCommand;
 use crate::node_claim::counts::{capacity_type, count_disrupted, count_unhealthy_disrupted};
 use crate::node_claim::termination_mode;
-use crate::shell::metrics::{Metrics, reason_label, reason_word, snake_case};
+use crate::shell::metrics::Metrics;
+use crate::shell::metrics::labels::{
+    ConsolidationPolicyLabel, ConsolidationTypeLabel, DecisionLabel, NodePoolLabel, ReasonLabel,
+    Series, TerminateFirstReasonLabel, TerminationModeLabel, reason_label, reason_word, snake_case,
+};
 use crate::voluntary_disruption::method_labels;
 
+/// The series of all commands that come to the same by the same method.
+pub(super) fn decided(
+    command: &Command,
+) -> Series<(DecisionLabel, ReasonLabel, ConsolidationTypeLabel)> {
+    let decision = DecisionLabel(command.decision().to_owned());
+    let (reason, consolidation_type) = method_labels(command.method);
+    Series((decision, reason, consolidation_type))
+}
+
 pub(super) fn count_decision(metrics: &Metrics, command: &Command) {
-    let mut labels = method_labels(command.method);
-    labels.insert(0, ("decision", command.decision().to_owned()));
-    metrics.disruption_decisions.get_or_create(&labels).inc();
+    let series = decided(command);
+    metrics.disruption_decisions.get_or_create(&series).inc();
+    let Series((decision, reason, consolidation_type)) = series;
     let pools = command.candidates.iter().map(|it| it.pool.as_str());
     let mut pools: Vec<&str> = pools.collect();
     pools.sort_unstable();
     pools.dedup();
     for pool in pools {
-        let mut labels = labels.clone();
-        labels.insert(0, ("nodepool", pool.to_owned()));
+        let series = Series((
+            NodePoolLabel(pool.to_owned()),
+            decision.clone(),
+            reason.clone(),
+            consolidation_type.clone(),
+        ));
         metrics
             .disruption_decisions_by_node_pool
-            .get_or_create(&labels)
+            .get_or_create(&series)
             .inc();
     }
     if let Execution::TerminateFirst(why) = &command.execution {
         for candidate in &command.candidates {
-            let labels = vec![
-                ("nodepool", candidate.pool.clone()),
+            let series = Series((
+                NodePoolLabel(candidate.pool.clone()),
                 reason_label(command.reason()),
-                ("terminate_first_reason", why.as_str().to_owned()),
-            ];
+                TerminateFirstReasonLabel(why.as_str().to_owned()),
+            ));
             metrics
                 .terminate_first_decisions
-                .get_or_create(&labels)
+                .get_or_create(&series)
                 .inc();
         }
     }
@@ -59,13 +76,13 @@ pub(super) fn count_deletion(
         let (condition, bound) = (&repair_reason.fault.condition, repair_reason.policy_bound);
         count_unhealthy_disrupted(metrics, claim, condition, bound);
     }
-    let initiated = vec![
+    let initiated = Series((
         reason_label(command.reason()),
-        ("nodepool", candidate.pool.clone()),
+        NodePoolLabel(candidate.pool.clone()),
         capacity_type(claim),
-        ("consolidation_policy", policy),
-        ("termination_mode", termination_mode(claim).to_owned()),
-    ];
+        ConsolidationPolicyLabel(policy),
+        TerminationModeLabel(termination_mode(claim).to_owned()),
+    ));
     metrics
         .pods_disruption_initiated
         .get_or_create(&initiated)

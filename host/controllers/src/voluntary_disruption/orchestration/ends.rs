@@ -19,6 +19,7 @@ use tracing::warn;
 
 use self::decision::{Decided, Observed, SeenCandidate, StayingCandidate, decide, pods_matter};
 use super::Orchestration;
+use crate::node_claim::deadline_within;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::voluntary_disruption::command_entry::CommandEntry;
 
@@ -157,18 +158,13 @@ impl Orchestration {
         Ok(())
     }
 
-    /// Says by when the node must be gone, counted from now that its replacement is there; never later than what
-    /// somebody said already.
+    /// Says by when the node must be gone, counted from now that its replacement is there.
     async fn bound_drain(
         &self,
         claim: &Arc<NodeClaim>,
         bound: GoDuration,
     ) -> Result<Arc<NodeClaim>, ReconcileError> {
-        let now = self.shell.now();
-        let at = now
-            .checked_add(bound.to_signed_duration())
-            .unwrap_or(jiff::Timestamp::MAX);
-        let deadline = claim.termination_deadline().map_or(at, |it| it.min(at));
+        let deadline = deadline_within(claim, bound, self.shell.now());
         let after = claim.with_termination_deadline(deadline);
         self.shell
             .writer

@@ -23,6 +23,16 @@ pub(super) enum Marked {
     GivenUp(Command),
 }
 
+/// The condition by which a claim says that a command is about it.
+pub(super) fn disrupted(reason: &str) -> ConditionUpdate<'_> {
+    ConditionUpdate {
+        condition_type: conditions::DISRUPTION_REASON,
+        status: Status::True,
+        reason,
+        message: reason,
+    }
+}
+
 impl Orchestration {
     /// Taints the nodes and marks the claims. With replacements it is all or nothing; without, what could be marked
     /// goes on.
@@ -63,13 +73,7 @@ impl Orchestration {
             info!(Node = %candidate.node, taint = labels::DISRUPTED_TAINT_KEY, "tainted node");
         }
         if let Some(claim) = self.shell.model.node_claim(&candidate.claim).await? {
-            let disrupted = ConditionUpdate {
-                condition_type: conditions::DISRUPTION_REASON,
-                status: Status::True,
-                reason,
-                message: reason,
-            };
-            let after = claim.with_condition(disrupted, self.shell.now());
+            let after = claim.with_condition(disrupted(reason), self.shell.now());
             self.shell.writer.write_claim_status(&claim, &after).await?;
         }
         Ok(())

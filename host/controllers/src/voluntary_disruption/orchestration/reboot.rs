@@ -5,9 +5,11 @@
 use apis::conditions::{self, ConditionUpdate, Conditioned, Status};
 use apis::{NodeClaim, labels};
 use disruption::{Command, CommandCandidate};
+use jiff::Timestamp;
 use kube::ResourceExt;
 use tracing::error;
 
+use super::marks::disrupted;
 use super::{CommandStart, Orchestration};
 use crate::node_claim::reboot;
 use crate::shell::error::ReconcileError;
@@ -56,38 +58,41 @@ impl Orchestration {
         if is_rebooting || claim.metadata.deletion_timestamp.is_some() {
             return Ok(None);
         }
-        let repair_reason = command.repair_reason.as_ref();
-        let bound = repair_reason.and_then(|it| it.drain_bound);
-        let fault = repair_reason.map(|it| it.fault.to_string());
-        let message = format!("rebooting for {}", fault.unwrap_or_default());
-        let key = labels::REBOOT_TERMINATION_GRACE_PERIOD_ANNOTATION;
-        let mut after = claim.clone();
-        after
-            .annotations_mut()
-            .remove(labels::REBOOT_PRE_BOOT_ID_ANNOTATION);
-        match bound {
-            Some(bound) => after
-                .annotations_mut()
-                .insert(key.to_owned(), bound.to_string()),
-            None => after.annotations_mut().remove(key),
-        };
-        let claim = self.shell.writer.write_claim(&claim, &after).await?;
-        let (reason, now) = (command.reason().to_string(), self.shell.now());
-        let disrupted = ConditionUpdate {
-            condition_type: conditions::DISRUPTION_REASON,
-            status: Status::True,
-            reason: &reason,
-            message: &reason,
-        };
-        let rebooting = ConditionUpdate {
-            condition_type: conditions::REBOOTING,
-            status: Status::True,
-            reason: reboot::draining::REQUESTED,
-            message: &message,
-        };
-        let after = claim.with_condition(disrupted, now);
-        let after = after.with_condition(rebooting, now);
-        self.shell.writer.write_claim_status(&claim, &after).await?;
+        let writer = &self.shell.writer;
+        let bounded = bounded(&claim, command);
+        let claim = writer.write_claim(&claim, &bounded).await?;
+        let requested = requested(&claim, command, self.shell.now());
+        writer.write_claim_status(&claim, &requested).await?;
         Ok(claim.uid())
     }
+}
+
+/// The claim with the bound on the drain before its reboot, and without what was noted of an earlier one.
+fn bounded(claim: &NodeClaim, command: &Command) -> NodeClaim {
+    let mut after = claim.clone();
+    let annotations = after.annotations_mut();
+    annotations.remove(labels::REBOOT_PRE_BOOT_ID_ANNOTATION);
+    let key = labels::REBOOT_TERMINATION_GRACE_PERIOD_ANNOTATION;
+    let repair_reason = command.repair_reason.as_ref();
+    match repair_reason.and_then(|it| it.drain_bound) {
+        Some(bound) => annotations.insert(key.to_owned(), bound.to_string()),
+        None => annotations.remove(key),
+    };
+    after
+}
+
+/// The claim, whose conditions ask for the reboot and say what for.
+fn requested(claim: &NodeClaim, command: &Command, now: Timestamp) -> NodeClaim {
+    let repair_reason = command.repair_reason.as_ref();
+    let fault = repair_reason.map(|it| it.fault.to_string());
+    let message = format!("rebooting for {}", fault.unwrap_or_default());
+    let rebooting = ConditionUpdate {
+        condition_type: conditions::REBOOTING,
+        status: Status::True,
+        reason: reboot::draining::REQUESTED,
+        message: &message,
+    };
+    let reason = command.reason().to_string();
+    let after = claim.with_condition(disrupted(&reason), now);
+    after.with_condition(rebooting, now)
 }

@@ -89,10 +89,13 @@ impl Orchestration {
             if !is_unused(&snapshot, name, now) {
                 continue;
             }
-            let Ok(Some(claim)) = self.shell.model.node_claim(name).await else {
-                continue;
-            };
-            self.give_back(&claim).await;
+            match self.shell.model.node_claim(name).await {
+                Ok(Some(claim)) => self.give_back(&claim).await,
+                Ok(None) => {}
+                Err(error) => {
+                    warn!(NodeClaim = %name, %error, "reading unused replacement, left to consolidation");
+                }
+            }
         }
     }
 

@@ -68,9 +68,7 @@ fn decided(
         rank: &rank,
         ..natively()
     };
-    let decision = world.run(hooks, |input, hooks| {
-        decide(input, hooks, &Interrupt::never())
-    });
+    let decision = world.decide_by(hooks);
     world.memory = decision.memory.clone();
     decision
 }
@@ -355,9 +353,7 @@ fn a_node_is_renewed_before_it_expires_where_a_policy_asks_and_approves() {
             consolidation: &judge,
             ..natively()
         };
-        let decision = world.run(hooks, |input, hooks| {
-            decide(input, hooks, &Interrupt::never())
-        });
+        let decision = world.decide_by(hooks);
         assert_eq!(told(&decision), expected, "{pool} {is_asked_for}");
     }
 }

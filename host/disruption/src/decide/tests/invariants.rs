@@ -6,13 +6,12 @@
 mod told;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use jiff::Timestamp;
 use scheduling::solution::NewClaim;
 
 use super::*;
-use crate::end_state::{EndStateInput, price_per_hour, until_stable};
+use crate::end_state::price_per_hour;
 use crate::method::DisruptionClass;
 pub(super) use told::Told;
 use told::{cpus, price};
@@ -328,29 +327,17 @@ impl BudgetsHook for Hostile {
     }
 }
 
-/// I10: loop after loop comes to an end, no pod is lost on the way, and no consolidation costs more than before.
+/// I10: loop after loop comes to an end where nothing is repaired, no pod is lost on the way, and no consolidation
+/// costs more than before.
 pub(super) fn settles(world: &mut World) {
-    let options = scheduling::problem::Options {
-        now: world.now,
-        ..Default::default()
-    };
-    let (types, pools) = (world.types.clone(), world.pools.clone());
-    let stage = EndStateInput {
-        types: &types,
-        pools: &pools,
-        options: &options,
-        scheduler: &Arc::default(),
-        gates: world.gates,
-        repair: None,
-        hooks: natively(),
-    };
     let bound = |world: &World| {
         let snapshot = world.cluster.snapshot();
         snapshot.pods().filter(|it| it.node_name.is_some()).count()
     };
     let pods = bound(world);
-    let before = price_per_hour(&world.cluster.snapshot(), &types);
-    let settled = until_stable(&mut world.cluster, &stage, 60, &Interrupt::never());
+    let before = price_per_hour(&world.cluster.snapshot(), &world.types);
+    world.repair = None;
+    let settled = world.settle(natively(), 60);
     let last = settled.loops.last().unwrap();
     assert!(
         last.commands.is_empty(),
@@ -358,7 +345,7 @@ pub(super) fn settles(world: &mut World) {
         super::told(last)
     );
     let only_saves = settled.commands().all(|it| it.method.is_consolidation());
-    let after = price_per_hour(&world.cluster.snapshot(), &types);
+    let after = price_per_hour(&world.cluster.snapshot(), &world.types);
     assert!(
         !only_saves || after <= before + 1e-9,
         "I09: {before} became {after}"

@@ -5,7 +5,6 @@ use std::fmt::Write;
 use apis::{NodeClaim, ObjectKey};
 
 use super::*;
-use crate::end_state::{EndStateInput, until_stable};
 
 /// A loop so many seconds after noon, which leaves its memory to the next.
 fn look(world: &mut World, seconds: i64, interrupt: &Interrupt) -> Decision {
@@ -162,9 +161,7 @@ fn a_policy_is_told_what_comes_of_a_pool_that_has_no_node() {
         consolidation: &noting,
         ..natively()
     };
-    let decision = world.run(hooks, |input, hooks| {
-        decide(input, hooks, &Interrupt::never())
-    });
+    let decision = world.decide_by(hooks);
     let comes = noting.0.into_inner().unwrap();
     assert_eq!(
         comes,
@@ -192,24 +189,11 @@ impl BudgetsHook for OneAnHour {
 #[test]
 fn a_budget_by_activity_holds_on_the_way_to_where_a_cluster_ends_up() {
     let mut world = World::new("node n1 small on-demand a\nnode n2 small on-demand a");
-    let options = Options {
-        now: now(),
-        ..Options::default()
+    let hooks = PolicyHooks {
+        budgets: &OneAnHour,
+        ..natively()
     };
-    let (types, pools) = (world.types.clone(), world.pools.clone());
-    let stage = EndStateInput {
-        types: &types,
-        pools: &pools,
-        options: &options,
-        scheduler: &std::sync::Arc::default(),
-        gates: Gates::default(),
-        repair: None,
-        hooks: PolicyHooks {
-            budgets: &OneAnHour,
-            ..natively()
-        },
-    };
-    let settled = until_stable(&mut world.cluster, &stage, 9, &Interrupt::never());
+    let settled = world.settle(hooks, 9);
     let gone = settled.commands().flat_map(|it| &it.candidates);
     assert_eq!(gone.count(), 1);
 }

@@ -87,9 +87,9 @@ fn why(world: &World, decision: &Decision, node: &str) -> String {
 }
 
 /// Invariants on what was decided, again, by many threads, and under a policy that means ill; then to the end.
-fn hold_invariants(about: &str, (lines, world): (&str, &dyn Fn() -> World), decision: &Decision) {
-    let told_lines = Told::of(lines);
-    let mut world = world();
+fn hold_invariants(about: &str, story: &Story, decision: &Decision) {
+    let told_lines = Told::of(&story.cluster);
+    let mut world = world_of(story);
     let broken = violations(&told_lines, &world, &decision.commands);
     assert!(broken.is_empty(), "{about}: {broken:?}");
     each_node_once(&world, decision);
@@ -102,9 +102,7 @@ fn hold_invariants(about: &str, (lines, world): (&str, &dyn Fn() -> World), deci
         budgets: &Hostile,
         ..natively()
     };
-    let misled = world.run(hostile, |input, hooks| {
-        decide(input, hooks, &Interrupt::never())
-    });
+    let misled = world.decide_by(hostile);
     let broken = violations(&told_lines, &world, &misled.commands);
     assert!(broken.is_empty(), "{about}, misled: {broken:?}");
     each_node_once(&world, &misled);
@@ -136,7 +134,7 @@ fn play(file: &str, story: &Story, holds_invariants: bool) {
         decision.outcomes
     );
     if holds_invariants {
-        hold_invariants(&about, (&story.cluster, &|| world_of(story)), &decision);
+        hold_invariants(&about, story, &decision);
     }
     for it in &decision.outcomes {
         let told = why(&world, &decision, &it.node);
@@ -168,22 +166,19 @@ fn play(file: &str, story: &Story, holds_invariants: bool) {
         let is_told = told.iter().any(|it| it.contains(words));
         assert!(is_told, "{about}: {node}: {told:?}");
     }
-    if let Some(meanwhile) = &story.meanwhile {
-        play_on(&about, &mut world, (story, meanwhile), &decision);
-    }
+    play_on(&about, &mut world, story, &decision);
 }
 
-fn play_on(
-    about: &str,
-    world: &mut World,
-    (story, meanwhile): (&Story, &Meanwhile),
-    decision: &Decision,
-) {
-    let Meanwhile {
+/// What becomes of the command that waits, where the story goes on.
+fn play_on(about: &str, world: &mut World, story: &Story, decision: &Decision) {
+    let Some(Meanwhile {
         lines,
         result,
         says,
-    } = meanwhile;
+    }) = &story.meanwhile
+    else {
+        return;
+    };
     let command = decision.commands[0].clone();
     let mut told_lines = Told::of(&story.cluster);
     for line in lines.lines().filter(|it| !it.trim().is_empty()) {

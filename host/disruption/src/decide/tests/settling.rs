@@ -10,7 +10,7 @@ use scheduling::solve;
 use super::*;
 use crate::candidate::{Candidates, list_price};
 use crate::command::{Cost, Proposal};
-use crate::end_state::{EndStateInput, price_per_hour, until_stable};
+use crate::end_state::price_per_hour;
 
 /// Nodes that were full once: of every eight pods of a node, some are left.
 fn thinned(nodes: u32, left: u32) -> String {
@@ -59,24 +59,10 @@ fn a_settled_cluster_costs_no_more_than_five_percent_above_a_fresh_one() {
         let mut world = World::new(&thinned(nodes, left));
         let before = price_per_hour(&world.cluster.snapshot(), &world.types);
         let fresh = afresh(&world);
-        let options = Options {
-            now: now(),
-            ..Options::default()
-        };
-        let (types, pools) = (world.types.clone(), world.pools.clone());
-        let stage = EndStateInput {
-            types: &types,
-            pools: &pools,
-            options: &options,
-            scheduler: &Arc::default(),
-            gates: Gates::default(),
-            repair: None,
-            hooks: natively(),
-        };
         let pods = world.cluster.snapshot().pods().len();
-        let settled = until_stable(&mut world.cluster, &stage, 200, &Interrupt::never());
+        let settled = world.settle(natively(), 200);
         let snapshot = world.cluster.snapshot();
-        let after = price_per_hour(&snapshot, &types);
+        let after = price_per_hour(&snapshot, &world.types);
         let last = settled.loops.last().unwrap();
         assert!(last.commands.is_empty(), "{nodes} nodes never settle");
         assert!(
@@ -147,25 +133,9 @@ const CARRIED_OUT: [(&str, &str, &str); 5] = [
 fn commands_are_carried_out_as_they_were_meant() {
     for (text, expected, runs) in CARRIED_OUT {
         let mut world = World::new(text);
-        let options = Options {
-            now: now(),
-            ..Options::default()
-        };
-        let repair = Arc::new(world::repair_policies());
-        let (types, pools) = (world.types.clone(), world.pools.clone());
-        let stage = EndStateInput {
-            types: &types,
-            pools: &pools,
-            options: &options,
-            scheduler: &Arc::default(),
-            gates: Gates {
-                terminate_first_drift: true,
-                ..Gates::default()
-            },
-            repair: Some(&repair),
-            hooks: natively(),
-        };
-        let settled = until_stable(&mut world.cluster, &stage, 9, &Interrupt::never());
+        world.gates.terminate_first_drift = true;
+        world.repair = Some(Arc::new(world::repair_policies()));
+        let settled = world.settle(natively(), 9);
         let commands = settled.loops.iter().map(told).filter(|it| !it.is_empty());
         let commands: Vec<String> = commands.collect();
         assert_eq!(commands.join(", "), expected, "{text}");
@@ -183,7 +153,7 @@ fn commands_are_carried_out_as_they_were_meant() {
                 pods.join(" ")
             };
             found.push(format!("{pods} on {}", node.name()));
-            let price = list_price(&types, node);
+            let price = list_price(&world.types, node);
             assert!(price.is_some(), "{} has no price: {text}", node.name());
         }
         assert_eq!(found.join(", "), runs, "{text}");
@@ -353,9 +323,7 @@ fn what_saves_next_to_nothing_of_the_bill_waits_until_it_has_paid() {
         world.gates.puts_moves_off = waits;
         let mut look = |minutes: i64| {
             world.now = now() + jiff::SignedDuration::from_mins(minutes);
-            let decision = world.run(natively(), |input, hooks| {
-                decide(input, hooks, &Interrupt::never())
-            });
+            let decision = world.decide();
             world.memory = decision.memory.clone();
             decision
         };

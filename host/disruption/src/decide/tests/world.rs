@@ -22,6 +22,7 @@ use state::{Cluster, Event};
 use super::natively;
 use crate::candidate::TypesByPool;
 use crate::decide::{Decision, DisruptionInput, PolicyHooks, decide};
+use crate::end_state::{EndState, EndStateInput, until_stable};
 use crate::history::History;
 use crate::input::Gates;
 use crate::memory::Memory;
@@ -428,8 +429,30 @@ impl World {
         f(&input, hooks)
     }
 
+    /// Acts on what loops find until they find nothing, for so many loops at most.
+    pub(super) fn settle(&mut self, hooks: PolicyHooks<'_>, loops_max: usize) -> EndState {
+        let options = Options {
+            now: self.now,
+            ..Options::default()
+        };
+        let stage = EndStateInput {
+            types: &self.types,
+            pools: &self.pools,
+            options: &options,
+            scheduler: &Arc::default(),
+            gates: self.gates,
+            repair: self.repair.as_ref(),
+            hooks,
+        };
+        until_stable(&mut self.cluster, &stage, loops_max, &Interrupt::never())
+    }
+
     pub(super) fn decide(&self) -> Decision {
-        self.run(natively(), |input, hooks| {
+        self.decide_by(natively())
+    }
+
+    pub(super) fn decide_by(&self, hooks: PolicyHooks<'_>) -> Decision {
+        self.run(hooks, |input, hooks| {
             decide(input, hooks, &Interrupt::never())
         })
     }

@@ -35,7 +35,7 @@ impl PolicyLine {
     /// From the host's statistics.
     fn of(statistics: policy::PolicyStatistics) -> Self {
         Self {
-            kind: statistics.kind,
+            kind: statistics.kind.to_string(),
             name: statistics.name,
             digest: statistics.digest,
             calls: statistics.calls,

@@ -2,11 +2,12 @@
 //!
 //! Nothing here changes what was decided.
 
+use hooks::disruption::{ConsolidationRound, Move, Verdict, VerdictDecision};
+
 use super::{at_round, chained_key, chained_verdict, is_for_move, rows_for};
 use crate::active_policy::ActivePolicy;
 use crate::host::HostState;
 use crate::records::ShadowDifference;
-use hooks::disruption::{ConsolidationRound, Move, Verdict, VerdictDecision};
 
 /// Asks a policy that only watches for its order, and notes of how many nodes it would say otherwise whether they are
 /// tried; another node tried first counts as one.

@@ -1,12 +1,15 @@
 //! First choice of a ranking: the row with the lowest score that nobody excluded.
+//!
+//! For what is told of policies: what is launched in the end is for the solver and the cloud to say.
+
+use std::iter::Copied;
+use std::ops::Range;
+use std::slice::Iter;
 
 use apis::CapacityType;
 use either::Either;
 use hooks::columns::{at, index, saturated, word};
 use hooks::ranking::{ClaimView, RankRound, Ranking};
-use std::iter::Copied;
-use std::ops::Range;
-use std::slice::Iter;
 
 /// Rows of the table that a claim is about, in the order of its scores.
 pub(crate) fn rows(claim: &ClaimView, table_rows: usize) -> RowIndices<'_> {

@@ -1,10 +1,11 @@
 //! Functions of texts and lists of texts. Whatever is made pays for its length before it is made.
 
+use std::rc::Rc;
+
 use super::super::evaluation_error::Evaluated;
 use super::super::functions::Function;
 use super::super::steps::{ITEM_BYTES, Steps};
 use super::super::value::Value;
-use std::rc::Rc;
 
 pub(super) fn found<'a>(
     function: Function,

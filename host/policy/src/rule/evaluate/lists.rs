@@ -1,12 +1,13 @@
 //! Decisions over several values: membership, `&&` and `||`, and loops, which pay for each turn.
 
+use std::rc::Rc;
+
 use super::super::evaluation_error::Evaluated;
 use super::super::node::{Comparison, Loop, LoopKind, RuleNode};
 use super::super::steps::ITEM_BYTES;
 use super::super::value::Value;
 use super::Evaluation;
 use super::row_facts::RowFacts;
-use std::rc::Rc;
 
 impl<'a, F: RowFacts> Evaluation<'a, '_, F> {
     pub(super) fn is_in(&mut self, parts: &'a [RuleNode<F::Variable>; 2]) -> Evaluated<'a> {

@@ -5,6 +5,7 @@ use hooks::ranking::{ClaimOperator, ClaimView, OfferingTable, RankStage};
 
 use super::super::evaluate::{RowFacts, Variable};
 use super::super::value::Value;
+use super::usage::NodesInUse;
 use super::{
     LabelSet, OwnersView, UsageIndex, at, capacity_type, distinct, label, symbol, vocabulary,
 };
@@ -118,8 +119,8 @@ impl OfferingFacts<'_> {
         at(&self.table.capacity_type, self.row)
     }
 
-    /// Nodes on the offering, and those of them on their way.
-    fn in_use(&self) -> (u32, u32) {
+    /// Nodes on the offering.
+    fn in_use(&self) -> NodesInUse {
         let instance_type = at(&self.table.instance_type, self.row);
         self.usage
             .on(instance_type, self.zone(), self.capacity_type())
@@ -202,8 +203,8 @@ impl RowFacts for OfferingFacts<'_> {
             RankVariable::IceCount => count(&table.ice_count),
             RankVariable::IceAge => count(&table.ice_age),
             RankVariable::InterruptionRate => float(&table.interruption_rate),
-            RankVariable::InUse => Value::count(self.in_use().0),
-            RankVariable::Launching => Value::count(self.in_use().1),
+            RankVariable::InUse => Value::count(self.in_use().all),
+            RankVariable::Launching => Value::count(self.in_use().launching),
             RankVariable::Moment(variable) => variable.value(self.context),
             of_claim => self.of_claim(of_claim),
         }

@@ -2,13 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use hooks::ranking::WorkloadTable;
+use hooks::ranking::{EVERY_CLAIM, WorkloadTable};
 
 use super::super::value::Value;
 use super::{at, distinct, symbol};
-
-/// Of pods that wait for every claim.
-const EVERY_CLAIM: u32 = u32::MAX;
 
 /// The rows of a table by the claim or the node that they are about.
 pub(crate) struct Owners<'a> {

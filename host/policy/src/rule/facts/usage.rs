@@ -6,11 +6,19 @@ use hooks::ranking::UsageTable;
 
 use super::at;
 
+/// Nodes on an offering.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct NodesInUse {
+    pub(super) all: u32,
+    /// Those of them that are on their way.
+    pub(super) launching: u32,
+}
+
 /// Counts of a usage table.
 #[derive(Debug, Default)]
 pub(crate) struct UsageIndex {
-    /// By type, zone and capacity type, in the whole cluster: nodes, and those of them on their way.
-    offerings: BTreeMap<(u32, u32, u8), (u32, u32)>,
+    /// By type, zone and capacity type, in the whole cluster.
+    offerings: BTreeMap<(u32, u32, u8), NodesInUse>,
     /// Nodes by NodePool.
     pools: BTreeMap<u32, u32>,
     /// By NodePool and zone.
@@ -26,9 +34,10 @@ impl UsageIndex {
             let (pool, zone) = (at(&table.nodepool, row), at(&table.zone, row));
             let capacity_type = at(&table.capacity_type, row);
             let offering = (at(&table.instance_type, row), zone, capacity_type);
-            let (all, launching) = index.offerings.entry(offering).or_default();
-            *all = all.saturating_add(*nodes);
-            *launching = launching.saturating_add(at(&table.launching, row));
+            let in_use = index.offerings.entry(offering).or_default();
+            in_use.all = in_use.all.saturating_add(*nodes);
+            let launching = at(&table.launching, row);
+            in_use.launching = in_use.launching.saturating_add(launching);
             for count in [
                 index.pools.entry(pool).or_default(),
                 index.zones.entry((pool, zone)).or_default(),
@@ -43,8 +52,8 @@ impl UsageIndex {
         index
     }
 
-    /// Nodes on an offering, and those of them on their way.
-    pub(super) fn on(&self, instance_type: u32, zone: u32, capacity_type: u8) -> (u32, u32) {
+    /// Nodes on an offering.
+    pub(super) fn on(&self, instance_type: u32, zone: u32, capacity_type: u8) -> NodesInUse {
         let offering = (instance_type, zone, capacity_type);
         self.offerings.get(&offering).copied().unwrap_or_default()
     }

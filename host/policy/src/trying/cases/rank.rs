@@ -7,11 +7,11 @@ mod rows;
 use std::collections::BTreeMap;
 
 use hooks::ranking::{
-    ClaimRequirement, ClaimView, ExtraColumn, ExtraValues, NO_SYMBOL, OfferingTable, PodsSummary,
-    RankHook, RankRound, RankStage, Ranking, Symbols, UsageTable, WorkloadTable,
+    ClaimRequirement, ClaimView, EVERY_CLAIM, ExtraColumn, ExtraValues, NO_SYMBOL, OfferingTable,
+    PodsSummary, RankHook, RankRound, RankStage, Ranking, Symbols, UsageTable, WorkloadTable,
 };
 
-use super::{Case, CaseFaults, NEVER, Uses};
+use super::{Case, CaseFaults, Uses};
 use crate::host::PolicyHost;
 use rows::ExtraValue;
 pub(super) use rows::{ClaimRow, OfferingRow, UsageRow};
@@ -99,7 +99,7 @@ impl Case {
         }
         let claim = self.claim_view(&mut symbols);
         let of = match claim.stage {
-            RankStage::Packing => NEVER,
+            RankStage::Packing => EVERY_CLAIM,
             RankStage::Launch | RankStage::Appraisal => 0,
         };
         let mut workloads = WorkloadTable::default();

@@ -14,12 +14,12 @@ use hooks::binding::keys::{
     BUILTIN_KEY, CALENDARS_KEY, INTERRUPTION_RATES_KEY, POLICY_LABEL, TIME_ZONES_KEY,
     WORKLOAD_LABELS_ANNOTATION,
 };
+use hooks::policy_use::PolicyKind;
 use serde_json::{Map, Value, json};
 
 use super::Cases;
 use crate::builtin::{self, BUILTINS};
 use crate::digest::digest;
-use crate::guest::limits::PolicyKind;
 use crate::host::PolicyHost;
 use crate::recording::{
     RecordedAnswer, RecordedCall, RecordedLine, RecordedPolicy, RecordedQuestion,
@@ -103,8 +103,7 @@ impl PolicyHost {
         for line in lines {
             match line {
                 RecordedLine::Policy(policy) => {
-                    let identity = (policy.digest.clone(), policy.config_digest.clone());
-                    policies.insert(identity, policy);
+                    policies.insert(policy.identity(), policy);
                 }
                 RecordedLine::Call(call) if makes_a_case(&call) => {
                     let calls = calls.entry(call.name.clone()).or_default();

@@ -1,25 +1,32 @@
 //! One made-up round put to a policy, twice where the answers must be the same, and what must be true of the answer.
 
+use std::cmp::Ordering;
+
+use hooks::disruption::{BudgetRound, ConsolidationRound, Move, MoveKind, VerdictDecision};
+use hooks::ranking::{ClaimView, RankRound, Ranking};
+
 use super::Conformance;
 use super::fault::ConformanceFault;
 use crate::active_policy::ActivePolicy;
 use crate::guest::call_failure::CallFailure;
 use crate::guest::called::Called;
 use crate::host::HostState;
-use crate::interface::exchange::JudgeAsk;
-use crate::interface::exchange::RankAsk;
-use crate::interface::exchange::Remembering;
-use hooks::disruption::{BudgetRound, ConsolidationRound, Move, MoveKind, VerdictDecision};
-use hooks::ranking::{ClaimView, RankRound, Ranking};
-use std::cmp::Ordering;
+use crate::interface::exchange::{JudgeAsk, RankAsk, Remembering};
 
-/// What a row's cost did when its price rose, over the rounds.
+/// What a row's cost did over the rounds when its price rose.
 #[derive(Debug, Default)]
 pub(super) struct Response {
     pub(super) rose: u32,
-    pub(super) fell: u32,
-    /// The round in which it fell first, and its rows.
-    pub(super) first_fall: (u32, u32),
+    /// The round in which it fell first.
+    pub(super) first_fall: Option<MadeUpRound>,
+}
+
+/// A round that was made up.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MadeUpRound {
+    pub(super) number: u32,
+    /// Rows of its table.
+    pub(super) rows: u32,
 }
 
 pub(super) struct Examination<'a> {
@@ -28,6 +35,7 @@ pub(super) struct Examination<'a> {
     pub(super) memory: &'a mut Vec<u8>,
     pub(super) found: &'a mut Conformance,
     pub(super) response: &'a mut Response,
+    pub(super) at: MadeUpRound,
 }
 
 impl Examination<'_> {
@@ -61,7 +69,7 @@ impl Examination<'_> {
         };
         match score(&after.answer).partial_cmp(&score(&answer)) {
             Some(Ordering::Less) => {
-                self.response.fell += 1;
+                self.response.first_fall.get_or_insert(self.at);
                 self.found
                     .notes
                     .push("a higher price lowered the cost of a row".to_owned());

@@ -1,7 +1,8 @@
 //! A made-up round that a policy has no answer to.
 
+use hooks::policy_use::PolicyKind;
+
 use crate::guest::call_failure::CallFailure;
-use crate::guest::limits::PolicyKind;
 
 /// A made-up round that a policy has no answer to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

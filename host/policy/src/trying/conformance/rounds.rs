@@ -2,11 +2,12 @@
 //!
 //! Judges nothing; the same numbers make the same rounds on every machine.
 
+use hooks::disruption::{BudgetRound, Civil, ConsolidationRound, Move, NO_CAPACITY_TYPE};
+use hooks::ranking::{RankRound, RankStage};
+
 use crate::call_context::moment;
 use crate::random::SplitMix;
 use crate::trying::golden;
-use hooks::disruption::{BudgetRound, Civil, ConsolidationRound, Move, NO_CAPACITY_TYPE};
-use hooks::ranking::{RankRound, RankStage};
 
 /// A moment of one of four weeks; what a policy says may hang on it.
 pub(super) fn some_moment(random: &mut SplitMix) -> (u64, Vec<Civil>) {

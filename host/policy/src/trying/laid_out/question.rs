@@ -1,8 +1,9 @@
 //! What tools ask of a recorded question: its decision, its moment, and what of it is about one NodePool.
 
-use crate::recording::RecordedQuestion;
 use hooks::columns::{at, word};
 use hooks::disruption::{Move, NodeTable};
+
+use crate::recording::RecordedQuestion;
 
 impl RecordedQuestion {
     /// Id of the decision.

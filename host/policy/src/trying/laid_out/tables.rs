@@ -1,14 +1,15 @@
 //! Answers as tables: each row with what people know it by, in the words of clusters.
 
+use apis::CapacityType;
+use hooks::columns::{at, word};
+use hooks::disruption::{BudgetReason, BudgetRound, ConsolidationRound, Move, Verdict};
+use hooks::ranking::{ClaimView, RankRound, Ranking};
+
 use super::question::{pool_of, pools_of};
 use super::{AllowedNodes, JudgedMove, LaidOutResult, OrderedNode, RankedClaim, RankedRow};
 use crate::hooks::rows;
 use crate::interface::exchange::RankAsk;
 use crate::recording::RecordedAnswer;
-use apis::CapacityType;
-use hooks::columns::{at, word};
-use hooks::disruption::{BudgetReason, BudgetRound, ConsolidationRound, Move, Verdict};
-use hooks::ranking::{ClaimView, RankRound, Ranking};
 
 pub(super) fn ranked(ask: RankAsk<'_>, rankings: &[Ranking]) -> LaidOutResult {
     let claims = ask.claims.iter().zip(rankings);

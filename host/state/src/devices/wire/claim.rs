@@ -1,9 +1,11 @@
 //! DeviceClasses, ResourceClaims and what is allocated to them, as the API has them.
 
-use super::capacity::Amount;
+use std::collections::{BTreeMap, BTreeSet};
+
 use k8s_openapi::api::core::v1::NodeSelector;
 use serde::Deserialize;
-use std::collections::{BTreeMap, BTreeSet};
+
+use super::capacity::Amount;
 
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(in crate::devices) struct ClassSpec {

@@ -1,4 +1,6 @@
 //! The records of disruption: what a scan found of each node, and the steps of a command.
+//!
+//! Their fields are what the ledger's hash is made of: a name that there is none of is written as an empty one.
 
 use jiff::Timestamp;
 use scheduling::ranking::PolicyUse;
@@ -49,11 +51,12 @@ impl DisruptionRound {
 pub struct NodeOutcome {
     /// Node name, or the claim's while there is no node.
     pub node: String,
-    /// NodeClaim; empty without one.
-    #[serde(default)]
-    pub claim: String,
-    /// NodePool; empty without one.
-    pub pool: String,
+    /// NodeClaim, where it has one.
+    #[serde(default, with = "empty_for_none")]
+    pub claim: Option<String>,
+    /// NodePool, where it belongs to one.
+    #[serde(with = "empty_for_none")]
+    pub pool: Option<String>,
     /// Outcome of the scan for the node.
     pub outcome: OutcomeId,
     /// Why, where the outcome alone does not tell: the pod, the PDB, the nearest miss.
@@ -61,11 +64,16 @@ pub struct NodeOutcome {
 }
 
 impl NodeOutcome {
+    /// Whether the node belongs to the NodePool.
+    pub fn is_of_pool(&self, pool: &str) -> bool {
+        self.pool.as_deref() == Some(pool)
+    }
+
     /// Whether the subject is the node or its claim.
     pub fn is_about(&self, subject: &Subject) -> bool {
         match subject {
             Subject::Node(name) => self.node == *name,
-            Subject::Claim(name) => self.claim == *name,
+            Subject::Claim(name) => self.claim.as_ref() == Some(name),
             Subject::Pod(_) | Subject::Pool(_) => false,
         }
     }
@@ -122,4 +130,24 @@ pub enum CommandStep {
     Waiting,
     /// Done, one way or the other.
     Finished,
+}
+
+/// A name on the wire, where none is an empty text.
+mod empty_for_none {
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    #[expect(clippy::ref_option, reason = "serde hands fields over by reference")]
+    pub(super) fn serialize<S: Serializer>(
+        name: &Option<String>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        name.as_deref().unwrap_or_default().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<String>, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Ok(Some(name).filter(|it| !it.is_empty()))
+    }
 }

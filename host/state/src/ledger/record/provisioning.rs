@@ -1,4 +1,6 @@
 //! The record of one provisioning round.
+//!
+//! Its fields are part of what the ledger's hash is made of.
 
 use jiff::Timestamp;
 use scheduling::ranking::PolicyUse;

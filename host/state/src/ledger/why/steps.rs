@@ -147,7 +147,7 @@ fn of_disruption<'a>(round: &'a DisruptionRound, subject: &Subject) -> Vec<StepO
 /// The nodes of a pool by what came of them.
 fn summary(nodes: &[NodeOutcome], pool: &str) -> Vec<(OutcomeId, String)> {
     let mut by_outcome = std::collections::BTreeMap::<OutcomeId, Vec<&NodeOutcome>>::new();
-    for node in nodes.iter().filter(|it| it.pool == pool) {
+    for node in nodes.iter().filter(|it| it.is_of_pool(pool)) {
         by_outcome.entry(node.outcome).or_default().push(node);
     }
     let outline_of = |(outcome, nodes): (OutcomeId, Vec<&NodeOutcome>)| {

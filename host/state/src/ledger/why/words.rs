@@ -6,12 +6,22 @@ use std::fmt::{Display, Formatter};
 
 use scheduling::ranking::PolicyUse;
 
-use super::{PolicyPart, Why};
+use super::{GateResult, PolicyPart, Why};
 
 pub(super) fn join(first: &str, second: &str) -> String {
     match (first, second) {
         ("", it) | (it, "") => it.to_owned(),
         (first, second) => format!("{first}: {second}"),
+    }
+}
+
+impl Display for GateResult {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Passed => "passed",
+            Self::Stopped => "stopped",
+            Self::NotReached => "not reached",
+        })
     }
 }
 

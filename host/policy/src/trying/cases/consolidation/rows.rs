@@ -1,10 +1,12 @@
 //! Rows of cases for consolidation policies, as people write them, and what they have where nothing is written.
 
-use super::super::NEVER;
+use std::collections::BTreeMap;
+
 use apis::CapacityType;
 use hooks::disruption::{MoveKind, VerdictDecision};
 use serde::Deserialize;
-use std::collections::BTreeMap;
+
+use super::super::NEVER;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]

@@ -1,9 +1,10 @@
 //! Sample rounds of consolidation and budgets.
 
-use super::{APP, NOW_SECONDS, SHOP, TEAM, WEB, WORDS, ZONE_BASE, spread, sym, workloads};
-use crate::call_context::moment;
 use hooks::disruption as native;
 use hooks::ranking::{NEVER_SECONDS, NO_SYMBOL};
+
+use super::{APP, NOW_SECONDS, SHOP, TEAM, WEB, WORDS, ZONE_BASE, spread, sym, workloads};
+use crate::call_context::moment;
 
 /// Three pools, a consolidation policy for each, a type and a drift reason.
 const NODE_WORDS: [&str; 8] = [

@@ -1,9 +1,10 @@
 //! Questions of budgets as cases write them: NodePools with what they declare.
 
-use super::super::Draft;
-use super::draft::{CaseRow, draft};
 use hooks::disruption::{Allowance, BudgetPool, BudgetReason, BudgetRound, DeclaredBudget};
 use serde_json::{Value, json};
+
+use super::super::Draft;
+use super::draft::{CaseRow, draft};
 
 /// The first NodePools, with what the policy said of them.
 pub(crate) fn allow(round: &BudgetRound, items: &[Allowance], rows_max: usize) -> Draft {

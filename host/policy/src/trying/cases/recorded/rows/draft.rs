@@ -1,9 +1,10 @@
 //! What rows of all kinds are made of: what is left out, names by their symbols, pairs.
 
-use super::super::Draft;
 use apis::CapacityType;
 use hooks::columns::word;
 use serde_json::{Map, Value, json};
+
+use super::super::Draft;
 
 /// Names and numbers of a row.
 pub(super) type CaseRow = Map<String, Value>;

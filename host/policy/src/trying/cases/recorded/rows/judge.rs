@@ -1,11 +1,12 @@
 //! Moves of consolidation as cases write them, with the nodes that would go.
 
-use super::super::Draft;
-use super::draft::{capacity_type, draft, pairs};
 use apis::CapacityType;
 use hooks::columns::{at, index, saturated};
 use hooks::disruption::{ConsolidationRound, Move, NodeTable, Verdict};
 use serde_json::{Value, json};
+
+use super::super::Draft;
+use super::draft::{capacity_type, draft, pairs};
 
 /// The first moves, and the nodes that go with them.
 pub(crate) fn judge(

@@ -1,12 +1,13 @@
 //! Questions of ranking as cases write them: offerings, what runs already, the claim.
 
+use hooks::columns::{at, saturated, word};
+use hooks::ranking::{ClaimView, ExtraValues, OfferingTable, RankRound, Ranking, UsageTable};
+use serde_json::{Value, json};
+
 use super::super::super::NEVER;
 use super::super::Draft;
 use super::draft::{CaseRow, capacity_type, draft, pairs, put};
 use crate::hooks::rows;
-use hooks::columns::{at, saturated, word};
-use hooks::ranking::{ClaimView, ExtraValues, OfferingTable, RankRound, Ranking, UsageTable};
-use serde_json::{Value, json};
 
 /// A claim, with its best offerings and some that are excluded.
 pub(crate) fn rank(

@@ -7,24 +7,23 @@ use cloudprovider::InterruptionKind;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Resource, ResourceExt};
-use scheduling::ranking::RankedLaunch;
 use state::ledger::{OutcomeId, Record};
 use tracing::info;
 
 use crate::node_claim::counts::count_disrupted;
-use crate::node_claim::launch_record::launch_record;
+use crate::node_claim::launch_record::unranked_record;
 use crate::shell::journal::JournalEntry;
+use crate::shell::journal::recorder::{EventType, KubernetesEvent};
 use crate::shell::metrics::Metrics;
-use crate::shell::recorder::{EventType, KubernetesEvent};
 
 /// A claim, and its node where it has one.
-pub(crate) struct Affected<'a> {
-    pub(crate) claim: &'a NodeClaim,
-    pub(crate) node: Option<ObjectReference>,
+pub(super) struct InterruptedClaim<'a> {
+    pub(super) claim: &'a NodeClaim,
+    pub(super) node: Option<ObjectReference>,
 }
 
 /// Consequence of the cloud's word about an instance.
-pub(crate) enum WithdrawalEntry<'a> {
+pub(super) enum InterruptionEntry<'a> {
     /// The cloud said that it takes the instance away, or may.
     Notified(&'a InterruptionKind),
     /// The cloud's own record of the instance contradicts the notice.
@@ -33,10 +32,10 @@ pub(crate) enum WithdrawalEntry<'a> {
     Deleted(&'a InterruptionKind),
 }
 
-impl<'a> JournalEntry for WithdrawalEntry<'a> {
-    type Subject = Affected<'a>;
+impl<'a> JournalEntry for InterruptionEntry<'a> {
+    type Subject = InterruptedClaim<'a>;
 
-    fn log(&self, Affected { claim, .. }: &Affected<'a>) {
+    fn log(&self, InterruptedClaim { claim, .. }: &InterruptedClaim<'a>) {
         let name = claim.name_any();
         match self {
             Self::Notified(_) => {}
@@ -52,7 +51,10 @@ impl<'a> JournalEntry for WithdrawalEntry<'a> {
         }
     }
 
-    fn events(&self, Affected { claim, node }: &Affected<'a>) -> Vec<KubernetesEvent> {
+    fn events(
+        &self,
+        InterruptedClaim { claim, node }: &InterruptedClaim<'a>,
+    ) -> Vec<KubernetesEvent> {
         let (kind, reason, words) = match self {
             Self::Notified(kind) => notified(**kind),
             Self::Disbelieved(_) => return Vec::new(),
@@ -71,13 +73,13 @@ impl<'a> JournalEntry for WithdrawalEntry<'a> {
             .collect()
     }
 
-    fn measure(&self, Affected { claim, .. }: &Affected<'a>, metrics: &Metrics) {
+    fn measure(&self, InterruptedClaim { claim, .. }: &InterruptedClaim<'a>, metrics: &Metrics) {
         if let Self::Deleted(kind) = self {
             count_disrupted(metrics, claim, kind.as_str(), None);
         }
     }
 
-    fn lines(&self, Affected { claim, .. }: &Affected<'a>) -> Vec<String> {
+    fn lines(&self, InterruptedClaim { claim, .. }: &InterruptedClaim<'a>) -> Vec<String> {
         let Self::Deleted(kind) = self else {
             return Vec::new();
         };
@@ -85,13 +87,16 @@ impl<'a> JournalEntry for WithdrawalEntry<'a> {
         vec![format!("{} goes: {why}", claim.name_any())]
     }
 
-    fn record(&self, Affected { claim, .. }: &Affected<'a>, at: Timestamp) -> Option<Record> {
+    fn record(
+        &self,
+        InterruptedClaim { claim, .. }: &InterruptedClaim<'a>,
+        at: Timestamp,
+    ) -> Option<Record> {
         let Self::Deleted(kind) = self else {
             return None;
         };
         let (outcome, reason) = (OutcomeId::ClaimInterrupted, kind.as_str());
-        let unranked = RankedLaunch::default();
-        Some(launch_record(claim, at, outcome, reason, &unranked))
+        Some(unranked_record(claim, at, outcome, reason))
     }
 }
 

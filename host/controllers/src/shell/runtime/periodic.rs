@@ -1,6 +1,6 @@
 //! Rounds that go on for ever without a queue: sleeps, counts the rounds, and tells of those that fail.
 //!
-//! Decides nothing but when. Answers to the singletons of Karpenter's operator (`pkg/operator/singleton`).
+//! Decides nothing but when. Answers to `singleton` of awslabs/operatorpkg.
 
 use std::time::Duration;
 

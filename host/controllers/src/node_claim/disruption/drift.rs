@@ -11,7 +11,7 @@ use scheduling::instance_type::InstanceType;
 use scheduling::requirements::{AllowUndefined, Requirements};
 
 /// The first reason in Karpenter's order, if there is one.
-pub(crate) fn drift(claim: &NodeClaim, pool: &NodePool) -> Option<&'static str> {
+pub(super) fn drift(claim: &NodeClaim, pool: &NodePool) -> Option<&'static str> {
     if is_static_drifted(claim, pool) {
         return Some(reason::NODE_POOL_DRIFTED);
     }
@@ -44,7 +44,7 @@ fn are_requirements_drifted(claim: &NodeClaim, pool: &NodePool) -> bool {
 }
 
 /// Whether the type of the claim is no longer offered where the claim runs. Availability does not matter.
-pub(crate) fn is_instance_type_gone(claim: &NodeClaim, types: &[Arc<InstanceType>]) -> bool {
+pub(super) fn is_instance_type_gone(claim: &NodeClaim, types: &[Arc<InstanceType>]) -> bool {
     let name = claim
         .labels()
         .get(labels::INSTANCE_TYPE)

@@ -1,4 +1,6 @@
 //! Work of which several parts are at it at one time.
+//!
+//! How many is always said, so that it never grows with the cluster. Answers to client-go's `ParallelizeUntil`.
 
 use futures::stream::{self, StreamExt};
 

@@ -38,12 +38,12 @@ fn a_sick_instance_does_not_wait_for_its_pods() {
     let now: Timestamp = "2026-01-01T01:00:00Z".parse().unwrap();
     let (living, going) = (json!(null), json!("2026-01-01T00:30:00Z"));
     let (earlier, later) = (Some("2026-01-01T00:59:00Z"), Some("2026-01-01T02:00:00Z"));
-    let both = ["hurry", "withdraw"].as_slice();
+    let both = ["hurry", "delete"].as_slice();
     let cases = [
         (InstanceStatus, &living, None, both),
         (SystemStatus, &living, later, both),
-        (SystemStatus, &living, earlier, &["withdraw"]),
-        (EventStatus, &living, None, &["withdraw"]),
+        (SystemStatus, &living, earlier, &["delete"]),
+        (EventStatus, &living, None, &["delete"]),
         (InstanceStatus, &going, later, &["hurry"]),
         (InstanceStatus, &going, earlier, &[]),
         (EventStatus, &going, later, &[]),
@@ -62,7 +62,7 @@ fn a_sick_instance_does_not_wait_for_its_pods() {
                 assert_eq!(hurried.termination_deadline(), Some(now));
                 "hurry"
             }
-            Step::Withdraw => "withdraw",
+            Step::NotifyAndDelete => "delete",
         });
         let steps: Vec<_> = steps.collect();
         assert_eq!(steps, expected, "{kind:?} {deleted_at} {deadline:?}");

@@ -14,7 +14,7 @@ use scheduling::ranking::RankedLaunch;
 
 use super::WriteTries;
 use crate::node_claim::entries::launch::ClaimGoneMeanwhile;
-use crate::node_claim::registration;
+use crate::node_claim::lifecycle::registration::sync;
 use crate::shell::Shell;
 use crate::shell::error::{ErrorClass, ReconcileError};
 
@@ -106,7 +106,7 @@ fn with_metadata(claim: &NodeClaim, launched: &Launched) -> NodeClaim {
 
 fn with_status(claim: &NodeClaim, launched: &Launched, now: Timestamp) -> NodeClaim {
     let launched_claim = claim.with_condition_true(conditions::LAUNCHED, now);
-    let mut after = launched_claim.with_condition(registration::NODE_AWAITED, now);
+    let mut after = launched_claim.with_condition(sync::NODE_AWAITED, now);
     let status = after.status.get_or_insert_default();
     status.provider_id = Some(launched.provider_id.to_string());
     status.image_id = Some(launched.image_id.clone());

@@ -15,12 +15,13 @@ use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 use tracing::{error, info};
 
+use crate::interruption::interrupted_claim;
 use crate::shell::Shell;
 use crate::shell::error::ReconcileError;
 use crate::shell::journal::JournalEntry;
 use crate::shell::metrics::Metrics;
-use crate::shell::periodic::{PastRound, Periodic};
-use crate::withdrawal;
+use crate::shell::metrics::labels::{CategoryLabel, Series};
+use crate::shell::runtime::periodic::{PastRound, Periodic};
 
 const PERIOD: Duration = Duration::from_mins(1);
 /// Instances handled at one time.
@@ -80,7 +81,7 @@ impl InstanceStatusController {
         counted: &BTreeSet<Trouble>,
     ) -> BTreeSet<Trouble> {
         let ids = found.iter().map(|it| it.instance_id.as_str()).collect();
-        let claims = withdrawal::claims_of(&self.shell, &ids);
+        let claims = interrupted_claim::claims_of(&self.shell, &ids);
         let ours = ours(found, &claims, counted);
         for unhealthy in ours.iter().filter(|it| it.is_new) {
             let entry = UnhealthyEntry(unhealthy.impairment);
@@ -101,7 +102,7 @@ impl InstanceStatusController {
 
     async fn handle(&self, impairment: &Impairment, name: &str) -> Result<(), ReconcileError> {
         let kind = impairment.kind;
-        let claim = withdrawal::claim_of(&self.shell, name, &impairment.instance_id).await?;
+        let claim = interrupted_claim::claim_of(&self.shell, name, &impairment.instance_id).await?;
         let Some(claim) = claim else {
             return Ok(());
         };
@@ -110,10 +111,10 @@ impl InstanceStatusController {
                 Step::Hurry(hurried) => {
                     self.shell.writer.write_claim(&claim, &hurried).await?;
                 }
-                Step::Withdraw => {
+                Step::NotifyAndDelete => {
                     let kind = kind.into();
-                    withdrawal::notify(&self.shell, &claim, kind);
-                    withdrawal::delete(&self.shell, &claim, kind).await?;
+                    interrupted_claim::notify(&self.shell, &claim, kind);
+                    interrupted_claim::delete(&self.shell, &claim, kind).await?;
                 }
             }
         }
@@ -156,7 +157,7 @@ enum Step {
     /// Nothing waits for its pods any more.
     Hurry(Box<NodeClaim>),
     /// It is told what is the matter, and goes.
-    Withdraw,
+    NotifyAndDelete,
 }
 
 fn decide(kind: ImpairmentKind, claim: &NodeClaim, now: Timestamp) -> Vec<Step> {
@@ -165,8 +166,8 @@ fn decide(kind: ImpairmentKind, claim: &NodeClaim, now: Timestamp) -> Vec<Step> 
     let is_hurried = kind.is_forceful() && may_wait;
     let hurry = is_hurried.then(|| Step::Hurry(Box::new(claim.with_termination_deadline(now))));
     let is_living = claim.metadata.deletion_timestamp.is_none();
-    let withdraw = is_living.then_some(Step::Withdraw);
-    hurry.into_iter().chain(withdraw).collect()
+    let delete = is_living.then_some(Step::NotifyAndDelete);
+    hurry.into_iter().chain(delete).collect()
 }
 
 /// The cloud finds the instance of a claim, by its name, unhealthy.
@@ -182,9 +183,9 @@ impl JournalEntry for UnhealthyEntry<'_> {
     }
 
     fn measure(&self, _claim: &str, metrics: &Metrics) {
-        let label = vec![("category", category(self.0.kind).to_owned())];
+        let series = Series(CategoryLabel(category(self.0.kind).to_owned()));
         let unhealthy = &metrics.instance_status_unhealthy;
-        unhealthy.get_or_create(&label).inc();
+        unhealthy.get_or_create(&series).inc();
     }
 }
 

@@ -1,16 +1,11 @@
-//! Spans and values of the controllers' log lines, as Karpenter writes them: spans with the controller and the number
-//! of the reconcile, and values that are put together only where the line is written.
+//! What the log lines of one reconcile, or of one round, have in common: the controller, the object and the number.
 //!
-//! Answers to controller-runtime's `pkg/builder/controller.go` and Karpenter's `pkg/utils/pretty`.
+//! Answers to the logger that controller-runtime's `pkg/builder/controller.go` hands to a reconcile.
 
 use std::fmt;
 
 use apis::ObjectKey;
-use serde::Serialize;
 use tracing::{Span, error_span, field};
-
-/// Names that a line has of a list.
-const NAMED_MAX: usize = 5;
 
 /// A key that a line can name: its object.
 pub(crate) trait LoggedKey {
@@ -82,54 +77,9 @@ pub(crate) fn number_round(number: u64) {
     Span::current().record("reconcileID", field::display(ReconcileId(number)));
 }
 
-/// The first five, and how many there are besides.
-pub(crate) struct FirstFew<I>(pub(crate) I);
-
-impl<I> fmt::Display for FirstFew<I>
-where
-    I: Iterator<Item: fmt::Display> + Clone,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut items = self.0.clone();
-        for (at, item) in items.by_ref().take(NAMED_MAX).enumerate() {
-            let comma = if at == 0 { "" } else { ", " };
-            write!(f, "{comma}{item}")?;
-        }
-        match items.count() {
-            0 => Ok(()),
-            others => write!(f, " and {others} other(s)"),
-        }
-    }
-}
-
-/// As JSON; the formatter of lines puts it in as it is.
-pub(crate) struct AsJson<T>(pub(crate) T);
-
-impl<T: Serialize> fmt::Display for AsJson<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = serde_json::to_string(&self.0).map_err(|_| fmt::Error)?;
-        f.write_str(&text)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn of_a_list_the_first_five_are_named() {
-        let cases = [
-            (0, ""),
-            (1, "1"),
-            (2, "1, 2"),
-            (5, "1, 2, 3, 4, 5"),
-            (6, "1, 2, 3, 4, 5 and 1 other(s)"),
-            (60, "1, 2, 3, 4, 5 and 55 other(s)"),
-        ];
-        for (count, text) in cases {
-            assert_eq!(FirstFew(1..=count).to_string(), text);
-        }
-    }
 
     #[test]
     fn numbers_of_reconciles_are_of_one_length() {

@@ -1,4 +1,4 @@
-//! How long a claim may take to become a node: for its instance, and then for the instance to join.
+//! How long a claim may take to become a node: for its instance, and then for the instance to register.
 //!
 //! It tells what is over and gives up nothing. Answers to `pkg/controllers/nodeclaim/lifecycle/liveness.go`.
 
@@ -9,7 +9,7 @@ use apis::conditions::{self, Conditioned as _};
 use jiff::Timestamp;
 use state::ledger::OutcomeId;
 
-use super::remaining;
+use crate::node_claim::remaining;
 
 /// A claim that did not launch within this time is deleted.
 pub(crate) const LAUNCH_TIMEOUT: Duration = Duration::from_mins(5);
@@ -21,7 +21,7 @@ pub(crate) const REGISTRATION_TIMEOUT: Duration = Duration::from_mins(15);
 pub(crate) enum TimeLimit {
     /// To launch the instance.
     Launch,
-    /// To join the cluster.
+    /// To register the node.
     Registration,
 }
 
@@ -39,21 +39,21 @@ impl TimeLimit {
         self.left(claim, now).is_zero()
     }
 
-    pub(super) fn metric_reason(self) -> &'static str {
+    pub(crate) fn metric_reason(self) -> &'static str {
         match self {
             Self::Launch => "launch_timeout",
             Self::Registration => "registration_timeout",
         }
     }
 
-    pub(super) fn outcome(self) -> OutcomeId {
+    pub(crate) fn outcome(self) -> OutcomeId {
         match self {
             Self::Launch => OutcomeId::ClaimLaunchTimeout,
             Self::Registration => OutcomeId::ClaimRegistrationTimeout,
         }
     }
 
-    pub(super) fn verb(self) -> &'static str {
+    pub(crate) fn verb(self) -> &'static str {
         match self {
             Self::Launch => "launch",
             Self::Registration => "register",

@@ -1,4 +1,7 @@
 //! Why claims can never be launched, in the words of metrics and of the ledger.
+//!
+//! A launch that is tried again is none of these. Answers to the errors for which `lifecycle/launch.go` deletes a
+//! claim.
 
 use state::ledger::OutcomeId;
 

@@ -1,11 +1,13 @@
 //! The queues of all controllers that run, by the name of the controller, for whoever asks how much they have to do.
+//!
+//! It takes nothing off a queue. Answers to the gauges that client-go's `util/workqueue` keeps of its queues.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use locks::lock;
 
-use crate::shell::work_queue::{Load, WorkQueue};
+use crate::shell::runtime::work_queue::{Load, WorkQueue};
 
 type Ask = Box<dyn Fn() -> Load + Send + Sync>;
 

@@ -1,6 +1,8 @@
-//! Milestones of a claim, or its end: what is written and told is the same whichever part of the lifecycle sees it.
+//! How a claim comes from one stage of its lifecycle to the next, or to its end: what is written and told of it is the
+//! same whichever part of the lifecycle sees it.
 //!
-//! Whether one is reached is not decided here.
+//! Whether it does is not decided here. Answers to what the reconcilers of `pkg/controllers/nodeclaim/lifecycle` do
+//! once they have decided.
 
 use std::sync::Arc;
 
@@ -8,26 +10,26 @@ use apis::NodeClaim;
 use apis::conditions::{self, ConditionUpdate, Conditioned as _, reason};
 use kube::ResourceExt as _;
 
-use super::consistency;
-use super::entries::end::ClaimTimedOut;
-use super::entries::running::{NodeInitialized, NodeRegistered};
 use super::liveness::TimeLimit;
-use super::pods_of_claims::PodsOfClaims;
+use crate::node_claim::consistency;
+use crate::node_claim::entries::end::ClaimTimedOut;
+use crate::node_claim::entries::running::{NodeInitialized, NodeRegistered};
+use crate::node_claim::pods_of_claims::PodsOfClaims;
 use crate::node_pool::registration_health::{Registration, RegistrationHealth};
 use crate::pod_nomination::PodNominations;
 use crate::shell::Shell;
-use crate::shell::action::Action;
 use crate::shell::error::{ReconcileError, ignore_not_found};
+use crate::shell::runtime::action::Action;
 
-/// Writer and teller that all parts of the lifecycle share.
-pub(crate) struct Milestones {
+/// What all parts of the lifecycle write and tell by.
+pub(crate) struct LifecycleTransitions {
     pub(crate) shell: Arc<Shell>,
     pub(crate) pod_nominations: Arc<PodNominations>,
     pub(crate) registration_health: Arc<RegistrationHealth>,
     pub(crate) pods_of_claims: Arc<PodsOfClaims>,
 }
 
-impl Milestones {
+impl LifecycleTransitions {
     /// Says what the claim waits for, and comes back when its time to register is over.
     pub(super) async fn await_registration(
         &self,

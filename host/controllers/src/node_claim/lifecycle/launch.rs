@@ -4,17 +4,16 @@
 //! `pkg/controllers/nodeclaim/lifecycle/launch.go`.
 
 mod claim_record;
+mod decision;
 pub(crate) mod failure;
 mod instance;
 pub(crate) mod launching;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use apis::conditions::{self, ConditionUpdate, Conditioned, Status, reason};
+use apis::conditions::{self, ConditionUpdate, Conditioned, Status};
 use apis::{NodeClaim, NodePool};
 use cloudprovider::{
     CloudProvider, CloudProviderError, LISTED_AFTER, LaunchAttempt, LaunchRequest, Launched,
@@ -30,21 +29,19 @@ use scheduling::ranking::{Exclusions, LaunchRanking, RankHook, RankedLaunch, ran
 use tracing::debug;
 
 use self::claim_record::ClaimRecord;
+use self::decision::{LaunchVerdict, decide};
 use self::failure::LaunchFailure;
 use self::instance::{InstanceWriter, ranked_by};
 use self::launching::Launching;
 use crate::node_claim::entries::launch::{ClaimLaunched, LaunchFailed, LaunchGivenUp};
-use crate::node_claim::liveness::{LAUNCH_TIMEOUT, TimeLimit};
+use crate::node_claim::lifecycle::liveness::{LAUNCH_TIMEOUT, TimeLimit};
 use crate::node_claim::pods_of_claims::PodsOfClaims;
 use crate::node_claim::{remaining, uid};
 use crate::shell::Shell;
-use crate::shell::action::Action;
 use crate::shell::error::{ErrorClass, ReconcileError, ignore_not_found};
-use crate::shell::recorder::shorten;
-use crate::shell::references;
+use crate::shell::journal::references;
+use crate::shell::runtime::action::Action;
 
-/// A condition message of a failed launch is cut here.
-const MESSAGE_BYTES_MAX: usize = 300;
 /// Times that a claim is written again after a conflict.
 const WRITES_MAX: usize = 3;
 
@@ -79,27 +76,6 @@ impl WriteTries {
         let is_late = matches!(result, Err(error) if error.class() == ErrorClass::Retry);
         is_late && self.0 <= WRITES_MAX
     }
-}
-
-/// Meaning of the provider's answer for the claim.
-#[derive(Debug, PartialEq)]
-enum LaunchVerdict {
-    /// The claim has its instance.
-    Launched(Box<Launched>),
-    /// The claim cannot be launched: it is deleted and its pods are solved again.
-    Delete {
-        cause: LaunchFailure,
-        message: String,
-    },
-    /// The launch is tried again.
-    Retry {
-        reason: String,
-        message: String,
-        error: CloudProviderError,
-    },
-    /// There is nothing to launch any more, and nobody is told. The claim is looked at again when something becomes of
-    /// it.
-    Drop(&'static str),
 }
 
 impl Launcher {
@@ -346,38 +322,6 @@ impl Launcher {
             LaunchVerdict::Drop(why) => {
                 debug!(NodeClaim = %claim.name_any(), why, "the launch is dropped");
                 Ok(Action::Await)
-            }
-        }
-    }
-}
-
-fn decide(answer: Result<Launched, CloudProviderError>) -> LaunchVerdict {
-    match answer {
-        Ok(launched) => LaunchVerdict::Launched(Box::new(launched)),
-        Err(CloudProviderError::InsufficientCapacity(message)) => LaunchVerdict::Delete {
-            cause: LaunchFailure::InsufficientCapacity,
-            message,
-        },
-        Err(CloudProviderError::NodeClassNotReady(message)) => LaunchVerdict::Delete {
-            cause: LaunchFailure::NodeClassNotReady,
-            message,
-        },
-        Err(CloudProviderError::Lost(why)) => LaunchVerdict::Drop(why),
-        Err(error) => {
-            let reason = match &error {
-                CloudProviderError::Create { reason, .. }
-                | CloudProviderError::NotYet { reason, .. } => reason.clone(),
-                CloudProviderError::InsufficientCapacity(_)
-                | CloudProviderError::NodeClassNotReady(_)
-                | CloudProviderError::Lost(_)
-                | CloudProviderError::NotFound(_)
-                | CloudProviderError::Other(_) => reason::LAUNCH_FAILED.to_owned(),
-            };
-            let message = shorten(&error.to_string(), MESSAGE_BYTES_MAX);
-            LaunchVerdict::Retry {
-                reason,
-                message,
-                error,
             }
         }
     }

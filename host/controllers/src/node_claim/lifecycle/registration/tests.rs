@@ -1,4 +1,4 @@
-//! What becomes of a node that is to join, case by case.
+//! What becomes of a node that is to register, case by case.
 
 use jiff::SignedDuration;
 use serde_json::json;

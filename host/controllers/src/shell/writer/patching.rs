@@ -114,7 +114,7 @@ where
     written.map(Some).map_err(ReconcileError::of_write)
 }
 
-/// How all our patches are sent.
+/// How what is written here and by the writer is sent.
 pub(crate) fn patch_params() -> PatchParams {
     PatchParams {
         field_manager: Some(FIELD_MANAGER.to_owned()),

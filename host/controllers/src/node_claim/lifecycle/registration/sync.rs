@@ -1,6 +1,6 @@
 //! Labels, taints and the like that a node must carry once it is known to be the node of a claim.
 //!
-//! Pure. Answers to `pkg/controllers/nodeclaim/lifecycle/registration.go`.
+//! Pure: `registration.rs` writes it. Answers to `syncNode` in `pkg/controllers/nodeclaim/lifecycle/registration.go`.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use kube::ResourceExt as _;
 use state::facts::{NodeFacts, own_annotations};
 
 use crate::node::taints::{has_taint, is_same_taint};
-use crate::shell::finalizers::add_finalizer;
+use crate::shell::writer::finalizers::add_finalizer;
 
 /// Condition of a launched claim until its node is there.
 pub(crate) const NODE_AWAITED: ConditionUpdate<'static> = ConditionUpdate {

@@ -13,11 +13,11 @@ use jiff::{SignedDuration, Timestamp};
 use state::facts::NodeFacts;
 
 use crate::node_claim::entries::end::{ClaimReleased, DeadlineSet, InstanceTerminated};
-use crate::node_claim::launch::is_listed_by_now;
+use crate::node_claim::lifecycle::launch::is_listed_by_now;
 use crate::shell::Shell;
-use crate::shell::action::Action;
 use crate::shell::error::{ReconcileError, ignore_not_found};
-use crate::shell::finalizers::{has_finalizer, remove_finalizer};
+use crate::shell::runtime::action::Action;
+use crate::shell::writer::finalizers::{has_finalizer, remove_finalizer};
 
 const INSTANCE_POLL: Duration = Duration::from_secs(5);
 const NODE_POLL: Duration = Duration::from_secs(5);

@@ -1,9 +1,7 @@
-//! How a claim goes whose instance the cloud takes back or finds sick.
+//! The claim whose instance the cloud takes back or finds sick: which it is, and how it goes.
 //!
 //! Who hears of it decides: `interruption.rs` by notices, `instance_status.rs` by asking. Answers to
 //! `pkg/controllers/interruption` of the AWS provider.
-
-pub(crate) mod entries;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,13 +9,13 @@ use std::sync::Arc;
 use apis::NodeClaim;
 use cloudprovider::InterruptionKind;
 
-use self::entries::{Affected, WithdrawalEntry};
+use super::entries::{InterruptedClaim, InterruptionEntry};
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
-use crate::shell::references;
+use crate::shell::journal::references;
 
 /// Names of the claims of these instances, by instance id.
-pub(crate) fn claims_of(shell: &Shell, instance_ids: &BTreeSet<&str>) -> BTreeMap<String, String> {
+pub(super) fn claims_of(shell: &Shell, instance_ids: &BTreeSet<&str>) -> BTreeMap<String, String> {
     let snapshot = shell.model.snapshot();
     let nodes = snapshot.nodes().filter_map(|node| {
         let id = node.provider_id()?.instance_id();
@@ -30,7 +28,7 @@ pub(crate) fn claims_of(shell: &Shell, instance_ids: &BTreeSet<&str>) -> BTreeMa
 }
 
 /// The claim as the API server has it, where it is still this instance's.
-pub(crate) async fn claim_of(
+pub(super) async fn claim_of(
     shell: &Shell,
     name: &str,
     instance_id: &str,
@@ -43,25 +41,25 @@ pub(crate) async fn claim_of(
 }
 
 /// Says on the claim and its node what is the matter.
-pub(crate) fn notify(shell: &Shell, claim: &NodeClaim, kind: InterruptionKind) {
-    write_entry(shell, claim, &WithdrawalEntry::Notified(&kind));
+pub(super) fn notify(shell: &Shell, claim: &NodeClaim, kind: InterruptionKind) {
+    write_entry(shell, claim, &InterruptionEntry::Notified(&kind));
 }
 
 /// Lets the claim go.
-pub(crate) async fn delete(
+pub(super) async fn delete(
     shell: &Shell,
     claim: &NodeClaim,
     kind: InterruptionKind,
 ) -> Result<(), ReconcileError> {
     ignore_not_found(shell.writer.delete(claim).await)?;
-    write_entry(shell, claim, &WithdrawalEntry::Deleted(&kind));
+    write_entry(shell, claim, &InterruptionEntry::Deleted(&kind));
     Ok(())
 }
 
 /// Tells what came of the cloud's word.
-pub(crate) fn write_entry(shell: &Shell, claim: &NodeClaim, entry: &WithdrawalEntry<'_>) {
+pub(super) fn write_entry(shell: &Shell, claim: &NodeClaim, entry: &InterruptionEntry<'_>) {
     let node = claim.status.as_ref().and_then(|it| it.node_name.as_ref());
     let node = node.map(|it| references::node(&shell.model.snapshot(), it));
-    let subject = Affected { claim, node };
+    let subject = InterruptedClaim { claim, node };
     shell.journal.write(&subject, entry);
 }

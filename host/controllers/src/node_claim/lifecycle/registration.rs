@@ -1,9 +1,10 @@
-//! Takes the node of a launched claim in: with what its claim has, once the provider lets it and its pods were told of
+//! Registers the node of a launched claim: with what its claim has, once the provider lets it and its pods were told of
 //! it.
 //!
-//! What a node must carry, `registration.rs` says; when it opens, `planning::pod_nomination` does. Answers to
+//! What a node must carry, `sync.rs` says; when it opens, `planning::pod_nomination` does. Answers to
 //! `pkg/controllers/nodeclaim/lifecycle/registration.go`.
 
+pub(super) mod sync;
 #[cfg(test)]
 mod tests;
 
@@ -20,22 +21,22 @@ use planning::pod_nomination::{ClosedNode, HoldReason, NodeOpening, OpeningTerms
 use state::Snapshot;
 use state::facts::NodeFacts;
 
-use super::entries::running::UnregisteredTaintMissing;
 use super::initialization::{self, Lack};
 use super::liveness::TimeLimit;
-use super::milestones::Milestones;
-use super::{TOLD_AFTER, registration};
+use super::transitions::LifecycleTransitions;
 use crate::node_capacity;
+use crate::node_claim::REPORTED_AFTER;
+use crate::node_claim::entries::running::UnregisteredTaintMissing;
 use crate::pod_nomination::until_next_look;
 use crate::shell::Shell;
-use crate::shell::action::Action;
 use crate::shell::error::ReconcileError;
+use crate::shell::runtime::action::Action;
 
 /// The part of the lifecycle that ends with a registered node.
-pub(crate) struct Joining {
+pub(crate) struct Registrar {
     pub(super) shell: Arc<Shell>,
     pub(super) provider: Arc<dyn CloudProvider>,
-    pub(super) milestones: Arc<Milestones>,
+    pub(super) transitions: Arc<LifecycleTransitions>,
 }
 
 struct Observed<'a> {
@@ -48,7 +49,7 @@ struct Observed<'a> {
     opens_at: Timestamp,
 }
 
-/// Writes on a node that the provider lets join, whether it opens yet or not.
+/// Writes on a node that the provider lets register, whether it opens yet or not.
 #[derive(Debug, PartialEq)]
 struct Preparation {
     /// Of the claim, which the provider knows only now.
@@ -57,14 +58,14 @@ struct Preparation {
     opening: NodeOpening,
 }
 
-/// Step for a node that is to join.
+/// Step for a node that is to register.
 #[derive(Debug, PartialEq)]
 enum Step {
     /// It took too long.
     GiveUp,
     /// It stays closed until the provider has done this.
     AwaitProvider(&'static str),
-    /// It stays closed, as the provider cannot say whether it may join.
+    /// It stays closed, as the provider cannot say whether it may register.
     AskAgain(CloudProviderError),
     /// It stays closed, for so short a time that its claim need not say what for.
     KeepClosed(Preparation),
@@ -74,9 +75,9 @@ enum Step {
     Open(Preparation),
 }
 
-impl Joining {
+impl Registrar {
     /// One step towards a registered node.
-    pub(super) async fn join(
+    pub(super) async fn register(
         &self,
         claim: &NodeClaim,
         node: &NodeFacts,
@@ -93,8 +94,8 @@ impl Joining {
             node,
             registrable,
             snapshot: self.shell.model.snapshot(),
-            terms: self.milestones.pod_nominations.opening_terms(),
-            opens_at: self.milestones.pod_nominations.opens_at(),
+            terms: self.transitions.pod_nominations.opening_terms(),
+            opens_at: self.transitions.pod_nominations.opens_at(),
         }
     }
 
@@ -104,14 +105,14 @@ impl Joining {
         node: &NodeFacts,
         step: Step,
     ) -> Result<Action, ReconcileError> {
-        if registration::lacks_unregistered_taint(node) {
+        if sync::lacks_unregistered_taint(node) {
             let entry = UnregisteredTaintMissing { node: &node.name };
             self.shell.journal.write(claim, &entry);
         }
         match step {
             Step::GiveUp => {
                 let what = TimeLimit::Registration;
-                self.milestones.give_up(claim, what).await
+                self.transitions.give_up(claim, what).await
             }
             Step::AwaitProvider(hook) => self.keep_closed(claim, node, hook).await,
             Step::AskAgain(error) => {
@@ -120,7 +121,7 @@ impl Joining {
             }
             Step::KeepClosed(due) => {
                 self.prepare(claim, node, due).await?;
-                Ok(self.look_again())
+                Ok(self.requeue())
             }
             Step::Hold(due, hold) => {
                 let claim = self.prepare(claim, node, due).await?;
@@ -142,7 +143,7 @@ impl Joining {
         due: Preparation,
     ) -> Result<Cow<'a, NodeClaim>, ReconcileError> {
         let Preparation { labels, opening } = due;
-        let pod_nominations = &self.milestones.pod_nominations;
+        let pod_nominations = &self.transitions.pod_nominations;
         if let Some(at) = opening.appointment() {
             pod_nominations.appoint(at);
         }
@@ -164,10 +165,10 @@ impl Joining {
         seen: &NodeFacts,
         awaited: &str,
     ) -> Result<Action, ReconcileError> {
-        if !registration::is_synced(claim, seen)
+        if !sync::is_synced(claim, seen)
             && let Some(node) = self.shell.model.node_seen(seen).await?
         {
-            let synced = registration::synced_node(claim, &node);
+            let synced = sync::synced_node(claim, &node);
             self.shell.writer.write_node(&node, &synced).await?;
         }
         let registered = ConditionUpdate {
@@ -176,15 +177,15 @@ impl Joining {
             reason: reason::REGISTRATION_HOOK_PENDING,
             message: awaited,
         };
-        let limit = self.milestones.await_registration(claim, registered);
-        Ok(limit.await?.sooner(self.look_again()))
+        let limit = self.transitions.await_registration(claim, registered);
+        Ok(limit.await?.sooner(self.requeue()))
     }
 
     async fn open(&self, claim: &NodeClaim, seen: &NodeFacts) -> Result<Action, ReconcileError> {
         let Some(node) = self.shell.model.node_seen(seen).await? else {
-            return Ok(self.look_again());
+            return Ok(self.requeue());
         };
-        let mut registered = registration::registered_node(claim, &node);
+        let mut registered = sync::registered_node(claim, &node);
         let lack = initialization::lack(claim, &NodeFacts::parse(&registered));
         if lack.is_none() {
             initialization::mark(&mut registered);
@@ -193,27 +194,27 @@ impl Joining {
         let after = self.registered(claim, seen, lack.as_ref());
         self.shell.writer.write_claim_status(claim, &after).await?;
         node_capacity::report(&self.shell, self.provider.as_ref(), claim, &node).await;
-        self.milestones.tell_registered(claim, &seen.name);
+        self.transitions.tell_registered(claim, &seen.name);
         if lack.is_none() {
-            self.milestones.tell_initialized(claim, &seen.name);
+            self.transitions.tell_initialized(claim, &seen.name);
         }
         // Last of all: the claim says already what was told, so nobody comes back to tell it.
-        self.milestones.note_registered(claim).await?;
+        self.transitions.note_registered(claim).await?;
         Ok(Action::Await)
     }
 
-    /// The claim of a node that has joined, and that lacks this or nothing.
+    /// The claim of a node that has registered, and that lacks this or nothing.
     fn registered(&self, claim: &NodeClaim, node: &NodeFacts, lack: Option<&Lack>) -> NodeClaim {
         let now = self.shell.now();
         let mut after = claim.with_condition_true(conditions::REGISTERED, now);
         after.status.get_or_insert_default().node_name = Some(node.name.clone());
         match lack {
-            None => self.milestones.initialized(&after),
+            None => self.transitions.initialized(&after),
             Some(lack) => after.with_condition(lack.as_condition(), now),
         }
     }
 
-    fn look_again(&self) -> Action {
+    fn requeue(&self) -> Action {
         Action::RequeueAfter(until_next_look(self.shell.now()))
     }
 }
@@ -261,5 +262,5 @@ fn closed_node<'a>(claim: &'a str, node: &NodeFacts) -> ClosedNode<'a> {
 /// Whether a node was held closed for so long that its claim is to say what for.
 fn is_held_long(node: &NodeFacts, now: Timestamp) -> bool {
     let since = node.ready_at().or(node.created_at);
-    since.is_none_or(|at| now.duration_since(at) >= TOLD_AFTER)
+    since.is_none_or(|at| now.duration_since(at) >= REPORTED_AFTER)
 }
