@@ -111,10 +111,12 @@ impl Sender {
                 let server = self.server.clone();
                 let (waiting, revision) =
                     server.with(|store| (self.watch.try_next(), store.revision()));
-                Some(match waiting {
-                    Some(event) => self.line(event.change.as_str(), &event.object),
-                    None => self.bookmark(revision, false),
-                })
+                match waiting {
+                    Some(event) => Some(self.line(event.change.as_str(), &event.object)),
+                    // A bookmark would vouch for what was lost.
+                    None if self.watch.is_overrun() => None,
+                    None => Some(self.bookmark(revision, false)),
+                }
             }
         }
     }

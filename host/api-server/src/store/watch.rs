@@ -116,11 +116,15 @@ impl Subscriber {
             return;
         };
         let mut queue = lock(&queue);
+        if queue.is_overrun {
+            return;
+        }
         if queue.events.len() >= UNREAD_EVENTS_MAX {
             queue.is_overrun = true;
-            queue.events.clear();
+            queue.events = VecDeque::new();
+        } else {
+            queue.events.push_back(seen);
         }
-        queue.events.push_back(seen);
         if let Some(waker) = queue.waker.take() {
             waker.wake();
         }
@@ -157,6 +161,11 @@ impl Watch {
         lock(&self.queue).events.pop_front()
     }
 
+    /// Whether it has ended, so that no event waiting does not mean that all were told.
+    pub(crate) fn is_overrun(&self) -> bool {
+        lock(&self.queue).is_overrun
+    }
+
     /// Whether no event is waiting.
     pub fn is_empty(&self) -> bool {
         lock(&self.queue).events.is_empty()
@@ -186,5 +195,32 @@ impl futures::Stream for Watch {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<WatchEvent>> {
         self.poll_event(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_that_fell_too_far_behind_is_told_nothing_more_and_nothing_is_kept_for_it() {
+        let event = WatchEvent {
+            resource: Resource::PODS,
+            change: WatchEventType::Added,
+            object: Arc::new(Value::Null),
+            previous: None,
+            revision: 1,
+        };
+        let unread = vec![event.clone(); UNREAD_EVENTS_MAX - 1];
+        let (mut watch, server) = Watch::new(vec![Resource::PODS], Selection::everything(), unread);
+        server.push(&event);
+        assert!(!watch.is_overrun() && !watch.is_empty());
+        for _ in 0..2 {
+            server.push(&event);
+            assert!(watch.is_overrun() && watch.is_empty());
+            assert!(watch.try_next().is_none());
+        }
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(matches!(watch.poll_event(&mut context), Poll::Ready(None)));
     }
 }

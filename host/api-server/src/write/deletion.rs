@@ -97,6 +97,11 @@ fn grace_seconds(resource: &Resource, pod: &Value, options: &DeleteOptions) -> i
     if *resource != Resource::PODS {
         return 0;
     }
+    // What goes already takes a shorter grace, and nothing else.
+    if let Some(given) = pending_grace(pod) {
+        let asked = options.grace_period_seconds.unwrap_or(given);
+        return asked.clamp(0, given);
+    }
     let is_assigned = pod["spec"]["nodeName"]
         .as_str()
         .is_some_and(|n| !n.is_empty());
@@ -113,14 +118,31 @@ fn grace_seconds(resource: &Resource, pod: &Value, options: &DeleteOptions) -> i
     options.grace_period_seconds.unwrap_or(own).max(0)
 }
 
+/// The grace that an earlier deletion gave, if it gave any.
+fn pending_grace(object: &Value) -> Option<i64> {
+    let metadata = &object["metadata"];
+    metadata["deletionTimestamp"].as_str()?;
+    let given = metadata["deletionGracePeriodSeconds"].as_i64();
+    given.filter(|given| *given > 0)
+}
+
+/// When the deletion that gave this grace was asked for: a shorter one counts from then on, too.
+fn marked_at(object: &Value, given: i64) -> Option<Timestamp> {
+    let deadline = object["metadata"]["deletionTimestamp"].as_str()?;
+    let deadline: Timestamp = deadline.parse().ok()?;
+    let given = SignedDuration::from_secs(given);
+    deadline.checked_sub(given).ok()
+}
+
 fn mark(object: &mut Value, grace: i64, propagation: Propagation, now: Timestamp) {
-    let previous = object["metadata"]["deletionGracePeriodSeconds"].as_i64();
     let is_marked = object["metadata"]["deletionTimestamp"].is_string();
-    // A later request may only shorten the grace.
-    if !is_marked || previous.is_some_and(|previous| grace < previous) {
-        let deadline = now
+    let given = pending_grace(object).filter(|given| grace < *given);
+    if !is_marked || given.is_some() {
+        let since = given.and_then(|given| marked_at(object, given));
+        let since = since.unwrap_or(now);
+        let deadline = since
             .checked_add(SignedDuration::from_secs(grace))
-            .unwrap_or(now);
+            .unwrap_or(since);
         object["metadata"]["deletionTimestamp"] = time_text(deadline).into();
         object["metadata"]["deletionGracePeriodSeconds"] = grace.into();
         if !is_marked && let Some(generation) = object["metadata"]["generation"].as_i64() {

@@ -1,7 +1,11 @@
 //! What deletions and evictions ask for, as tables. Through the server's direct calls: nothing here knows how it keeps
 //! objects.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
 use api_server::{ApiServer, DeleteOptions, NamespacedName, Propagation, Resource};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::rig::{must, send, server};
@@ -58,20 +62,54 @@ fn deletions_ask_for_what_their_options_say() {
 
 #[test]
 fn a_later_deletion_may_only_shorten_the_grace() {
-    let server = server();
+    let seconds = Arc::new(AtomicI64::new(0));
+    let clock = Arc::clone(&seconds);
+    let now = move || Timestamp::from_second(clock.load(Ordering::Relaxed)).unwrap();
+    let server = ApiServer::new(7, Arc::new(now));
     let mut object = pod();
-    object["spec"]["terminationGracePeriodSeconds"] = 60.into();
+    object["spec"]["terminationGracePeriodSeconds"] = 30.into();
     must(server.create(&Resource::PODS, "default", object));
     must(server.bind("default", "a", "n1"));
-    for (asked, wanted) in [(None, 60), (Some(90), 60), (Some(20), 20), (Some(40), 20)] {
+    // When it is asked, for what grace, and what is left: the deadline counts from the first time.
+    let cases = [
+        (0, Some(50), 50),
+        (5, None, 50),
+        (10, Some(90), 50),
+        (15, Some(20), 20),
+        (18, Some(40), 20),
+        (19, None, 20),
+        (40, Some(10), 10),
+    ];
+    for (at, asked, wanted) in cases {
+        seconds.store(at, Ordering::Relaxed);
         let options = DeleteOptions {
             grace_period_seconds: asked,
             ..DeleteOptions::default()
         };
         let marked = must(server.delete(&Resource::PODS, "default", "a", &options));
-        let grace = &marked["metadata"]["deletionGracePeriodSeconds"];
-        assert_eq!(grace, wanted, "{asked:?}");
+        let metadata = &marked["metadata"];
+        assert_eq!(metadata["deletionGracePeriodSeconds"], wanted, "{at}");
+        let deadline = format!("1970-01-01T00:00:{wanted:02}Z");
+        assert_eq!(metadata["deletionTimestamp"], deadline, "{at}");
     }
+}
+
+#[test]
+fn a_pod_that_ended_in_its_grace_stays_for_its_kubelet_until_told_to_go_now() {
+    let server = server();
+    let mut object = pod();
+    object["metadata"]["finalizers"] = json!([]);
+    must(server.create(&Resource::PODS, "default", object));
+    must(server.bind("default", "a", "n1"));
+    let ended = json!({"status": {"phase": "Succeeded"}});
+    let delete = |options: &DeleteOptions| {
+        must(server.delete(&Resource::PODS, "default", "a", options));
+        server.get(&Resource::PODS, "default", "a").is_ok()
+    };
+    assert!(delete(&DeleteOptions::default()));
+    must(server.patch_merge_status(&Resource::PODS, "default", "a", ended));
+    assert!(delete(&DeleteOptions::default()));
+    assert!(!delete(&DeleteOptions::now()));
 }
 
 #[test]
