@@ -37,12 +37,38 @@ const MAKERS_MAX: usize = 8;
 /// known to nobody else.
 const LOOK_INTERVAL: SignedDuration = SignedDuration::from_mins(5);
 
+type TurnsByName = BTreeMap<String, Arc<tokio::sync::Mutex<()>>>;
+
+/// One of those that look for a template or make it; the last of them, cancelled or not, takes the entry away.
+struct TemplateMaker<'a> {
+    making: &'a Mutex<TurnsByName>,
+    name: &'a str,
+    turn: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl<'a> TemplateMaker<'a> {
+    fn of(making: &'a Mutex<TurnsByName>, name: &'a str) -> Self {
+        let turn = Arc::clone(lock(making).entry(name.to_owned()).or_default());
+        Self { making, name, turn }
+    }
+}
+
+impl Drop for TemplateMaker<'_> {
+    fn drop(&mut self) {
+        let mut making = lock(self.making);
+        // The map and this one hold it; a third holder waits for its turn.
+        if Arc::strong_count(&self.turn) <= 2 {
+            making.remove(self.name);
+        }
+    }
+}
+
 /// Makes and deletes launch templates.
 pub(crate) struct LaunchTemplateProvider {
     ec2: Arc<dyn Ec2Api>,
     known: KnownTemplates,
     /// Two launches must not make the same template at once: those being looked for or made, by name.
-    making: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    making: Mutex<TurnsByName>,
     /// Bounds how many are made at once.
     makers: Semaphore,
     /// A template that is being deleted must not be found.
@@ -76,16 +102,12 @@ impl LaunchTemplateProvider {
         if self.known.touch(&name, now) {
             return Ok(name);
         }
-        let turn = Arc::clone(lock(&self.making).entry(name.clone()).or_default());
+        let maker = TemplateMaker::of(&self.making, &name);
         let made = {
-            let _one_at_a_time = turn.lock().await;
+            let _one_at_a_time = maker.turn.lock().await;
             self.make(&name, parameters, now).await
         };
-        let mut making = lock(&self.making);
-        // The map and this call hold it; a third holder waits for its turn.
-        if Arc::strong_count(&turn) <= 2 {
-            making.remove(&name);
-        }
+        drop(maker);
         made.map(|()| name)
     }
 
@@ -277,4 +299,29 @@ fn template_name(parameters: &TemplateParameters) -> String {
         "{NAME_PREFIX}{}",
         fingerprint([format!("{parameters:?}").as_str()])
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+    use crate::fake::FakeAws;
+
+    #[tokio::test]
+    async fn a_launch_that_is_cut_off_leaves_no_turn_behind() {
+        let provider =
+            LaunchTemplateProvider::new(FakeAws::new(Vec::new()), &AwsMetrics::default());
+        let parameters = data::tests::plain();
+        let sweep = provider.sweeping.write().await;
+        let ensure = || provider.ensure(&parameters, Timestamp::UNIX_EPOCH);
+        let mut first = Box::pin(ensure());
+        assert!(first.as_mut().now_or_never().is_none());
+        // Cut off at once, while the first goes on.
+        assert!(ensure().now_or_never().is_none());
+        assert_eq!(lock(&provider.making).len(), 1);
+        drop(first);
+        assert_eq!(lock(&provider.making).len(), 0);
+        drop(sweep);
+    }
 }

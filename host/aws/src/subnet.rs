@@ -45,15 +45,16 @@ pub(crate) struct SubnetInfo {
 struct AddressCount {
     /// Free ones as EC2 last told, if it has told of them.
     free: Option<i64>,
-    /// Those less what launches since then may have taken, where there were any.
-    in_flight: Option<i64>,
+    /// What launches since then may have taken.
+    in_flight: i64,
     /// When nothing of it is believed any more.
     expires: Timestamp,
 }
 
 impl AddressCount {
+    /// Free ones less those in flight; of what EC2 told nothing of, nothing is known.
     fn known(self) -> Option<i64> {
-        self.in_flight.or(self.free)
+        self.free.map(|free| free - self.in_flight)
     }
 }
 
@@ -201,7 +202,7 @@ impl SubnetProvider {
         addresses.forget_expired(now);
         let mut chosen: BTreeMap<String, (i64, &Subnet)> = BTreeMap::new();
         for subnet in subnets {
-            let free = addresses.known(&subnet.id, now).unwrap_or(0);
+            let free = addresses.left_for_launch(&subnet.id, now);
             let is_better = chosen
                 .get(&subnet.zone)
                 .is_none_or(|(best, _)| free > *best);
@@ -210,10 +211,10 @@ impl SubnetProvider {
             }
         }
         let mut by_zone = BTreeMap::new();
-        for (zone, (free, subnet)) in chosen {
+        for (zone, (_, subnet)) in chosen {
             let pods = pods_by_zone.get(&zone).copied().unwrap_or(0);
             let count = addresses.count(&subnet.id, now);
-            count.in_flight = Some(free - pods);
+            count.in_flight += pods;
             let free_then = count.free;
             by_zone.insert(
                 zone,
@@ -241,9 +242,8 @@ impl SubnetProvider {
             if let Some(count) = addresses.counts.get_mut(&subnet.id)
                 && count.free == *free_then
                 && is_unused
-                && let Some(in_flight) = &mut count.in_flight
             {
-                *in_flight += pods;
+                count.in_flight = (count.in_flight - pods).max(0);
             }
         }
     }
@@ -261,13 +261,20 @@ impl Addresses {
         count.filter(|it| it.expires > now)?.known()
     }
 
+    /// What counts when a launch chooses: what nobody knows of is taken for empty.
+    fn left_for_launch(&self, subnet_id: &str, now: Timestamp) -> i64 {
+        let count = self.counts.get(subnet_id);
+        let count = count.filter(|it| it.expires > now);
+        count.map_or(0, |it| it.free.unwrap_or(0) - it.in_flight)
+    }
+
     /// Takes over what EC2 tells; what was in flight is part of that.
     fn tell(&mut self, subnet_id: &str, free: i64, now: Timestamp) {
         let expires = after(now, self.ttl);
         let count = self.count(subnet_id, now);
         *count = AddressCount {
             free: Some(free),
-            in_flight: None,
+            in_flight: 0,
             expires,
         };
     }
@@ -278,7 +285,7 @@ impl Addresses {
         let expires = after(now, self.ttl);
         let unknown = AddressCount {
             free: None,
-            in_flight: None,
+            in_flight: 0,
             expires,
         };
         self.counts.entry(subnet_id.to_owned()).or_insert(unknown)

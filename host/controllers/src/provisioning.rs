@@ -234,7 +234,7 @@ impl Provisioner {
         let mut without_types = BTreeMap::new();
         for node_pool in provisionable.node_pools {
             let name = node_pool.name_any();
-            match self.types_of(node_pool).await {
+            match self.types_of(&snapshot, node_pool).await {
                 Ok(types) => pools.push(types),
                 Err(error) => {
                     debug!(NodePool = %name, %error, "skipping, unable to resolve instance types");
@@ -269,14 +269,18 @@ impl Provisioner {
     }
 
     /// Instance types that a pool can buy.
-    async fn types_of(&self, node_pool: Arc<NodePool>) -> Result<PoolTypes, NoInstanceTypes> {
+    async fn types_of(
+        &self,
+        snapshot: &Snapshot,
+        node_pool: Arc<NodePool>,
+    ) -> Result<PoolTypes, NoInstanceTypes> {
         let class = &node_pool.spec.template.spec.node_class_ref.name;
-        let class = self.shell.model.node_class(class);
+        let class = snapshot.node_class_object(class);
         let class = class.ok_or(NoInstanceTypes::NoClass)?;
         let instance_types = self
             .parts
             .provider
-            .instance_types(&node_pool, &class)
+            .instance_types(&node_pool, class)
             .await?;
         if instance_types.is_empty() {
             return Err(NoInstanceTypes::NoneFit);
@@ -284,7 +288,7 @@ impl Provisioner {
         Ok(PoolTypes {
             node_pool,
             instance_types,
-            free_addresses: self.parts.provider.free_addresses(&class).await,
+            free_addresses: self.parts.provider.free_addresses(class).await,
         })
     }
 

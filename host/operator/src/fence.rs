@@ -25,13 +25,13 @@ enum LeaseHold {
     Always,
 }
 
-/// A change was not sent, because another may lead.
+/// A change was not sent, or its answer not waited for, because another may lead.
 #[derive(Debug)]
 pub(crate) struct Lapsed;
 
 impl std::fmt::Display for Lapsed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("not sent: this replica does not hold the lease")
+        f.write_str("not sent, or its answer not waited for: this replica does not hold the lease")
     }
 }
 

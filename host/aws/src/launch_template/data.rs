@@ -329,4 +329,4 @@ fn reservation(plan: &ReservationPlan) -> (Option<ReservationRequest>, Option<Ma
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

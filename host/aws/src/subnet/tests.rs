@@ -91,6 +91,17 @@ fn zones_without_an_instance_get_back_what_they_were_debited_unless_ec2_has_told
 }
 
 #[test]
+fn where_ec2_told_nothing_launches_take_turns_and_what_is_free_stays_unknown() {
+    let provider = provider();
+    let subnets = [in_status("subnet-1", "a"), in_status("subnet-2", "a")];
+    for chosen in ["subnet-1", "subnet-2"] {
+        let zonal = provider.zonal_for_launch(&subnets, &pods(30), at(1));
+        assert_eq!(zonal.get("a").unwrap().id, chosen);
+    }
+    assert_eq!(provider.free_by_zone(&subnets, at(2)), BTreeMap::new());
+}
+
+#[test]
 fn a_full_subnet_has_nothing_left_whatever_is_in_flight() {
     let provider = provider();
     let subnets = [in_status("subnet-1", "a")];

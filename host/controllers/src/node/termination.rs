@@ -90,7 +90,8 @@ impl Termination {
         match step {
             Step::DeleteClaim(claim) => {
                 ignore_not_found(self.shell.writer.delete(claim).await)?;
-                Ok(Action::NOW)
+                // The model learns of it by the watch alone: looked at sooner, the claim would be deleted again.
+                Ok(Action::RequeueAfter(DRAIN_POLL))
             }
             Step::Taint => self.taint(observed).await,
             Step::Drain(drain) => self.drain(observed, drain).await,

@@ -25,7 +25,7 @@ use crate::shell::runtime::action::Action;
 use crate::shell::runtime::log_spans::number_round;
 use crate::shell::runtime::work_queue::QueueMeter;
 use buckets::{
-    HistogramFamily, doubling_to_1024, doubling_to_1280, doubling_to_2048, durations, histograms,
+    BucketFamily, doubling_to_1024, doubling_to_1280, doubling_to_2048, durations, histograms,
     library_default, lifetimes, queue_times, reconciles, scores,
 };
 use conditions::ConditionMetrics;
@@ -41,7 +41,7 @@ use summary::QuantileSummaries;
 
 type CounterFamily<L> = Family<Series<L>, Counter>;
 type Gauges<L> = Family<Series<L>, Gauge<f64, AtomicU64>>;
-type Histograms<L> = HistogramFamily<Series<L>>;
+type Histograms<L> = BucketFamily<Series<L>>;
 
 /// A dashboard can tell "never" from "no such metric": the two kinds that Karpenter presets.
 fn never_yet() -> CounterFamily<ConsolidationTypeLabel> {

@@ -1,4 +1,5 @@
-//! Writes of the controllers: NodeClaims, Nodes and NodePools. The model learns of each write before the watch does.
+//! Writes of the controllers: NodeClaims, Nodes and NodePools. The model learns of each write but deletions before the
+//! watch does.
 //!
 //! It decides nothing and tells nobody; that is the controllers' and the [`crate::shell::journal`]'s. Answers to the
 //! writing half of controller-runtime's client.

@@ -31,10 +31,10 @@ impl VoluntaryDisruption {
         let mut pools = Vec::with_capacity(ready.len());
         for node_pool in ready {
             let class = &node_pool.spec.template.spec.node_class_ref.name;
-            let class = self.shell.model.node_class(class);
+            let class = snapshot.node_class_object(class);
             if let (Some(class), Some(types)) = (class, types.get(&node_pool.name_any())) {
                 pools.push(PoolTypes {
-                    free_addresses: self.parts.provider.free_addresses(&class).await,
+                    free_addresses: self.parts.provider.free_addresses(class).await,
                     instance_types: Arc::clone(types),
                     node_pool,
                 });
@@ -71,12 +71,10 @@ impl VoluntaryDisruption {
     async fn types(&self, snapshot: &Snapshot) -> TypesByPool {
         let mut types = TypesByPool::new();
         for pool in snapshot.node_pools() {
-            let class = self
-                .shell
-                .model
-                .node_class(&pool.spec.template.spec.node_class_ref.name);
+            let class = &pool.spec.template.spec.node_class_ref.name;
+            let class = snapshot.node_class_object(class);
             let Some(class) = class else { continue };
-            match self.parts.provider.instance_types(pool, &class).await {
+            match self.parts.provider.instance_types(pool, class).await {
                 Ok(found) => {
                     types.insert(pool.name_any(), found);
                 }

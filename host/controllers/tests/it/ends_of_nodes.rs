@@ -1,5 +1,7 @@
 //! Nodes, claims and pools that somebody deletes, and instances that are gone before their nodes.
 
+use std::time::Duration;
+
 use api_server::Resource;
 use serde_json::json;
 
@@ -39,6 +41,25 @@ async fn a_node_whose_instance_is_gone_goes_at_once() {
     world.settle(180).await;
     assert_eq!(world.bound_pods(), 1);
     assert_eq!(world.cloud.running(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_claim_of_a_deleted_node_is_deleted_at_a_calm_pace_while_its_watch_tells_late() {
+    let mut world = World::with_pods(1, "900m").await;
+    let node = world.names(&Resource::NODES)[0].clone();
+    world.process.writes_take(Duration::from_millis(20));
+    world
+        .process
+        .watches_lag("/nodeclaims", Duration::from_secs(10));
+    let before = world.process.writes();
+    world.delete(&Resource::NODES, &node);
+    world.settle(8).await;
+    let calls = world.process.calls().split_off(before);
+    let deletions = calls
+        .iter()
+        .filter(|it| it.starts_with("DELETE ") && it.contains("/nodeclaims/"));
+    let times = deletions.count();
+    assert!((1..=9).contains(&times), "{times}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -91,7 +112,7 @@ async fn a_claim_that_comes_and_goes_within_a_second_leaves_nothing() {
     for round in 0..5 {
         world.create_pod(&format!("p{round}"), "900m", &json!({}));
         for _ in 0..20 {
-            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+            tokio::time::sleep(Duration::from_millis(200)).await;
             if let Some(claim) = world.names(&Resource::NODE_CLAIMS).first() {
                 world.delete(&Resource::NODE_CLAIMS, claim);
                 break;

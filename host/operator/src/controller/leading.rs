@@ -38,14 +38,16 @@ pub(super) async fn live(
         signal = stop_signal() => signal?,
         ended = &mut led => return ended,
     }
-    if !stack.controllers.leads() {
-        return Ok(());
-    }
-    stack.controllers.stop();
-    let ended = tokio::time::timeout(STOP_GRACE, led).await;
+    let ended = if stack.controllers.leads() {
+        stack.controllers.stop();
+        tokio::time::timeout(STOP_GRACE, led).await
+    } else {
+        Ok(Ok(()))
+    };
     if ended.is_err() {
         tracing::warn!("what is under way takes too long; the next to lead finds it as it is");
     }
+    // The lease may be held before anything leads by it.
     if let Some(election) = election {
         election.release().await;
     }

@@ -4,8 +4,9 @@ use serde_json::json;
 
 use super::*;
 
-fn parameters(change: impl FnOnce(&mut TemplateParameters)) -> RequestLaunchTemplateData {
-    let mut parameters = TemplateParameters {
+/// Of a plain template.
+pub(in crate::launch_template) fn plain() -> TemplateParameters {
+    TemplateParameters {
         image_id: "ami-1".to_owned(),
         user_data: "dXNlcg==".to_owned(),
         instance_profile: None,
@@ -30,7 +31,11 @@ fn parameters(change: impl FnOnce(&mut TemplateParameters)) -> RequestLaunchTemp
         is_ipv6: false,
         region: "us-east-1".to_owned(),
         tags: [("team".to_owned(), "a".to_owned())].into(),
-    };
+    }
+}
+
+fn parameters(change: impl FnOnce(&mut TemplateParameters)) -> RequestLaunchTemplateData {
+    let mut parameters = plain();
     change(&mut parameters);
     template_data(&parameters)
 }

@@ -227,14 +227,17 @@ impl Publisher {
         let Some(known) = self.written.get_mut(content) else {
             return Ok(false);
         };
-        known.count = known.count.saturating_add(1);
-        let patch = serde_json::json!({ "count": known.count, "lastTimestamp": Time(now) });
+        let count = known.count.saturating_add(1);
+        let patch = serde_json::json!({ "count": count, "lastTimestamp": Time(now) });
         let api = Api::<Event>::namespaced(self.client.clone(), &known.namespace);
         match api
             .patch(&known.name, &PatchParams::default(), &Patch::Merge(&patch))
             .await
         {
-            Ok(_) => Ok(true),
+            Ok(_) => {
+                known.count = count;
+                Ok(true)
+            }
             Err(error) if is_not_found(&error) => {
                 self.written.remove(content);
                 Ok(false)

@@ -8,7 +8,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 
 /// Histograms of one name, by what tells one from the others.
-pub(crate) type HistogramFamily<S> = Family<S, Histogram, fn() -> Histogram>;
+pub(crate) type BucketFamily<S> = Family<S, Histogram, fn() -> Histogram>;
 
 /// Up to a minute, as controller-runtime has them.
 const RECONCILE_BUCKETS: [f64; 40] = [
@@ -24,9 +24,7 @@ const LIFETIME_HOURS: [f64; 21] = [
     240.0, 360.0, 480.0, 600.0, 720.0,
 ];
 
-pub(super) fn histograms<S: Clone + Eq + Hash>(
-    constructor: fn() -> Histogram,
-) -> HistogramFamily<S> {
+pub(super) fn histograms<S: Clone + Eq + Hash>(constructor: fn() -> Histogram) -> BucketFamily<S> {
     Family::new_with_constructor(constructor)
 }
 

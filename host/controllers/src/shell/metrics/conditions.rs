@@ -8,7 +8,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use super::buckets::{HistogramFamily, doubling_to_8192, histograms, library_default};
+use super::buckets::{BucketFamily, doubling_to_8192, histograms, library_default};
 
 /// Label names and values of one series. Each kind has some of its own, which its objects bear.
 pub(crate) type ConditionLabels = Vec<(&'static str, String)>;
@@ -38,9 +38,9 @@ pub(crate) struct OfKind {
     /// Labels: `type`, `status`, `reason`, and those of the kind.
     pub(crate) transitions: Family<ConditionLabels, Counter>,
     /// Labels: `type`, `status` (the one that was left), `to_status`, and those of the kind.
-    pub(crate) transition_seconds: HistogramFamily<ConditionLabels>,
+    pub(crate) transition_seconds: BucketFamily<ConditionLabels>,
     /// Labels: those of the kind.
-    pub(crate) termination_seconds: HistogramFamily<ConditionLabels>,
+    pub(crate) termination_seconds: BucketFamily<ConditionLabels>,
 }
 
 impl OfKind {

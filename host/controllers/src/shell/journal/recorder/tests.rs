@@ -1,5 +1,14 @@
 //! Which Events are written, and which are one too many.
 
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use http::{Method, Request, Response};
+use http_body_util::Full;
+use kube::client::Body;
+use serde_json::{Value, json};
+use tower::service_fn;
+
 use super::*;
 
 fn event(name: &str) -> KubernetesEvent {
@@ -89,4 +98,55 @@ async fn nominations_share_a_bucket_of_ten_that_fills_at_five_a_second() {
 fn a_long_message_is_cut_between_characters() {
     assert_eq!(shorten("ääää", 8), "ääää");
     assert_eq!(shorten("ääää", 7), "ää...");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repetition_that_was_refused_is_not_counted() {
+    let (refuses, counts) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(Mutex::new(Vec::new())),
+    );
+    let (refused, told) = (Arc::clone(&refuses), Arc::clone(&counts));
+    let service = service_fn(move |request: Request<Body>| {
+        let (refused, told) = (Arc::clone(&refused), Arc::clone(&told));
+        async move {
+            let is_repetition = request.method() == Method::PATCH;
+            let bytes = request.into_body().collect_bytes().await.unwrap();
+            let mut event: Value = serde_json::from_slice(&bytes).unwrap();
+            let is_refused = refused.load(Ordering::Relaxed);
+            lock(&told).push((is_refused, event["count"].as_i64()));
+            if is_repetition {
+                event["metadata"] = json!({"name": "a"});
+                event["involvedObject"] = json!({});
+            }
+            let (status, answer) = if is_refused {
+                let failure = json!({"kind": "Status", "status": "Failure", "code": 500});
+                (500, failure)
+            } else {
+                (200, event)
+            };
+            let text = answer.to_string();
+            let answer = Response::builder().status(status);
+            let answer = answer.body(Full::from(text));
+            Ok::<_, Infallible>(answer.unwrap())
+        }
+    });
+    let client = kube::Client::new(service, "default");
+    let clock = Arc::new(sim::SimulatedClock::virtual_time());
+    let (_recorder, mut publisher) = EventRecorder::new(client, clock);
+    for is_refused in [false, true, true, false] {
+        refuses.store(is_refused, Ordering::Relaxed);
+        let written = publisher.write(event("a")).await;
+        assert_eq!(written.is_err(), is_refused);
+    }
+    let told = lock(&counts).clone();
+    assert_eq!(
+        told,
+        [
+            (false, Some(1)),
+            (true, Some(2)),
+            (true, Some(2)),
+            (false, Some(2))
+        ]
+    );
 }
