@@ -186,11 +186,13 @@ fn disruption(work: &mut Converter<'_>, fields: &mut Fields<'_>, template: &mut 
     let consolidates = consolidation.text("enabled").as_deref() == Some("true");
     consolidation.finish(&mut work.report);
     let old = fields.number("ttlSecondsAfterUnderutilized");
-    let empty = fields.number("ttlSecondsAfterEmpty").or(old);
+    let empty = fields.number("ttlSecondsAfterEmpty");
+    let empty = empty.map(|it| ("spec.ttlSecondsAfterEmpty", it));
+    let empty = empty.or_else(|| old.map(|it| ("spec.ttlSecondsAfterUnderutilized", it)));
     let (field, policy, after) = match (consolidates, empty) {
-        (true, Some(_)) => {
+        (true, Some((field, _))) => {
             let what = "beside consolidation, which removes empty nodes at once";
-            work.push(origin.note(Fate::Dropped, "spec.ttlSecondsAfterEmpty", what));
+            work.push(origin.note(Fate::Dropped, field, what));
             (
                 "spec.consolidation.enabled",
                 "WhenEmptyOrUnderutilized",
@@ -202,11 +204,7 @@ fn disruption(work: &mut Converter<'_>, fields: &mut Fields<'_>, template: &mut 
             "WhenEmptyOrUnderutilized",
             "0s".to_owned(),
         ),
-        (false, Some(seconds)) => (
-            "spec.ttlSecondsAfterEmpty",
-            "WhenEmpty",
-            format!("{seconds}s"),
-        ),
+        (false, Some((field, seconds))) => (field, "WhenEmpty", format!("{seconds}s")),
         (false, None) => {
             let what = "consolidationPolicy: WhenEmpty, consolidateAfter: Never: no node was removed by default";
             work.push(origin.note(Fate::Added, "spec.disruption", what));

@@ -1,11 +1,11 @@
 //! The hooks through which policies judge: the order of candidates and the worth of a move; the budgets are in
 //! `budgets.rs`.
 //!
-//! The inputs mirror `mortise:policy` field for field, so that converting them is copying columns. No
-//! hook may fail: whoever implements one falls back to the built-in default inside. No hook can make a
-//! cluster unsafe either: fit, PDBs, do-not-disrupt and declared budgets are checked natively after it.
-//! Karpenter has no such seam; the defaults answer to its `disruption/consolidation.go` and
-//! `disruption/helpers.go`.
+//! The inputs mirror `mortise:policy` field for field, so that converting them is copying columns. No hook may fail:
+//! whoever implements one falls back to the built-in default inside. No hook can make a cluster unsafe either: fit,
+//! PDBs and do-not-disrupt are checked natively after it, and so are declared budgets, unless the binding has the
+//! authority to replace them (`mortise.dev/authority: replace`, which the controller must allow). Karpenter has no such
+//! seam; the defaults answer to its `disruption/consolidation.go` and `disruption/helpers.go`.
 
 mod budgets;
 mod defaults;
@@ -29,8 +29,8 @@ pub use defaults::{
 pub const NO_CAPACITY_TYPE: u8 = u8::MAX;
 
 /// Judges consolidation. The order is asked once a round at most; verdicts whenever a method has moves to show.
-/// Emptiness and consolidation show many in one call. Drift and expiry show one: the next is only made once this one was
-/// refused, so that no verdict, and no hold above all, comes of a move that nobody was about to make.
+/// Emptiness and consolidation show many in one call. Drift and expiry show one: the next is only made once this one
+/// was refused, so that no verdict, and no hold above all, comes of a move that nobody was about to make.
 pub trait ConsolidationHook: Send + Sync {
     /// The order in which to try nodes, asked before anything is simulated.
     fn order(&self, round: &ConsolidationRound) -> OrderAnswer;

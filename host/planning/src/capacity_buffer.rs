@@ -15,6 +15,9 @@ use scheduling::pod::{InvalidPod, Pod, PodKey, PodShape};
 use state::Snapshot;
 use state::workloads::{KeptWorkload, WorkloadKind};
 
+/// More pods than this are not made of one buffer; its status says how many there are.
+const REPLICAS_MAX: i32 = 10_000;
+
 /// Pods that a buffer keeps room for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedBuffer {
@@ -126,7 +129,7 @@ pub fn resolve(snapshot: &Snapshot, buffer: &CapacityBuffer) -> Result<ResolvedB
     Ok(ResolvedBuffer {
         shape,
         template,
-        replicas: replicas.max(0),
+        replicas: replicas.clamp(0, REPLICAS_MAX),
     })
 }
 

@@ -26,6 +26,9 @@ const PATIENCE: SignedDuration = SignedDuration::from_secs(15);
 /// While pods of others keep coming it may still wait for its turn, up to this long.
 const PATIENCE_IN_A_STREAM: SignedDuration = SignedDuration::from_mins(5);
 
+/// More pods of one controller are not planned at once: the others are, once these are there.
+const COMING_MAX: usize = 10_000;
+
 /// A pod that is about to be created.
 #[derive(Debug, Clone)]
 pub(crate) struct ComingPod {
@@ -78,6 +81,7 @@ fn pods_of(snapshot: &Snapshot, missing: &MissingPods<'_>) -> Vec<ComingPod> {
     let Some(shape) = missing.shape else {
         return Vec::new();
     };
+    let count = missing.count.min(COMING_MAX);
     let is_open = |place: &NodeRef| {
         let is_known = matches!(place, NodeRef::Claim(name) if snapshot.has_claim(name));
         let node = snapshot.find(place);
@@ -85,14 +89,14 @@ fn pods_of(snapshot: &Snapshot, missing: &MissingPods<'_>) -> Vec<ComingPod> {
     };
     let placed = missing.places().filter(|(_, place)| is_open(place));
     let placed: Vec<(PodKey, NodeRef)> = placed
-        .take(missing.count)
+        .take(count)
         .map(|(key, place)| (key.clone(), place.clone()))
         .collect();
     let taken: BTreeSet<&PodKey> = placed.iter().map(|(key, _)| key).collect();
     let numbered = (0_usize..).map(|number| missing.key(number));
     let free: Vec<PodKey> = numbered
         .filter(|it| !taken.contains(it))
-        .take(missing.count - placed.len())
+        .take(count - placed.len())
         .collect();
     let free = free.into_iter().map(|key| (key, None));
     let placed = placed.into_iter().map(|(key, place)| (key, Some(place)));

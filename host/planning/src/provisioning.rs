@@ -119,14 +119,17 @@ pub fn add_pods(problem: &mut Problem, snapshot: &Snapshot, pods: Vec<Arc<Pod>>)
     resolve_devices(problem, snapshot);
 }
 
-/// Finds out what the pods' claims come to, unless they are ignored.
+/// Finds out what the pods' claims come to, unless they are ignored. Pods that keep a place await their devices there.
 fn resolve_devices(problem: &mut Problem, snapshot: &Snapshot) {
     let uses_devices = |pod: &Arc<Pod>| pod.shape.uses_resource_claims;
     if problem.options.ignores_devices || !problem.pods.iter().any(uses_devices) {
         return;
     }
     let world = snapshot.devices();
-    let devices = world.resolve(snapshot, &problem.pods, &mut problem.volumes);
+    let on_nodes = problem.nodes.iter().flat_map(|it| &it.pods);
+    let keeping = on_nodes.filter(|it| it.node_name.is_none() && uses_devices(it));
+    let keeping: Vec<Arc<Pod>> = keeping.cloned().collect();
+    let devices = world.resolve(snapshot, &problem.pods, &keeping, &mut problem.volumes);
     problem.devices = Some(Arc::new(devices));
 }
 

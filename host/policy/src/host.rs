@@ -21,7 +21,6 @@ use crate::guest::engine::{Ticker, engine};
 use crate::guest::limits::Limits;
 use crate::guest::linker::linker;
 use crate::guest::memories::Memories;
-use crate::load::LoadedPolicy;
 use crate::needs::ProviderFacts;
 use crate::recording::{CallRecorder, Recording};
 use crate::records::{CallCounts, CallRecord, PolicyEvent, PolicyStatistics};
@@ -130,7 +129,7 @@ impl PolicyHost {
         let loaded = self.inner.load(binding);
         let mut registry = self.inner.registry();
         let status = match loaded {
-            Ok(LoadedPolicy { policy, message }) => registry.accept(&key, policy, message),
+            Ok(loaded) => registry.accept(&key, loaded.policy, loaded.message),
             Err(error) => registry.refuse(&key, error.reason(), &error.to_string()),
         };
         self.inner.publish(&registry);

@@ -133,6 +133,6 @@ pub struct Devices {
     pub devices: Vec<Device>,
     /// Amounts left of the counters that devices share.
     pub counters: Vec<i64>,
-    /// Claims of pods; pods without claims are absent.
+    /// Claims of pods, also of those that keep a place on a node; pods without claims are absent.
     pub pods: BTreeMap<PodKey, PodDevices>,
 }

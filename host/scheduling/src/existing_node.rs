@@ -10,7 +10,7 @@ use apis::{NodeRef, labels};
 use k8s_openapi::api::core::v1::Taint;
 
 use crate::pod::Pod;
-use crate::requirements::{Requirement, is_negative};
+use crate::requirements::{Requirement, Requirements, is_negative};
 
 /// A node that exists, or a launched claim whose node is expected.
 #[derive(Debug, Clone)]
@@ -84,5 +84,10 @@ impl ExistingNode {
             Some(value) => requirement.has(value),
             None => is_negative(requirement.operator()),
         }
+    }
+
+    /// The same of all of them.
+    pub(crate) fn meets_all(&self, requirements: &Requirements) -> bool {
+        requirements.iter().all(|it| self.meets(it))
     }
 }

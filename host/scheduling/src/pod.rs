@@ -369,12 +369,12 @@ impl Pod {
     }
 
     /// Whether a node owns it (a static pod's mirror).
-    pub fn is_owned_by_node(&self) -> bool {
+    pub(crate) fn is_owned_by_node(&self) -> bool {
         self.is_owned_by("v1", "Node")
     }
 
     /// Whether its controlling owner is of this kind.
-    pub fn is_owned_by(&self, api_version: &str, kind: &str) -> bool {
+    pub(crate) fn is_owned_by(&self, api_version: &str, kind: &str) -> bool {
         self.shape
             .owner
             .as_ref()

@@ -3,6 +3,7 @@
 //! Values only, shared through `Arc` so that a what-if costs little. Answers to the arguments of Karpenter's
 //! `scheduling.NewScheduler`.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -239,4 +240,9 @@ impl Problem {
             options,
         }
     }
+}
+
+/// The order of pools: the heaviest first; of equal weights the greater name goes first, as in Karpenter.
+pub fn by_weight(a: &NodePool, b: &NodePool) -> Ordering {
+    (b.weight(), &b.metadata.name).cmp(&(a.weight(), &a.metadata.name))
 }

@@ -19,6 +19,7 @@ pub use hooks::ranking::{
     RankAnswer, RankHook, RankRound, RankStage, Ranking, Symbols, UsageTable, WorkloadTable,
 };
 pub use launch::{AbovePremium, LaunchRanking, RankedLaunch, RankedOffering, rank_for_launch};
+pub use premium::premium_of_node;
 pub(crate) use premium::premium_of_pool;
 pub use table::{TableRow, accelerators};
 pub(crate) use table::{claim_requirements, offering_table};

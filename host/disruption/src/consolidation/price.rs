@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use apis::{CapacityType, labels};
 use scheduling::instance_type::{InstanceType, Offering};
-use scheduling::ranking::PremiumMax;
+use scheduling::ranking::{PremiumMax, premium_of_node};
 use scheduling::requirements::{AllowUndefined, Requirements};
-use scheduling::solution::{BestOffering, NewClaim, TypeNames};
+use scheduling::solution::{BestOffering, NewClaim};
 use scheduling::{Prepared, Sale};
 
 /// Place of an offering's capacity type among those that cost the same: what a launch tries first comes first.
@@ -138,16 +138,18 @@ impl<'t> Choice<'t> {
         })
     }
 
-    /// The choice among what a launch of one of these types would not drop for its price.
-    fn within(self, names: &TypeNames) -> Self {
-        if !self.types.premium_max.is_on() {
+    /// The choice among what a launch of the claim would not drop for its price.
+    fn within_premium(self, claim: &NewClaim) -> Self {
+        let bound = premium_of_node(self.types.premium_max, &claim.requirements);
+        if !bound.is_on() {
             return self;
         }
-        let prices = names.iter().flat_map(|it| self.launchable(it));
+        let names = claim.instance_types.iter();
+        let prices = names.flat_map(|it| self.launchable(it));
         let prices = prices.map(|it| it.offering.price_per_hour);
         let cheapest = prices.min_by(f64::total_cmp).unwrap_or(f64::INFINITY);
         Self {
-            price_max: self.types.premium_max.most(cheapest),
+            price_max: bound.most(cheapest),
             ..self
         }
     }
@@ -217,8 +219,7 @@ impl Types {
 
     /// Offerings that a launch of the claim may choose from.
     pub(crate) fn choice(&self, claim: &NewClaim) -> Choice<'_> {
-        self.under(&claim.requirements)
-            .within(&claim.instance_types)
+        self.under(&claim.requirements).within_premium(claim)
     }
 
     fn under(&self, requirements: &Requirements) -> Choice<'_> {
@@ -326,5 +327,61 @@ impl Types {
             runner_up: claim.best.runner_up.take(),
             instance_type: name.to_owned(),
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scheduling::instance_type::{Availability, Overhead};
+    use scheduling::requirements::{Operator, Requirement};
+
+    use super::*;
+
+    fn instance_type(name: &str, price_per_hour: f64) -> Arc<InstanceType> {
+        let in_zone = Requirement::new(labels::TOPOLOGY_ZONE, Operator::In, ["a"]);
+        let on_demand = Requirement::new(labels::CAPACITY_TYPE, Operator::In, ["on-demand"]);
+        Arc::new(InstanceType {
+            name: name.to_owned(),
+            requirements: Requirements::new(),
+            offerings: vec![Offering {
+                requirements: [in_zone, on_demand].into_iter().collect(),
+                price_per_hour,
+                on_demand_price_per_hour: None,
+                availability: Availability::Now,
+                reservation_capacity: 0,
+                ice_count: 0,
+                ice_age_seconds: None,
+                interruption_rate: None,
+            }],
+            capacity: apis::resources::Resources::new(),
+            overhead: Overhead::default(),
+            volume_attachment_limits: BTreeMap::new(),
+        })
+    }
+
+    #[test]
+    fn what_a_launch_keeps_for_min_values_counts_whatever_it_costs() {
+        let known = [instance_type("cheap", 0.1), instance_type("dear", 0.4)];
+        let sales = known.iter().map(|it| Sale {
+            instance_type: it,
+            offering: 0,
+            effective_cost_per_hour: 0.05,
+        });
+        let types = Types {
+            premium_max: "100%".parse().unwrap(),
+            ..Types::new(sales)
+        };
+        for (min_values, is_kept) in [(None, false), (Some(2), true)] {
+            let mut named = Requirement::new(labels::INSTANCE_TYPE, Operator::Exists, [""; 0]);
+            named.min_values = min_values;
+            let claim = NewClaim {
+                requirements: [named].into_iter().collect(),
+                instance_types: ["cheap", "dear"].map(str::to_owned).into_iter().collect(),
+                ..NewClaim::default()
+            };
+            let choice = types.choice(&claim);
+            assert!(choice.cheapest("cheap").is_some(), "{min_values:?}");
+            assert_eq!(choice.cheapest("dear").is_some(), is_kept, "{min_values:?}");
+        }
     }
 }

@@ -73,7 +73,7 @@ pub struct ReportedNode {
 pub struct ReportedOutcome {
     /// Stable name; `host/state/OUTCOMES.md` has the table.
     pub id: OutcomeId,
-    /// Explanation in words; empty where the outcome says it all.
+    /// What the outcome means, in words.
     pub message: String,
     /// Smallest change that would have flipped the outcome, where something nearly happened.
     pub nearest_miss: Option<String>,

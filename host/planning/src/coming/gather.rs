@@ -54,12 +54,12 @@ pub fn gather(pods: &[Arc<Pod>], solution: &mut Solution) {
     }
 }
 
-/// Pods of one shape are alike, but for those with volumes of their own.
+/// Pods of one shape are alike, but for those with volumes or devices of their own.
 fn kinds(pods: &[Arc<Pod>]) -> BTreeMap<&PodKey, PodKind> {
     let mut shapes = BTreeMap::new();
     let mut kinds = BTreeMap::new();
     for (number, pod) in pods.iter().enumerate() {
-        let kind = if pod.volume_claims.is_empty() {
+        let kind = if pod.volume_claims.is_empty() && pod.resource_claims.is_empty() {
             // The address tells shapes apart and orders nothing.
             *shapes.entry(Arc::as_ptr(&pod.shape)).or_insert(number)
         } else {

@@ -433,3 +433,42 @@ fn pods_that_are_there_are_gathered_on_the_nodes_that_they_fill() {
         .collect();
     assert_eq!(claims, vec![("one", 2, 2)]);
 }
+
+#[test]
+fn pods_with_devices_of_their_own_do_not_change_places() {
+    let mut cluster = cluster([applied(replica_set(1))]);
+    for name in ["a", "b"] {
+        let mut object = pod_object(name, "500m");
+        object["metadata"]["ownerReferences"] = json!([]);
+        object["spec"]["resourceClaims"] = json!([{"name": "gpu", "resourceClaimName": name}]);
+        let pod = Event::applied::<v1::Pod>(Arc::new(typed(object)));
+        tell(&mut cluster, 0, [pod]);
+    }
+    let snapshot = cluster.snapshot();
+    let mut pods: Vec<_> = snapshot.pods().cloned().collect();
+    assert!(Arc::ptr_eq(&pods[0].shape, &pods[1].shape), "but for these");
+    pods.extend(coming_pods(&snapshot, at(0)).into_iter().map(|it| it.pod));
+    let claim = |name: &str, of: &[usize]| NewClaim {
+        pool: name.to_owned(),
+        pods: of.iter().map(|it| pods[*it].key.clone()).collect(),
+        ..NewClaim::default()
+    };
+    let mut solution = Solution {
+        claims: vec![claim("half-there", &[0, 2]), claim("there", &[1])],
+        ..Solution::default()
+    };
+    gather(&pods, &mut solution);
+    let claims = solution.claims.iter();
+    let firsts: Vec<_> = claims
+        .map(|it| (it.pool.as_str(), it.pods[0].name.as_str()))
+        .collect();
+    assert_eq!(firsts, [("there", "b"), ("half-there", "a")]);
+}
+
+#[test]
+fn only_so_many_pods_of_a_set_are_on_their_way_and_their_names_sort_as_they_count() {
+    let cluster = cluster([applied(replica_set(2_000_000))]);
+    let coming = coming(&cluster, 1);
+    assert_eq!(coming.len(), 10_000);
+    assert!(coming.is_sorted_by_key(|it| &it.pod.key));
+}

@@ -45,6 +45,7 @@ pub(super) fn keep_places(
     let waiting = waiting.into_iter();
     put_on_nodes(
         problem,
+        snapshot,
         waiting.map(|(node, (_, pods))| (node, pods)).collect(),
     );
     others
@@ -90,16 +91,23 @@ pub(super) fn place_coming(
             None => others.push(pod),
         }
     }
-    put_on_nodes(problem, waiting);
+    put_on_nodes(problem, snapshot, waiting);
     others
 }
 
-fn put_on_nodes(problem: &mut Problem, mut pods: BTreeMap<NodeRef, Vec<Arc<Pod>>>) {
+fn put_on_nodes(
+    problem: &mut Problem,
+    snapshot: &Snapshot,
+    mut pods: BTreeMap<NodeRef, Vec<Arc<Pod>>>,
+) {
     for node in &mut problem.nodes {
         let Some(pods) = pods.remove(&node.node_ref) else {
             continue;
         };
         let node = Arc::make_mut(node);
+        for (driver, volumes) in snapshot.volumes().attached(pods.iter()) {
+            node.volumes.entry(driver).or_default().extend(volumes);
+        }
         for pod in pods {
             node.requests.add_assign(&pod.shape.requests);
             node.pods.push(pod);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use apis::NodePool;
 use apis::conditions::{self, Conditioned};
 use scheduling::instance_type::InstanceType;
+use scheduling::problem::by_weight;
 use scheduling::ranking::{Usage, UsageKey};
 use state::Snapshot;
 use state::ledger::{OutcomeId, PoolOutcome};
@@ -82,8 +83,7 @@ pub fn provisionable_pools(snapshot: &Snapshot) -> ProvisionablePools {
             reason,
         });
     }
-    // Equal weights: the name descending, as Karpenter does.
-    pools.sort_by(|a, b| (b.weight(), &b.metadata.name).cmp(&(a.weight(), &a.metadata.name)));
+    pools.sort_by(|a, b| by_weight(a, b));
     ProvisionablePools {
         node_pools: pools,
         outcomes,

@@ -7,14 +7,21 @@
 
 use std::sync::Arc;
 
-use apis::{NodeClaim, NodeRef};
+use apis::{CapacityBuffer, NodeClaim, NodeRef};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
+use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
+use scheduling::pod::PodKey;
 use scheduling::problem::Options;
+use scheduling::ranking::PriceRank;
+use scheduling::{Interrupt, solve};
 use serde_json::{Value, json};
+use state::devices::{DeviceKind, DeviceObject};
+use state::workloads::Workload;
 use state::{Cluster, Event};
 
 use super::problem_for_provisioning;
+use crate::capacity_buffer::virtual_pods;
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + seconds).unwrap()
@@ -64,8 +71,8 @@ fn pending(name: &str, over: Value) -> Event {
     pod(name, value)
 }
 
-fn node(name: &str) -> Event {
-    let value = json!({
+fn node(name: &str, over: Value) -> Event {
+    let mut value = json!({
         "metadata": {"name": name, "uid": name, "labels": {
             "karpenter.sh/nodepool": "web", "node.kubernetes.io/instance-type": "m5.large",
             "karpenter.sh/registered": "true", "karpenter.sh/initialized": "true"}},
@@ -74,6 +81,7 @@ fn node(name: &str) -> Event {
             "allocatable": {"cpu": "1930m", "memory": "7Gi", "pods": "29"},
             "conditions": [{"type": "Ready", "status": "True"}]}
     });
+    merge(&mut value, &over);
     Event::applied::<v1::Node>(object(value))
 }
 
@@ -101,7 +109,7 @@ fn cluster(events: impl IntoIterator<Item = Event>) -> Cluster {
 fn the_problem_holds_pending_pods_and_pods_of_leaving_nodes() {
     let mut model = cluster([
         claim("web-1", "aws:///a/n1"),
-        node("n1"),
+        node("n1", json!({})),
         bound("moves", "n1"),
         pod(
             "stays",
@@ -165,4 +173,105 @@ fn the_problem_holds_pending_pods_and_pods_of_leaving_nodes() {
         1,
         "pods on the move are not counted where they were"
     );
+}
+
+#[test]
+fn volumes_of_pods_that_keep_their_places_count_on_their_node() {
+    let young = json!({"metadata": {"labels": {"karpenter.sh/initialized": null}}});
+    let mut model = cluster([
+        claim("web-1", "aws:///a/n1"),
+        node("n1", young),
+        Event::applied::<StorageClass>(object(json!({
+            "metadata": {"name": "gp3"}, "provisioner": "ebs.csi.aws.com",
+            "volumeBindingMode": "WaitForFirstConsumer"}))),
+        Event::applied::<CSINode>(object(json!({
+            "metadata": {"name": "n1"},
+            "spec": {"drivers": [{"name": "ebs.csi.aws.com", "nodeID": "i-1", "allocatable": {"count": 25}}]}}))),
+    ]);
+    let name = |number: usize| format!("p{number:02}");
+    for name in (0..40).map(name) {
+        let volume = Event::applied::<v1::PersistentVolumeClaim>(object(json!({
+            "metadata": {"namespace": "default", "name": name},
+            "spec": {"storageClassName": "gp3"}})));
+        let spec = json!({
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": "10m"}}}],
+            "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": name}}]});
+        for event in [volume, pending(&name, json!({"spec": spec}))] {
+            model.apply(at(0), event).unwrap();
+        }
+    }
+    let kept = (0..20).map(|number| PodKey::new("default", &name(number)));
+    let placed = Event::Placed {
+        node: NodeRef::claim("web-1"),
+        pods: kept.collect(),
+    };
+    model.apply(at(0), placed).unwrap();
+    let options = Options {
+        now: at(0),
+        ..Options::default()
+    };
+    let problem = problem_for_provisioning(&model.snapshot(), &[], options).problem;
+    let node = &problem.nodes[0];
+    assert_eq!((node.pods.len(), problem.pods.len()), (20, 20));
+    assert_eq!(node.volumes["ebs.csi.aws.com"].len(), 20);
+    let solution = solve(&problem, &PriceRank, &Interrupt::never());
+    assert_eq!(solution.existing[0].pods.len(), 5, "the node takes 25");
+}
+
+#[test]
+fn a_buffer_comes_to_a_bounded_number_of_pods() {
+    let template = json!({
+        "metadata": {"namespace": "default", "name": "room"},
+        "template": {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}}});
+    let template: v1::PodTemplate = serde_json::from_value(template).unwrap();
+    let buffer = json!({
+        "apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer",
+        "metadata": {"namespace": "default", "name": "room", "uid": "room"},
+        "spec": {"podTemplateRef": {"name": "room"}, "replicas": 1_000_000_000}});
+    let model = cluster([
+        Event::applied::<Workload>(Arc::new(Workload::from(template))),
+        Event::applied::<CapacityBuffer>(object(buffer)),
+    ]);
+    assert_eq!(virtual_pods(&model.snapshot()).len(), 10_000);
+}
+
+#[test]
+fn devices_of_pods_that_keep_their_places_are_theirs() {
+    let young = json!({"metadata": {"labels": {"karpenter.sh/initialized": null}}});
+    let mut model = cluster([claim("web-1", "aws:///a/n1"), node("n1", young)]);
+    let slice = json!({"metadata": {"name": "n1"}, "spec": {
+        "driver": "gpu.example.com", "allNodes": true,
+        "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1},
+        "devices": [{"name": "d0"}, {"name": "d1"}]}});
+    let class = json!({"metadata": {"name": "gpu"}, "spec": {"selectors": []}});
+    let mut objects = vec![(DeviceKind::Slice, slice), (DeviceKind::Class, class)];
+    let name = |number: usize| format!("p{number}");
+    let requests = json!([{"name": "r", "exactly": {"deviceClassName": "gpu"}}]);
+    for name in (0..3).map(name) {
+        let claim = json!({"metadata": {"namespace": "default", "name": name},
+            "spec": {"devices": {"requests": requests}}, "status": {}});
+        objects.push((DeviceKind::Claim, claim));
+        let claims = json!([{"name": "gpu", "resourceClaimName": name}]);
+        let pod = pending(&name, json!({"spec": {"resourceClaims": claims}}));
+        model.apply(at(0), pod).unwrap();
+    }
+    for (kind, value) in objects {
+        let object = DeviceObject::read(kind, &value).unwrap();
+        let event = Event::applied::<DeviceObject>(Arc::new(object));
+        model.apply(at(0), event).unwrap();
+    }
+    let placed = Event::Placed {
+        node: NodeRef::claim("web-1"),
+        pods: vec![PodKey::new("default", &name(0))],
+    };
+    model.apply(at(0), placed).unwrap();
+    let options = Options {
+        now: at(0),
+        ignores_devices: false,
+        ..Options::default()
+    };
+    let problem = problem_for_provisioning(&model.snapshot(), &[], options).problem;
+    assert_eq!((problem.nodes[0].pods.len(), problem.pods.len()), (1, 2));
+    let solution = solve(&problem, &PriceRank, &Interrupt::never());
+    assert_eq!(solution.existing[0].pods.len(), 1, "it has two devices");
 }

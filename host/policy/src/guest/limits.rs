@@ -10,9 +10,9 @@ use hooks::policy_use::PolicyKind;
 pub struct CallLimits {
     /// Fuel of the call, roughly one unit for each operation of WebAssembly.
     pub fuel: u64,
-    /// Time at work, in steps of a millisecond; four times as much on the clock, where a guest waits for the
-    /// processor. Does not bind the components built into this binary: they
-    /// are ours, and a slow machine must not change what is decided.
+    /// Time at work, in steps of a millisecond; four times as much on the clock, where a guest waits for the processor.
+    /// Does not bind the components built into this binary: they are ours, and a slow machine must not change what is
+    /// decided.
     pub deadline: Duration,
 }
 

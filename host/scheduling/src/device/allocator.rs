@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::{DeviceCandidate, DeviceClaim, DeviceIndex, Devices};
 use crate::existing_node::ExistingNode;
 use crate::pod::PodKey;
-use crate::requirements::{Requirements, is_negative};
+use crate::requirements::Requirements;
 
 use search::Search;
 
@@ -64,6 +64,16 @@ impl<'a> Allocator<'a> {
         }
     }
 
+    /// Gives devices to the pods that keep a place on a node and are not bound to it yet.
+    pub(crate) fn give_to_waiting(&mut self, node: &ExistingNode) {
+        for pod in node.pods.iter().filter(|it| it.node_name.is_none()) {
+            let is_claimant = !self.claims_of(&pod.key).is_empty();
+            if is_claimant && let Some(found) = self.find(&pod.key, Site::Node(node)) {
+                self.take(found);
+            }
+        }
+    }
+
     /// Devices for all claims of a pod that it could use there.
     pub(crate) fn find(&self, pod: &PodKey, site: Site<'_>) -> Option<FoundDevices> {
         let mut claims = Vec::new();
@@ -74,7 +84,7 @@ impl<'a> Allocator<'a> {
                 (Some(Tie::Anywhere), _) => {}
                 (Some(Tie::Node(name)), Site::Node(node))
                     if node.node_ref.node_name() == Some(name) => {}
-                (Some(Tie::Nodes(nodes)), Site::Node(node)) if has(node, nodes) => {}
+                (Some(Tie::Nodes(nodes)), Site::Node(node)) if node.meets_all(nodes) => {}
                 (Some(Tie::Nodes(nodes)), Site::New(may_be)) if asked.meets(nodes) => {
                     asked.extend_with(nodes);
                     if !may_be(&asked) {
@@ -135,11 +145,66 @@ impl<'a> Allocator<'a> {
     }
 }
 
-fn has(node: &ExistingNode, requirements: &Requirements) -> bool {
-    requirements
-        .iter()
-        .all(|it| match node.labels.get(it.key()) {
-            Some(value) => it.has(value),
-            None => is_negative(it.operator()),
-        })
+#[cfg(test)]
+mod tests {
+    use apis::labels;
+    use apis::resources::Resources;
+
+    use super::*;
+    use crate::device::{Access, Alternative, Device, DeviceCount, DeviceRequest, PodDevices};
+    use crate::requirements::{Operator, Requirement};
+
+    #[test]
+    fn a_node_without_a_label_for_its_host_name_has_the_devices_of_that_host() {
+        let (host, pod) = ("n1", PodKey::new("default", "p"));
+        let term = Requirement::new(labels::HOSTNAME, Operator::In, [host]);
+        let candidate = DeviceCandidate {
+            device: 0,
+            takes: Vec::new(),
+            is_shared: false,
+        };
+        let alternative = Alternative {
+            name: "gpu".to_owned(),
+            count: DeviceCount::Exactly(1),
+            candidates: vec![candidate],
+        };
+        let claim = DeviceClaim {
+            key: pod.clone(),
+            requests: vec![DeviceRequest {
+                name: "gpu".to_owned(),
+                alternatives: vec![alternative],
+            }],
+            constraints: Vec::new(),
+        };
+        let of_pod = PodDevices {
+            claims: vec![Arc::new(claim)],
+            error: None,
+        };
+        let all = Devices {
+            devices: vec![Device {
+                driver: "gpu.example.com".to_owned(),
+                pool: "pool".to_owned(),
+                name: "gpu-0".to_owned(),
+                access: Access::Selected(vec![[term].into_iter().collect()]),
+                attributes: BTreeMap::new(),
+                takes: Vec::new(),
+                is_of_sound_pool: true,
+                is_shared: false,
+                is_taken: false,
+            }],
+            counters: Vec::new(),
+            pods: BTreeMap::from([(pod.clone(), of_pod)]),
+        };
+        let mut allocator = Allocator::new(&all);
+        for (name, expected) in [(host, true), ("n2", false)] {
+            let node = ExistingNode::empty(name, Resources::new());
+            let found = allocator.find(&pod, Site::Node(&node));
+            assert_eq!(found.is_some(), expected, "{name}");
+        }
+        let node = ExistingNode::empty(host, Resources::new());
+        let found = allocator.find(&pod, Site::Node(&node)).unwrap_or_default();
+        allocator.take(found);
+        let again = allocator.find(&pod, Site::Node(&node));
+        assert!(again.is_some(), "the claim has its device there");
+    }
 }

@@ -33,13 +33,13 @@ impl Pod {
     }
 
     /// Still there more than a minute after it should have gone; nobody waits for it.
-    pub fn is_stuck_terminating(&self, now: Timestamp) -> bool {
+    fn is_stuck_terminating(&self, now: Timestamp) -> bool {
         self.deletion_timestamp
             .is_some_and(|at| now.duration_since(at).as_secs() > STUCK_TERMINATING_SECONDS)
     }
 
     /// Tolerates the taint of disrupted nodes, so a drain leaves it alone.
-    pub fn tolerates_disrupted(&self) -> bool {
+    fn tolerates_disrupted(&self) -> bool {
         !self.shape.tolerations.is_empty()
             && taints::untolerated(&[labels::disrupted_taint()], &self.shape.tolerations).is_none()
     }

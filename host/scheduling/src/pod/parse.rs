@@ -261,10 +261,14 @@ fn toleration(toleration: &core::Toleration) -> Toleration {
     }
 }
 
+/// Those of sidecars (init containers that run on) beside those of containers, as kube-scheduler counts them.
 fn host_ports(spec: &core::PodSpec) -> Vec<HostPort> {
+    let inits = spec.init_containers.iter().flatten();
+    let sidecars = inits.filter(|it| it.restart_policy.as_deref() == Some("Always"));
     let mut ports: Vec<HostPort> = spec
         .containers
         .iter()
+        .chain(sidecars)
         .flat_map(|container| container.ports.iter().flatten())
         .filter_map(|port| {
             Some(HostPort {

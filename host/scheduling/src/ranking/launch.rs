@@ -14,7 +14,7 @@ use hooks::ranking::{
 use jiff::Timestamp;
 
 use super::exclusions::Exclusions;
-use super::premium::premium_of_pool;
+use super::premium::{premium_of_node, premium_of_pool};
 use super::table::{TableRow, accelerators, claim_requirements, memory_mib, offering_table};
 use super::usage::{Usage, UsageKey, usage_table};
 use super::workloads::{FactsByOwner, WorkloadContext, pods_summary, push_workloads};
@@ -150,18 +150,15 @@ pub fn rank_for_launch(launch: &LaunchRanking<'_>, hook: &dyn RankHook) -> Ranke
     let bound = answer.rankings.first().and_then(|it| it.premium_max);
     let bound = bound.unwrap_or(PremiumMax::OFF);
     let mut ranked = order(&fitting, &rows, &candidates, answer);
-    let has_min_values = requirements.iter().any(|it| it.min_values.is_some());
-    // Flexibility that the owner asked for goes before price.
-    if !has_min_values {
-        let own = premium_of_pool(launch.node_pool, launch.premium_max);
-        ranked.hold_to_premium(own.tighter(bound));
-    }
+    let own = premium_of_pool(launch.node_pool, launch.premium_max);
+    ranked.hold_to_premium(premium_of_node(own.tighter(bound), &requirements));
     ranked
 }
 
 impl RankedLaunch {
-    /// Drops what a policy prefers beyond what it may cost. Without a policy's say there is nothing to bound: more
-    /// expensive offerings are what a launch falls back on.
+    /// Drops what a policy prefers beyond what it may cost, and works out what the best of the rest costs above the
+    /// cheapest. Without a policy's say there is nothing to bound: more expensive offerings are what a launch falls
+    /// back on.
     fn hold_to_premium(&mut self, bound: PremiumMax) {
         let prices = self.offerings.iter().map(|it| it.price_per_hour);
         let Some(cheapest) = prices.min_by(f64::total_cmp) else {

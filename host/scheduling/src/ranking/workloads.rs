@@ -1,7 +1,6 @@
 //! Pods in a few numbers, and pods by their owner.
 //!
-//! What the cluster knows of an owner is
-//! handed in; nothing is looked up here.
+//! What the cluster knows of an owner is handed in; nothing is looked up here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

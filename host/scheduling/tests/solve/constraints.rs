@@ -140,6 +140,17 @@ fn host_ports_keep_pods_apart() {
 }
 
 #[test]
+fn host_ports_of_sidecars_count() {
+    for (restart_policy, expected) in [(json!("Always"), 1), (json!(null), 0)] {
+        let port = json!({"containerPort": 80, "hostPort": 80});
+        let init = json!({"name": "i", "restartPolicy": restart_policy, "ports": [port]});
+        let spec = json!({"initContainers": [init]});
+        let pod = Cluster::new().parse("a", "a", SMALL, &spec);
+        assert_eq!(pod.shape.host_ports.len(), expected, "{restart_policy}");
+    }
+}
+
+#[test]
 fn a_daemons_host_port_rules_its_nodes_out() {
     let mut cluster = Cluster::new();
     cluster.daemon(

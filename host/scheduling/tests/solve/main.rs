@@ -13,6 +13,7 @@ mod constraints;
 mod deep;
 mod determinism;
 mod families;
+mod launch;
 mod pools;
 mod reasons;
 mod topology;

@@ -42,8 +42,7 @@ impl Watched for NodeClaim {
         let node = tracked.and_then(|it| it.node_name()).map(str::to_owned);
         let claim = tracked.and_then(|it| it.claim());
         let pool = claim.and_then(|it| it.node_pool()).map(str::to_owned);
-        let uid = claim.map(|it| it.uid.clone());
-        cluster.recent_claims.note_deleted(&key.name, uid);
+        cluster.recent_claims.note_deleted(&key.name);
         cluster.delete_claim(now, &key.name);
         vec![Change::NodeClaim {
             name: key.name.clone(),

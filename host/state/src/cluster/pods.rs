@@ -49,7 +49,13 @@ impl Watched for v1::Pod {
 impl Cluster {
     fn pod_seen(&mut self, now: Timestamp, mut pod: Pod) -> Changes {
         let before = self.data.pods.get(&pod.key).cloned();
-        if let Some(before) = before.as_ref().filter(|it| it.uid == pod.uid) {
+        if before.as_ref().is_some_and(|it| it.uid != pod.uid) {
+            // Another of the same name: the end of the one before went by unseen.
+            let mut changes = self.pod_gone(now, &pod.key, PodEnd::Deleted);
+            changes.extend(self.pod_seen(now, pod));
+            return changes;
+        }
+        if let Some(before) = &before {
             pod.first_version = before.first_version;
         }
         let is_untried = pod.is_untried && !pod.has_own_scheduler;
@@ -74,6 +80,10 @@ impl Cluster {
             self.unplace(&pod.key);
         }
         self.remember(&pod);
+        let adopted = before.as_ref();
+        if let Some(before) = adopted.filter(|it| it.shape.owner != pod.shape.owner) {
+            self.data.forget_owner(before);
+        }
         if before.is_none() && !pod.is_owned_by_daemon_set() {
             self.data.note_birth(now, &pod);
         }

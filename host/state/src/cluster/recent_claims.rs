@@ -26,9 +26,16 @@ pub(super) struct RecentClaims {
     looked: u64,
     /// Of all claims that are not gone, also of those whose copy fell out: what is told late of one must not be taken
     /// for its present, or it is launched twice.
-    versions: BTreeMap<String, u64>,
+    versions: BTreeMap<String, RecentClaim>,
     /// UIDs of claims that are gone: the answer to a write may come after the word of the deletion.
     deleted: VecDeque<String>,
+}
+
+/// What is known of a claim that is not gone, launched or not.
+#[derive(Debug, Default)]
+struct RecentClaim {
+    version: u64,
+    uid: String,
 }
 
 #[derive(Debug)]
@@ -51,10 +58,13 @@ impl RecentClaims {
         }
         let version = resource_version(&claim.metadata);
         let newest = self.versions.entry(name.clone()).or_default();
-        if version < *newest {
+        if version < newest.version {
             return false;
         }
-        *newest = version;
+        *newest = RecentClaim {
+            version,
+            uid: uid.to_owned(),
+        };
         if let Some(known) = self.kept.get(&name) {
             self.ages.remove(&known.at);
         }
@@ -71,10 +81,10 @@ impl RecentClaims {
         true
     }
 
-    /// The claim with this name and UID is gone for good.
-    pub(super) fn note_deleted(&mut self, name: &str, uid: Option<String>) {
+    /// The claim that was known by this name is gone for good.
+    pub(super) fn note_deleted(&mut self, name: &str) {
         self.forget(name);
-        self.versions.remove(name);
+        let uid = self.versions.remove(name).map(|it| it.uid);
         self.deleted.extend(uid.filter(|it| !it.is_empty()));
         if self.deleted.len() > DELETED_MAX {
             self.deleted.pop_front();
@@ -135,7 +145,7 @@ mod tests {
         }
         assert!(recent.get("a").is_none());
         assert!(!recent.keep(&claim("a", "9")) && recent.get("a").is_none());
-        recent.note_deleted("a", None);
+        recent.note_deleted("a");
         assert!(recent.keep(&claim("a", "9")));
     }
 
@@ -148,7 +158,7 @@ mod tests {
         };
         let mut recent = RecentClaims::default();
         assert!(recent.keep(&with_uid("first")));
-        recent.note_deleted("a", Some("first".to_owned()));
+        recent.note_deleted("a");
         assert!(!recent.keep(&with_uid("first")) && recent.get("a").is_none());
         assert!(recent.keep(&with_uid("second")), "another of the same name");
     }

@@ -178,6 +178,57 @@ fn an_answer_to_a_write_that_comes_late_takes_nothing_back() {
 }
 
 #[test]
+fn an_answer_to_a_write_that_comes_late_brings_no_claim_back() {
+    for provider_id in [Value::Null, json!("aws:///a/n1")] {
+        let told = |version: &str| {
+            object::<NodeClaim>(json!({
+                "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+                "metadata": {"name": "web-1", "uid": "u", "resourceVersion": version},
+                "spec": {"requirements": [],
+                    "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}},
+                "status": {"providerID": provider_id},
+            }))
+        };
+        let model = cluster([
+            Event::applied(told("1")),
+            Event::deleted::<NodeClaim>(ObjectKey::cluster("web-1")),
+            Event::written(told("2")),
+        ]);
+        assert!(!model.snapshot().has_claim("web-1"), "{provider_id}");
+        assert!(model.is_every_claim_launched(), "{provider_id}");
+        assert!(model.recent_claim("web-1").is_none(), "{provider_id}");
+    }
+}
+
+#[test]
+fn a_pod_with_another_uid_is_gone_and_born() {
+    let mut model = cluster([pod("a", json!({}))]);
+    let other = json!({"metadata": {"uid": "a-2",
+        "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "rs-2", "controller": true}]}});
+    let changes = model.apply(at(5), pod("a", other)).unwrap();
+    let [
+        Change::PodGone { before, .. },
+        Change::Pod {
+            before: None,
+            after,
+            ..
+        },
+    ] = &changes[..]
+    else {
+        panic!("{changes:?}");
+    };
+    assert_eq!((before.uid.as_str(), after.uid.as_str()), ("a", "a-2"));
+    assert_eq!(model.snapshot().last_birth_at(), Some(at(5)));
+    assert_eq!(model.data.owned.keys().collect::<Vec<_>>(), ["rs-2"]);
+
+    let adopted = json!({"metadata": {"uid": "a-2",
+        "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "rs-3", "controller": true}]}});
+    model.apply(at(9), pod("a", adopted)).unwrap();
+    assert_eq!(model.snapshot().last_birth_at(), Some(at(5)));
+    assert_eq!(model.data.owned.keys().collect::<Vec<_>>(), ["rs-3"]);
+}
+
+#[test]
 fn startup_and_ephemeral_taints_count_only_once_initialized() {
     let taints = json!([
         {"key": "example.com/agent", "effect": "NoSchedule"},

@@ -22,11 +22,13 @@ use crate::snapshot::Snapshot;
 
 impl DeviceWorld {
     /// Devices that the claims of the pods may get; where pods may go because of devices that they have already is
-    /// added to what their volumes say. Devices of claims whose pods all move are free for them again.
+    /// added to what their volumes say. Devices of claims whose pods all move are free for them again. Those that keep
+    /// their places need none but what their open claims ask for there.
     pub fn resolve(
         &self,
         snapshot: &Snapshot,
         pods: &[Arc<Pod>],
+        keeping: &[Arc<Pod>],
         volumes: &mut BTreeMap<PodKey, PodVolumes>,
     ) -> Devices {
         let moving: BTreeSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
@@ -51,6 +53,16 @@ impl DeviceWorld {
                     Err(error) => {
                         of_pod.error.get_or_insert(error);
                     }
+                }
+            }
+            devices.pods.insert(pod.key.clone(), of_pod);
+        }
+        for pod in keeping {
+            let mut of_pod = PodDevices::default();
+            for claim in &pod.resource_claims {
+                match resolver.claim(&pod.key.namespace, claim, &is_released) {
+                    Ok(Claimed::Open(claim)) => of_pod.claims.push(claim),
+                    Ok(Claimed::Allocated(_)) | Err(_) => {}
                 }
             }
             devices.pods.insert(pod.key.clone(), of_pod);

@@ -15,7 +15,7 @@ pub(super) fn prefix(kind: &str, key: &PodKey) -> PodKey {
     PodKey::new(&key.namespace, &format!("{} ({kind}) {MARK}", key.name))
 }
 
-/// Numbers sort as they count.
+/// Numbers sort as they count, up to a million: whoever names pods plans fewer of one controller.
 pub(super) fn numbered(prefix: &PodKey, number: usize) -> PodKey {
     PodKey::new(&prefix.namespace, &format!("{}{number:06}", prefix.name))
 }

@@ -87,7 +87,9 @@ impl Snapshot {
         facts
     }
 
-    /// Whether pods came or went too recently for consolidation to send others there.
+    /// Whether pods came or went too recently for consolidation to send others there. Not the contrary of the condition
+    /// `Consolidatable`, which says whether the node itself may go: a node that is not initialized, or whose pool never
+    /// consolidates, is neither. And this is of the moment, while the condition waits to be written.
     pub fn is_within_consolidate_after(&self, node: &StateNode, now: Timestamp) -> bool {
         let Some(claim) = node.claim() else {
             return false;

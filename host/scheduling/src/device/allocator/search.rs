@@ -4,7 +4,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::{Allocator, FoundDevices, Site, Tie, has};
+use super::{Allocator, FoundDevices, Site, Tie};
 use crate::device::{
     Access, DeviceCandidate, DeviceClaim, DeviceCount, DeviceIndex, Devices, MatchAttribute,
 };
@@ -219,7 +219,7 @@ impl<'a> Search<'a> {
             }
             (Access::Node(_), Site::Node(_) | Site::New(_)) => SmallVec::new(),
             (Access::Selected(terms), Site::Node(node)) => {
-                let term = terms.iter().find(|term| has(node, term));
+                let term = terms.iter().find(|term| node.meets_all(term));
                 term.map(Some).into_iter().collect()
             }
             (Access::Selected(terms), Site::New(may_be)) => {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use locks::lock;
 
-use super::nodes::{PreparedNode, Shapes, meets};
+use super::nodes::{PreparedNode, Shapes};
 use super::topology::{GroupCounts, HOSTNAME_KEY, Topology, TopologyGroupId, TopologyRule};
 use super::vocabulary::Vocabulary;
 use crate::pod::{PodShape, Toleration};
@@ -146,7 +146,7 @@ impl Term {
 
     fn leaves_out(&self, node: &ExistingNode) -> bool {
         let is_outside =
-            !self.requirements.is_empty() && !self.requirements.iter().any(|it| meets(node, it));
+            !self.requirements.is_empty() && !self.requirements.iter().any(|it| node.meets_all(it));
         is_outside || !self.tolerates(node)
     }
 }

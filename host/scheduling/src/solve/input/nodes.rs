@@ -13,7 +13,6 @@ use super::vocabulary::{Amounts, Dimensions, add_times};
 use super::volumes::AttachedVolumes;
 use crate::pod::{HostPort, Pod, PodShape};
 use crate::problem::{DaemonPod, ExistingNode, Problem};
-use crate::requirements::Requirements;
 
 /// A node as every solve finds it: what is available on it, and its running pods.
 #[derive(Debug, Clone)]
@@ -94,11 +93,6 @@ pub(super) fn ordered(problem: &Problem) -> Vec<&Arc<ExistingNode>> {
             .then_with(|| a.node_ref.cmp(&b.node_ref))
     });
     nodes
-}
-
-/// Whether a node's labels meet requirements; a label the node lacks meets only negative ones.
-pub(crate) fn meets(node: &ExistingNode, requirements: &Requirements) -> bool {
-    requirements.iter().all(|it| node.meets(it))
 }
 
 impl PreparedNode {

@@ -22,7 +22,7 @@ use super::views::has_preference_taint;
 use super::vocabulary::{Amounts, Dimensions};
 use crate::instance_type::InstanceType;
 use crate::pod::{Pod, PodShape};
-use crate::problem::{ExistingNode, Pool, Problem};
+use crate::problem::{ExistingNode, Pool, Problem, by_weight};
 use crate::ranking::{
     Exclusions, ListPrices, PolicyUse, PremiumMax, RankHook, Ranking, premium_of_pool,
 };
@@ -283,10 +283,9 @@ fn name(pool: &Pool) -> String {
     pool.node_pool.metadata.name.clone().unwrap_or_default()
 }
 
-/// Heaviest first; of equal weights the greater name goes first, as in Karpenter.
 fn in_order(pools: &[Pool]) -> Vec<&Pool> {
     let mut pools: Vec<&Pool> = pools.iter().collect();
-    pools.sort_by_cached_key(|pool| std::cmp::Reverse((pool.node_pool.weight(), name(pool))));
+    pools.sort_by(|a, b| by_weight(&a.node_pool, &b.node_pool));
     pools
 }
 

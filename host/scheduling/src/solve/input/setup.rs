@@ -82,7 +82,7 @@ impl<'a> Solver<'a> {
             groups,
             nodes: Nodes::new(&prepared.nodes, &prepared.block_maxima, removed),
             term_counts,
-            devices: problem.devices.as_deref().map(Allocator::new),
+            devices: devices(problem, prepared, removed),
             claims: Vec::new(),
             placed: 0,
             usable,
@@ -120,6 +120,20 @@ impl<'a> Solver<'a> {
         }
         place
     }
+}
+
+/// The devices without those that pods keeping a place will get.
+fn devices<'a>(
+    problem: &'a Problem,
+    prepared: &Prepared,
+    removed: &BTreeSet<usize>,
+) -> Option<Allocator<'a>> {
+    let mut devices = Allocator::new(problem.devices.as_deref()?);
+    let nodes = prepared.nodes.iter().enumerate();
+    for (_, it) in nodes.filter(|(at, _)| !removed.contains(at)) {
+        devices.give_to_waiting(&it.node);
+    }
+    Some(devices)
 }
 
 /// Counts the pods that already run.

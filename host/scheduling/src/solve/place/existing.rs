@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use crate::pod::HostPort;
-use crate::solve::input::nodes::meets;
 use crate::solve::input::topology::{HOSTNAME_KEY, Membership, NodePlace, TopologyRule};
 use crate::solve::input::vocabulary::{add_times, times_fitting};
 use crate::solve::input::volumes::{attach, attaches};
@@ -139,11 +138,11 @@ impl Solver<'_> {
         let view = self.view_of(pending.view);
         let alternatives = &self.groups[pending.view.group].alternatives;
         taints::untolerated(&node.taints, &view.tolerations).is_none()
-            && meets(node, self.vocabulary.get(view.set))
+            && node.meets_all(self.vocabulary.get(view.set))
             && (alternatives.is_empty()
                 || alternatives
                     .iter()
-                    .any(|a| meets(node, self.vocabulary.get(*a))))
+                    .any(|a| node.meets_all(self.vocabulary.get(*a))))
     }
 
     fn put_on_node(

@@ -65,7 +65,7 @@ pub struct NodeOutcome {
 
 impl NodeOutcome {
     /// Whether the node belongs to the NodePool.
-    pub fn is_of_pool(&self, pool: &str) -> bool {
+    pub(crate) fn is_of_pool(&self, pool: &str) -> bool {
         self.pool.as_deref() == Some(pool)
     }
 
