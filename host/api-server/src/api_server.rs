@@ -163,11 +163,7 @@ impl ApiServer {
         resource: &Resource,
         object: Value,
     ) -> Result<Arc<Value>, StatusError> {
-        let options = WriteOptions {
-            part: ObjectPart::Status,
-            ..WriteOptions::default()
-        };
-        self.update_with(resource, object, &options)
+        self.update_with(resource, object, &WriteOptions::of(ObjectPart::Status))
     }
 
     /// Replaces a part of an object, with options.
@@ -221,11 +217,7 @@ impl ApiServer {
                 .ok_or_else(|| StatusError::not_found(resource, &key.name))?;
             let mut object = (*old).clone();
             change(&mut object);
-            let options = WriteOptions {
-                part,
-                ..WriteOptions::default()
-            };
-            store.update(&kind, key, object, &options)
+            store.update(&kind, key, object, &WriteOptions::of(part))
         })
     }
 
@@ -269,10 +261,7 @@ impl ApiServer {
         patch: Value,
     ) -> Result<Arc<Value>, StatusError> {
         let key = NamespacedName::new(namespace, name);
-        let options = WriteOptions {
-            part: ObjectPart::Status,
-            ..WriteOptions::default()
-        };
+        let options = WriteOptions::of(ObjectPart::Status);
         self.patch(resource, &key, &Patch::Merge(patch), &options)
     }
 

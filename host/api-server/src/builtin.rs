@@ -101,9 +101,9 @@ fn drop_nulls(value: &mut Value) {
 }
 
 /// Defaults of a changed object.
-pub(super) fn prepare_update(store: &Store, kind: &ServedKind, old: &Value, object: &mut Value) {
+pub(super) fn prepare_update(kind: &ServedKind, old: &Value, object: &mut Value) {
     match (kind.group.as_str(), kind.resource.plural.as_ref()) {
-        ("", "pods") => pod::prepare_update(store, old, object),
+        ("", "pods") => pod::prepare_update(old, object),
         ("", "secrets") => fold_string_data(object),
         ("", "namespaces") => {
             let name = object["metadata"]["name"].clone();

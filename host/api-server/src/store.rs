@@ -103,7 +103,8 @@ impl Store {
         table.is_some_and(|table| table.objects.contains_key(key))
     }
 
-    /// Objects after `after`, in order of namespace and name.
+    /// Objects of the selection's namespace after `after`, in order of namespace and name. Whether they are selected
+    /// otherwise is asked of each, as it takes reading them.
     pub(super) fn iter_after<'a>(
         &'a self,
         resource: &Resource,
@@ -126,12 +127,11 @@ impl Store {
                     .as_ref()
                     .is_none_or(|wanted| *wanted == key.namespace)
             })
-            .filter(|(_, stored)| selection.is_by_namespace() || selection.matches(&stored.value()))
     }
 
     pub(super) fn list(&self, resource: &Resource, selection: &Selection) -> Vec<Arc<Value>> {
         self.iter_after(resource, selection, None)
-            .map(|(_, stored)| stored.value())
+            .filter_map(|(_, stored)| stored.selected(selection))
             .collect()
     }
 

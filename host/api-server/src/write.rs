@@ -59,7 +59,7 @@ impl Store {
             return Err(StatusError::already_exists(&resource, &key.name));
         }
         self.check_namespace(kind, &key)?;
-        admission::on_create(self, kind, &mut object)?;
+        let defined = admission::on_create(self, kind, &mut object)?;
         let uid = self.names.uid();
         let fields = metadata(&mut object)?;
         for owned in [
@@ -85,7 +85,7 @@ impl Store {
             return Ok(Arc::new(object));
         }
         let stored = self.put(&resource, object);
-        admission::after_write(self, kind, &stored)?;
+        admission::after_write(self, kind, &stored, defined)?;
         if resource == Resource::EVENTS {
             self.age_events_out(now, key);
         }
@@ -128,7 +128,7 @@ impl Store {
             fields.insert("generation".to_owned(), 1.into());
         }
         let stored = self.put(&kind.resource, object);
-        admission::after_write(self, kind, &stored)?;
+        admission::after_write(self, kind, &stored, None)?;
         Ok(stored)
     }
 
@@ -180,7 +180,7 @@ impl Store {
         check_preconditions(kind, key, &old, &object)?;
         keep_server_metadata(&old, &mut object)?;
         split_parts(kind, &old, &mut object, part);
-        admission::on_update(self, kind, &old, &mut object, part)?;
+        let defined = admission::on_update(kind, &old, &mut object, part)?;
         if kind.has_generation && part != ObjectPart::Status && is_spec_changed(&old, &object) {
             let generation = old["metadata"]["generation"].as_i64().unwrap_or(1) + 1;
             metadata(&mut object)?.insert("generation".to_owned(), generation.into());
@@ -193,7 +193,7 @@ impl Store {
             return Ok(Arc::new(object));
         }
         let stored = self.put(&kind.resource, object);
-        admission::after_write(self, kind, &stored)?;
+        admission::after_write(self, kind, &stored, defined)?;
         garbage_collector::after_update(self, kind, key, &stored);
         Ok(stored)
     }

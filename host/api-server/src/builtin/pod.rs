@@ -38,7 +38,7 @@ pub(super) fn prepare_create(store: &Store, pod: &mut Value) -> Result<(), Statu
 }
 
 /// Defaults of a changed pod.
-pub(super) fn prepare_update(_store: &Store, old: &Value, pod: &mut Value) {
+pub(super) fn prepare_update(old: &Value, pod: &mut Value) {
     if old.get("spec") != pod.get("spec") {
         defaults::set_defaults(&mut pod["spec"]);
     }

@@ -2,6 +2,7 @@
 
 use crate::object_key::NamespacedName;
 use crate::resource::Resource;
+use crate::selectors::Selection;
 use crate::store::Store;
 use serde_json::Value;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ pub(crate) enum Stored {
     Awake(Arc<Value>),
     /// As JSON, which takes a tenth of the room: most objects are written, told to everybody who watches, and left
     /// alone.
-    Resting { text: Box<[u8]>, revision: u64 },
+    Resting(Box<[u8]>),
 }
 
 impl Stored {
@@ -24,10 +25,14 @@ impl Stored {
         match self {
             Self::Awake(object) => Arc::clone(object),
             // Text that was written from a value reads back.
-            Self::Resting { text, .. } => {
-                Arc::new(serde_json::from_slice(text).unwrap_or_default())
-            }
+            Self::Resting(text) => Arc::new(serde_json::from_slice(text).unwrap_or_default()),
         }
+    }
+
+    /// The object if it is of a selection, of whose namespace it is known to be.
+    pub(crate) fn selected(&self, selection: &Selection) -> Option<Arc<Value>> {
+        let object = self.value();
+        (selection.is_by_namespace() || selection.matches(&object)).then_some(object)
     }
 }
 
@@ -45,9 +50,9 @@ impl Store {
     ) -> Option<Arc<Value>> {
         let stored = self.tables.get_mut(resource)?.objects.get_mut(key)?;
         let object = stored.value();
-        if let Stored::Resting { revision, .. } = *stored {
+        if let Stored::Resting(_) = *stored {
             *stored = Stored::Awake(Arc::clone(&object));
-            self.lull(resource, key, revision);
+            self.lull(resource, key, revision_of(&object));
         }
         Some(object)
     }
@@ -73,7 +78,7 @@ impl Store {
             && let Ok(text) = serde_json::to_vec(&**object)
         {
             let text = text.into_boxed_slice();
-            *stored = Stored::Resting { text, revision };
+            *stored = Stored::Resting(text);
         }
     }
 }

@@ -21,12 +21,13 @@ fn refuse(kind: &ServedKind, object: &Value, errors: &[FieldError]) -> Result<()
     Err(StatusError::invalid(&kind.group, &kind.kind, name, errors))
 }
 
-/// Prunes, defaults and validates a new object.
+/// Prunes, defaults and validates a new object. Answers the kind that is to be served once it is stored, if it defines
+/// one.
 pub(crate) fn on_create(
     store: &Store,
     kind: &Arc<ServedKind>,
     object: &mut Value,
-) -> Result<(), StatusError> {
+) -> Result<Option<ServedKind>, StatusError> {
     let mut errors = builtin::metadata::validate(kind, object);
     if let Some(version) = kind.stored_custom() {
         if kind.has_status
@@ -41,27 +42,26 @@ pub(crate) fn on_create(
         errors.extend(builtin::validate_create(kind, object));
     }
     refuse(kind, object, &errors)?;
-    check_definition(kind, object)
+    defined_kind(kind, object)
 }
 
 /// What cannot be served is not stored either.
-fn check_definition(kind: &ServedKind, object: &Value) -> Result<(), StatusError> {
-    if kind.resource == Resource::CUSTOM_RESOURCE_DEFINITIONS {
-        definition::check(object)?;
-    }
-    Ok(())
+fn defined_kind(kind: &ServedKind, object: &Value) -> Result<Option<ServedKind>, StatusError> {
+    let is_definition = kind.resource == Resource::CUSTOM_RESOURCE_DEFINITIONS;
+    is_definition
+        .then(|| definition::compile(object))
+        .transpose()
 }
 
-/// Prunes, defaults and validates a changed object against its old state.
+/// Prunes, defaults and validates a changed object against its old state. Answers as `on_create` does.
 pub(crate) fn on_update(
-    store: &Store,
     kind: &Arc<ServedKind>,
     old: &Value,
     object: &mut Value,
     part: ObjectPart,
-) -> Result<(), StatusError> {
+) -> Result<Option<ServedKind>, StatusError> {
     if part == ObjectPart::Whole {
-        return Ok(());
+        return Ok(None);
     }
     let mut errors = Vec::new();
     if old["metadata"] != object["metadata"] {
@@ -72,26 +72,28 @@ pub(crate) fn on_update(
         schema::prepare(&version.schema, object);
         errors.extend(schema::validate(&version.schema, object, Some(old)));
     } else if part == ObjectPart::Main {
-        builtin::prepare_update(store, kind, old, object);
+        builtin::prepare_update(kind, old, object);
         errors.extend(builtin::validate_update(kind, old, object));
     } else if part == ObjectPart::Status {
         errors.extend(builtin::validate_status_update(kind, old, object));
     }
     refuse(kind, object, &errors)?;
     match part {
-        ObjectPart::Main => check_definition(kind, object),
-        ObjectPart::Status | ObjectPart::Whole => Ok(()),
+        ObjectPart::Main => defined_kind(kind, object),
+        ObjectPart::Status | ObjectPart::Whole => Ok(None),
     }
 }
 
-/// The server's side effects of a stored write.
+/// The server's side effects of a stored write; `defined` is the kind that its admission found, if it looked.
 pub(crate) fn after_write(
     store: &mut Store,
     kind: &ServedKind,
     stored: &Value,
+    defined: Option<ServedKind>,
 ) -> Result<(), StatusError> {
     if kind.resource == Resource::CUSTOM_RESOURCE_DEFINITIONS {
-        definition::register(store, stored)?;
+        let defined = defined.map_or_else(|| definition::compile(stored), Ok)?;
+        definition::register(store, stored, defined);
     } else if kind.resource == Resource::NAMESPACES {
         builtin::after_namespace(store, stored);
     }

@@ -92,10 +92,7 @@ fn spend_budget(
     changed["status"]["disruptedPods"][&key.name] = time_text(store.now()).into();
     let budget_key = NamespacedName::of(&changed);
     let kind = store.kind(&Resource::POD_DISRUPTION_BUDGETS)?;
-    let options = WriteOptions {
-        part: ObjectPart::Status,
-        ..WriteOptions::default()
-    };
+    let options = WriteOptions::of(ObjectPart::Status);
     store.update(&kind, &budget_key, changed, &options)?;
     Ok(())
 }

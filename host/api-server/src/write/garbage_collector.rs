@@ -86,18 +86,11 @@ fn drop_finalizer(store: &mut Store, uid: &str, finalizer: &str) {
     let Some((resource, key)) = store.by_uid(uid).cloned() else {
         return;
     };
-    let Some(object) = store.get(&resource, &key) else {
+    let Some(object) = store.get_to_write(&resource, &key) else {
         return;
     };
     let mut changed = (*object).clone();
-    if let Some(list) = changed["metadata"]["finalizers"].as_array_mut() {
-        list.retain(|f| f != finalizer);
-        if list.is_empty()
-            && let Some(fields) = changed["metadata"].as_object_mut()
-        {
-            fields.remove("finalizers");
-        }
-    }
+    keep_in(&mut changed, "finalizers", |it| it != finalizer);
     let stored = store.put(&resource, changed);
     if let Ok(kind) = store.kind(&resource) {
         after_update(store, &kind, &key, &stored);
@@ -105,19 +98,27 @@ fn drop_finalizer(store: &mut Store, uid: &str, finalizer: &str) {
 }
 
 fn drop_owner(store: &mut Store, resource: &Resource, key: &NamespacedName, uid: &str) {
-    let Some(object) = store.get(resource, key) else {
+    let Some(object) = store.get_to_write(resource, key) else {
         return;
     };
     let mut changed = (*object).clone();
-    if let Some(list) = changed["metadata"]["ownerReferences"].as_array_mut() {
-        list.retain(|o| o["uid"].as_str() != Some(uid));
-        if list.is_empty()
-            && let Some(fields) = changed["metadata"].as_object_mut()
-        {
-            fields.remove("ownerReferences");
-        }
-    }
+    keep_in(&mut changed, "ownerReferences", |it| {
+        it["uid"].as_str() != Some(uid)
+    });
     store.put(resource, changed);
+}
+
+/// Takes what is not to be kept out of a list of an object's metadata, which is not left empty.
+fn keep_in(object: &mut Value, list: &str, keep: impl Fn(&Value) -> bool) {
+    let Some(items) = object["metadata"][list].as_array_mut() else {
+        return;
+    };
+    items.retain(keep);
+    if items.is_empty()
+        && let Some(fields) = object["metadata"].as_object_mut()
+    {
+        fields.remove(list);
+    }
 }
 
 /// After a write: an object that waited only for its finalizers goes when the last one is off.

@@ -20,6 +20,16 @@ pub struct WriteOptions {
     pub takes_over: bool,
 }
 
+impl WriteOptions {
+    /// Of a part, by nobody in particular.
+    pub(crate) fn of(part: ObjectPart) -> Self {
+        Self {
+            part,
+            ..Self::default()
+        }
+    }
+}
+
 /// The part of an object an update means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ObjectPart {

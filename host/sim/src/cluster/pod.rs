@@ -8,7 +8,7 @@ use apis::names::DEFAULT_SCHEDULER;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::object_meta::{ControllerRef, controller_of};
+use super::object_meta::{ControllerRef, controller_of, deletion_time, time};
 use super::shape::{SchedulingShape, SchedulingShapes, strings};
 
 /// Phases of a pod.
@@ -73,7 +73,6 @@ impl PodRecord {
             let name = value.as_str().filter(|name| !name.is_empty());
             name.map(ToOwned::to_owned)
         };
-        let time = |value: &Value| value.as_str().and_then(|text| text.parse().ok());
         Self {
             shape: known.map_or_else(|| shapes.shape(object), |old| Arc::clone(&old.shape)),
             owner: known.map_or_else(|| controller_of(object), |old| old.owner.clone()),
@@ -94,7 +93,7 @@ impl PodRecord {
                 .map(|it| time(&it["lastTransitionTime"]).unwrap_or_default()),
             reported_unschedulable: condition("PodScheduled")
                 .is_some_and(|it| it["status"] == "False"),
-            deletion: time(&metadata["deletionTimestamp"]),
+            deletion: deletion_time(object),
             created_at: time(&metadata["creationTimestamp"]).unwrap_or_default(),
             uid,
             gated,

@@ -58,6 +58,9 @@ impl ResourceRequest<'_> {
         let deleted = self.server.with(|store| {
             let chosen: Vec<NamespacedName> = store
                 .iter_after(&kind.resource, &selection, None)
+                .filter(|(_, stored)| {
+                    selection.is_by_namespace() || stored.selected(&selection).is_some()
+                })
                 .map(|(key, _)| key.clone())
                 .collect();
             // An object that went with an earlier one of the list is deleted, too.

@@ -43,13 +43,18 @@ impl ResourceRequest<'_> {
             let after = resume.as_ref().map(|r| &r.after);
             let mut rest = store.iter_after(resource, &selection, after);
             let most = if limit == 0 { usize::MAX } else { limit };
-            let taken: Vec<_> = rest.by_ref().take(most).collect();
-            let remaining = rest.count();
+            let selected = rest
+                .by_ref()
+                .filter_map(|(key, stored)| Some((key, stored.selected(&selection)?)));
+            let taken: Vec<_> = selected.take(most).collect();
+            // Under a selector only whether there are more is told.
+            let remaining = if selection.is_by_namespace() {
+                rest.count()
+            } else {
+                usize::from(rest.any(|(_, stored)| stored.selected(&selection).is_some()))
+            };
             let last = taken.last().map(|(key, _)| (*key).clone());
-            let items = taken
-                .into_iter()
-                .map(|(_, stored)| stored.value())
-                .collect();
+            let items = taken.into_iter().map(|(_, object)| object).collect();
             Ok(Page {
                 items,
                 revision,

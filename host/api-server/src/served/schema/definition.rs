@@ -26,8 +26,7 @@ fn table_of(definition: &Value) -> Resource {
 }
 
 /// Serves the kind that a stored definition describes, and writes its conditions.
-pub(crate) fn register(store: &mut Store, definition: &Value) -> Result<(), StatusError> {
-    let kind = compile(definition)?;
+pub(crate) fn register(store: &mut Store, definition: &Value, kind: ServedKind) {
     let resource = kind.resource.clone();
     store.kinds.register(kind);
     let names = &definition["spec"]["names"];
@@ -35,7 +34,7 @@ pub(crate) fn register(store: &mut Store, definition: &Value) -> Result<(), Stat
         .as_array()
         .is_some_and(|c| c.iter().any(|c| c["type"].as_str() == Some("Established")));
     if is_established && definition["status"]["acceptedNames"] == *names {
-        return Ok(());
+        return;
     }
     let now = time_text(store.now());
     let mut changed = definition.clone();
@@ -51,12 +50,6 @@ pub(crate) fn register(store: &mut Store, definition: &Value) -> Result<(), Stat
     });
     tracing::debug!(%resource, "serving a custom resource");
     store.put(&Resource::CUSTOM_RESOURCE_DEFINITIONS, changed);
-    Ok(())
-}
-
-/// Refuses a definition that could not be served.
-pub(crate) fn check(definition: &Value) -> Result<(), StatusError> {
-    compile(definition).map(|_| ())
 }
 
 /// Stops to serve the kind of a definition that is gone, and deletes its objects.
@@ -108,7 +101,7 @@ fn selectable(version: &Value) -> Vec<String> {
 }
 
 /// Compiles a definition into a kind.
-fn compile(definition: &Value) -> Result<ServedKind, StatusError> {
+pub(crate) fn compile(definition: &Value) -> Result<ServedKind, StatusError> {
     let spec = &definition["spec"];
     let names = &spec["names"];
     let kind = text(&names["kind"]);
