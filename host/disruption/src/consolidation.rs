@@ -90,12 +90,11 @@ fn prepare_look<'s>(
         ConsolidationMethod::Multi => scan.retain_within(&ordered, method),
     };
     let tried = self::claims(&candidates);
-    let is_known = known.is_some();
-    let tried_before = known.map_or_else(BTreeSet::new, |it| &it.tried & &tried);
-    if is_known && tried_before.len() == tried.len() {
+    if known.as_ref().is_some_and(|it| tried.is_subset(&it.tried)) {
         repeat_findings(scan, &candidates);
         return None;
     }
+    let tried_before = known.map_or_else(BTreeSet::new, |it| &it.tried & &tried);
     let nothing = NothingFound {
         state,
         claims,

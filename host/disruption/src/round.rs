@@ -3,9 +3,11 @@
 //! Only converts; the wording of columns is in `hooks`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use hooks::columns::saturated;
 use jiff::Timestamp;
+use planning::provisioning::PoolTypes;
 use scheduling::ranking::{Symbols, WorkloadContext, accelerators, push_workloads};
 
 use crate::appraisal::Costs;
@@ -79,10 +81,13 @@ impl PolicyRound {
         }
         // Replacements may be what no candidate is, and of a pool that has none.
         let pools: BTreeSet<&str> = candidates.iter().map(Candidate::pool).collect();
-        let of_pools = pools.iter().filter_map(|pool| types.get(*pool));
-        let of_pools = of_pools.flat_map(|types| types.iter());
-        let to_buy = source.input.pools.iter();
+        let of_pools = || pools.iter().filter_map(|pool| types.get(*pool));
+        // A pool with candidates mostly has the very list above, in which a second reading finds nothing new.
+        let is_read =
+            |it: &&PoolTypes| of_pools().any(|types| Arc::ptr_eq(types, &it.instance_types));
+        let to_buy = source.input.pools.iter().filter(|it| !is_read(it));
         let to_buy = to_buy.flat_map(|it| it.instance_types.iter());
+        let of_pools = of_pools().flat_map(|types| types.iter());
         for instance_type in of_pools.chain(to_buy) {
             symbols.intern(&instance_type.name);
             for offering in &instance_type.offerings {

@@ -47,12 +47,16 @@ pub struct PolicyIdentity {
 }
 
 impl PolicyIdentity {
+    fn new(digest: &str, config_digest: &str) -> Self {
+        Self {
+            digest: digest.to_owned(),
+            config_digest: config_digest.to_owned(),
+        }
+    }
+
     /// Of a policy in charge.
     pub(crate) fn of(policy: &ActivePolicy) -> Self {
-        Self {
-            digest: policy.program.digest().to_owned(),
-            config_digest: policy.config_digest.clone(),
-        }
+        Self::new(policy.program.digest(), &policy.config_digest)
     }
 }
 
@@ -209,10 +213,7 @@ impl Recording {
 impl RecordedPolicy {
     /// By which its calls name it.
     pub(crate) fn identity(&self) -> PolicyIdentity {
-        PolicyIdentity {
-            digest: self.digest.clone(),
-            config_digest: self.config_digest.clone(),
-        }
+        PolicyIdentity::new(&self.digest, &self.config_digest)
     }
 
     fn of(policy: &ActivePolicy) -> Self {
@@ -234,9 +235,6 @@ impl RecordedPolicy {
 impl RecordedCall {
     /// Which policy was asked: that of the line with the same two digests.
     pub fn identity(&self) -> PolicyIdentity {
-        PolicyIdentity {
-            digest: self.digest.clone(),
-            config_digest: self.config_digest.clone(),
-        }
+        PolicyIdentity::new(&self.digest, &self.config_digest)
     }
 }

@@ -14,7 +14,7 @@ use apis::{NodeClaim, ObjectKey};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use scheduling::pod::PodKey;
 use serde_json::Value;
 use state::cluster::{Cluster, Event, Refused};
@@ -25,7 +25,7 @@ use crate::fault::{ObjectFault, ObjectFaults};
 use crate::list::List;
 use crate::typed::{Misread, form_of};
 
-use completed::{condition, join, make_claims};
+use completed::{join, make_claims};
 use object::Object;
 
 const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
@@ -269,7 +269,14 @@ impl Loader {
 }
 
 fn ready(status: &str, message: &str) -> Condition {
-    condition("Ready", status, message)
+    Condition {
+        type_: "Ready".to_owned(),
+        status: status.to_owned(),
+        reason: "Ready".to_owned(),
+        message: message.to_owned(),
+        last_transition_time: Time(Timestamp::UNIX_EPOCH),
+        observed_generation: None,
+    }
 }
 
 fn default_namespace(metadata: &mut ObjectMeta) {

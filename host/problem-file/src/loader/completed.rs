@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use apis::{NodeClaim, ObjectKey, conditions};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use scheduling::pod::PodKey;
 use state::devices::{DeviceObject, DeviceWorld};
 
@@ -113,16 +112,5 @@ pub(super) fn join(nodes: &mut [v1::Node], claims: &mut [NodeClaim]) {
         if status.conditions.is_empty() && has_node {
             status.conditions = conditions::of_ready_claim(Timestamp::UNIX_EPOCH);
         }
-    }
-}
-
-pub(super) fn condition(kind: &str, status: &str, message: &str) -> Condition {
-    Condition {
-        type_: kind.to_owned(),
-        status: status.to_owned(),
-        reason: kind.to_owned(),
-        message: message.to_owned(),
-        last_transition_time: Time(Timestamp::UNIX_EPOCH),
-        observed_generation: None,
     }
 }

@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 
 use super::life::annotated_cost;
-use super::requests::limits;
+use super::requests::{is_sidecar, limits};
 use super::{
     ClaimRef, DoNotDisrupt, HostPort, InvalidPod, Nomination, Owner, Pod, PodKey, PodPhase,
     PodShape, ShapeTable, Toleration, effective_requests,
@@ -264,7 +264,7 @@ fn toleration(toleration: &core::Toleration) -> Toleration {
 /// Those of sidecars (init containers that run on) beside those of containers, as kube-scheduler counts them.
 fn host_ports(spec: &core::PodSpec) -> Vec<HostPort> {
     let inits = spec.init_containers.iter().flatten();
-    let sidecars = inits.filter(|it| it.restart_policy.as_deref() == Some("Always"));
+    let sidecars = inits.filter(|it| is_sidecar(it));
     let mut ports: Vec<HostPort> = spec
         .containers
         .iter()

@@ -37,7 +37,7 @@ pub fn effective_requests(
     for container in spec.init_containers.iter().flatten() {
         let statuses = status.and_then(|s| s.init_container_statuses.as_ref());
         let requests = container_requests(container, statuses, is_stuck, key)?;
-        if container.restart_policy.as_deref() == Some("Always") {
+        if is_sidecar(container) {
             sidecars = sidecars.add(&requests);
             init_peak = init_peak.max(&sidecars);
         } else {
@@ -57,6 +57,11 @@ pub fn effective_requests(
     Ok(total)
 }
 
+/// Whether an init container runs on beside the containers.
+pub(super) fn is_sidecar(container: &core::Container) -> bool {
+    container.restart_policy.as_deref() == Some("Always")
+}
+
 /// The larger of what init containers may use at their worst moment and what runs side by side later, and one pod slot.
 /// What cannot be read counts as no limit: it is told of and decides nothing.
 pub(super) fn limits(spec: &core::PodSpec) -> Resources {
@@ -71,7 +76,7 @@ pub(super) fn limits(spec: &core::PodSpec) -> Resources {
     let (mut sidecars, mut init_peak) = (Resources::default(), Resources::default());
     for container in spec.init_containers.iter().flatten() {
         let limits = of(container).unwrap_or_default();
-        if container.restart_policy.as_deref() == Some("Always") {
+        if is_sidecar(container) {
             sidecars.add_assign(&limits);
             init_peak = init_peak.max(&sidecars);
         } else {

@@ -74,9 +74,12 @@ impl<'a> FromIterator<&'a str> for Values {
         let mut values: SmallVec<[Box<str>; 1]> = iter.into_iter().map(Box::from).collect();
         values.sort_unstable();
         values.dedup();
-        match values.pop() {
-            Some(only) if values.is_empty() => Self::One(only),
-            last => Self::Listed(values.into_iter().chain(last).collect()),
+        if values.len() == 1
+            && let Some(only) = values.pop()
+        {
+            Self::One(only)
+        } else {
+            Self::Listed(values.into_boxed_slice())
         }
     }
 }

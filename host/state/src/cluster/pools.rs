@@ -147,6 +147,11 @@ impl Snapshot {
         self.data.node_classes.get(name).map(|it| &it.object)
     }
 
+    /// The EC2NodeClass that a pool refers to.
+    pub fn class_of(&self, node_pool: &NodePool) -> Option<&Arc<Ec2NodeClass>> {
+        self.node_class_object(&node_pool.spec.template.spec.node_class_ref.name)
+    }
+
     /// Every NodeOverlay, by name.
     pub fn node_overlays(&self) -> impl ExactSizeIterator<Item = &Arc<NodeOverlay>> {
         self.data.node_overlays.values()

@@ -292,10 +292,7 @@ fn a_hold_lasts_an_hour_at_most_and_no_longer_than_its_policy() {
                 consolidation: judge,
                 ..natively()
             };
-            let decide = |input: &DisruptionInput, hooks: PolicyHooks<'_>| {
-                decide(input, hooks, &Interrupt::never())
-            };
-            let decision = world.run(hooks, decide);
+            let decision = world.decide_by(hooks);
             world.memory = decision.memory.clone();
             decision
         };

@@ -9,7 +9,7 @@ use super::*;
 /// A loop so many seconds after noon, which leaves its memory to the next.
 fn look(world: &mut World, seconds: i64, interrupt: &Interrupt) -> Decision {
     world.now = now() + jiff::SignedDuration::from_secs(seconds);
-    let decision = world.run(natively(), |input, hooks| decide(input, hooks, interrupt));
+    let decision = world.decide_until(natively(), interrupt);
     world.memory = decision.memory.clone();
     decision
 }

@@ -279,7 +279,7 @@ fn a_scan_that_was_cut_off_goes_on_where_it_stopped() {
     let mut world = World::new(&text);
     let stopped = Interrupt::never();
     stopped.trip();
-    let first = world.run(natively(), |input, hooks| decide(input, hooks, &stopped));
+    let first = world.decide_until(natively(), &stopped);
     assert!(first.is_interrupted);
     assert_eq!(first.cut_short, Some(Method::MultiNodeConsolidation));
     assert_eq!(first.outcomes.len(), 40);
@@ -299,7 +299,7 @@ fn what_ends_before_consolidation_cuts_none_short() {
     let world = World::new("node n1 small on-demand a");
     let stopped = Interrupt::never();
     stopped.trip();
-    let decision = world.run(natively(), |input, hooks| decide(input, hooks, &stopped));
+    let decision = world.decide_until(natively(), &stopped);
     let methods: Vec<Method> = decision.commands.iter().map(|it| it.method).collect();
     assert_eq!(methods, [Method::Emptiness]);
     assert!(decision.is_interrupted);

@@ -452,9 +452,11 @@ impl World {
     }
 
     pub(super) fn decide_by(&self, hooks: PolicyHooks<'_>) -> Decision {
-        self.run(hooks, |input, hooks| {
-            decide(input, hooks, &Interrupt::never())
-        })
+        self.decide_until(hooks, &Interrupt::never())
+    }
+
+    pub(super) fn decide_until(&self, hooks: PolicyHooks<'_>, interrupt: &Interrupt) -> Decision {
+        self.run(hooks, |input, hooks| decide(input, hooks, interrupt))
     }
 }
 

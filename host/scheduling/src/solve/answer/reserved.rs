@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::error::PodError;
 use crate::instance_type::Offering;
-use crate::problem::{Pool, ReservedMode};
+use crate::problem::{Pool, ReservedMode, by_weight};
 use crate::requirements::AllowUndefined;
 use crate::solution::Solution;
 use crate::solve::input::bitset::BitSet;
@@ -111,10 +111,7 @@ impl Solver<'_> {
             return Some(pool.clone());
         }
         let mut order: Vec<&Pool> = self.problem.pools.iter().collect();
-        order.sort_by_key(|it| {
-            let pool = &it.node_pool;
-            std::cmp::Reverse((pool.weight(), pool.metadata.name.clone()))
-        });
+        order.sort_by(|a, b| by_weight(&a.node_pool, &b.node_pool));
         for step in 0..self.groups[group].views.len() {
             for pool in &order {
                 match self.prospect(pool, ViewId { group, step }, pins) {

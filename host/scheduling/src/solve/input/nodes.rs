@@ -22,6 +22,8 @@ pub(crate) struct PreparedNode {
     ports: Vec<HostPort>,
     /// Its running pods by their number in [`Shapes`].
     pub(crate) pods: Arc<[(usize, i64)]>,
+    /// Whether pods keep a place on it that are not bound to it yet.
+    pub(crate) awaits_pods: bool,
 }
 
 /// Nodes that are looked at together: where the most that any of them has available is too little, none is opened.
@@ -112,6 +114,7 @@ impl PreparedNode {
         );
         let ports = node.pods.iter();
         Self {
+            awaits_pods: node.pods.iter().any(|it| it.node_name.is_none()),
             available,
             ports: ports
                 .flat_map(|p| p.shape.host_ports.iter().cloned())

@@ -130,7 +130,7 @@ fn devices<'a>(
 ) -> Option<Allocator<'a>> {
     let mut devices = Allocator::new(problem.devices.as_deref()?);
     let nodes = prepared.nodes.iter().enumerate();
-    for (_, it) in nodes.filter(|(at, _)| !removed.contains(at)) {
+    for (_, it) in nodes.filter(|(at, it)| it.awaits_pods && !removed.contains(at)) {
         devices.give_to_waiting(&it.node);
     }
     Some(devices)
