@@ -17,7 +17,8 @@ use cloudprovider::CloudProviderError;
 use jiff::Timestamp;
 use locks::lock;
 
-use crate::error::{call_failure, invalid};
+use crate::error::invalid;
+use crate::pages::each_item;
 use crate::seam::{Ec2Api, PricingApi};
 use crate::seed;
 
@@ -123,48 +124,42 @@ impl PricingProvider {
         family: &str,
     ) -> Result<BTreeMap<String, f64>, CloudProviderError> {
         let filters = product_filters(&self.region, tenancy, family)?;
-        let mut prices = BTreeMap::new();
-        let mut next_token = None;
-        loop {
-            let input = GetProductsInput::builder()
+        let input = || {
+            GetProductsInput::builder()
                 .service_code("AmazonEC2")
                 .set_filters(Some(filters.clone()))
                 .max_results(ON_DEMAND_PAGE)
-                .set_next_token(next_token)
-                .build()
-                .map_err(invalid)?;
-            let page = self
-                .pricing
-                .get_products(input)
-                .await
-                .map_err(|e| call_failure("getting products", &e))?;
-            prices.extend(
-                page.price_list()
-                    .iter()
-                    .filter_map(|document| product_price(document, currency(&self.region))),
-            );
-            next_token = page.next_token.filter(|token| !token.is_empty());
-            if next_token.is_none() {
-                return Ok(prices);
+        };
+        let mut prices = BTreeMap::new();
+        each_item!(
+            self.pricing,
+            get_products,
+            "getting products",
+            price_list,
+            input(),
+            |document| {
+                prices.extend(product_price(&document, currency(&self.region)));
             }
-        }
+        )?;
+        Ok(prices)
     }
 
     async fn refresh_spot(&self, now: Timestamp) -> Result<(), CloudProviderError> {
         let mut spot = SpotPrices::new();
         let mut zones = BTreeSet::<Arc<str>>::new();
-        let mut next_token = None;
-        loop {
-            let input = DescribeSpotPriceHistoryInput::builder()
+        let input = || {
+            DescribeSpotPriceHistoryInput::builder()
                 .set_product_descriptions(Some(SPOT_PRODUCTS.map(str::to_owned).to_vec()))
                 .start_time(DateTime::from_secs(now.as_second()))
                 .max_results(SPOT_PAGE)
-                .set_next_token(next_token)
-                .build()
-                .map_err(invalid)?;
-            let page = self.ec2.describe_spot_price_history(input).await;
-            let page = page.map_err(|e| call_failure("describing spot prices", &e))?;
-            for entry in page.spot_price_history() {
+        };
+        each_item!(
+            self.ec2,
+            describe_spot_price_history,
+            "describing spot prices",
+            spot_price_history,
+            input(),
+            |entry| {
                 let name = entry.instance_type().map(Ec2InstanceType::as_str);
                 let price = entry.spot_price().and_then(guard::parse);
                 let (Some(name), Some(zone), Some(price)) =
@@ -172,15 +167,14 @@ impl PricingProvider {
                 else {
                     continue;
                 };
-                let zone = zones.get(zone).cloned().unwrap_or_else(|| zone.into());
-                zones.insert(Arc::clone(&zone));
+                let zone = zones.get(zone).cloned().unwrap_or_else(|| {
+                    let new: Arc<str> = zone.into();
+                    zones.insert(Arc::clone(&new));
+                    new
+                });
                 set_price(spot.entry(name.to_owned()).or_default(), zone, price);
             }
-            next_token = page.next_token.filter(|token| !token.is_empty());
-            if next_token.is_none() {
-                break;
-            }
-        }
+        )?;
         lock(&self.prices).accept_spot(spot)
     }
 }

@@ -51,13 +51,6 @@ struct AddressCount {
     expires: Timestamp,
 }
 
-impl AddressCount {
-    /// Free ones less those in flight; of what EC2 told nothing of, nothing is known.
-    fn known(self) -> Option<i64> {
-        self.free.map(|free| free - self.in_flight)
-    }
-}
-
 /// Addresses by subnet. Whatever no listing has renewed for a while is forgotten, and with it what was in flight.
 #[derive(Debug)]
 struct Addresses {
@@ -202,7 +195,7 @@ impl SubnetProvider {
         addresses.forget_expired(now);
         let mut chosen: BTreeMap<String, (i64, &Subnet)> = BTreeMap::new();
         for subnet in subnets {
-            let free = addresses.left_for_launch(&subnet.id, now);
+            let free = addresses.left_for_launch(&subnet.id);
             let is_better = chosen
                 .get(&subnet.zone)
                 .is_none_or(|(best, _)| free > *best);
@@ -255,16 +248,16 @@ impl SubnetProvider {
 }
 
 impl Addresses {
-    /// What is known of a subnet, less what is in flight.
+    /// Free addresses of a subnet less those in flight; of what EC2 told nothing of, nothing is known.
     fn known(&self, subnet_id: &str, now: Timestamp) -> Option<i64> {
-        let count = self.counts.get(subnet_id);
-        count.filter(|it| it.expires > now)?.known()
+        let count = self.counts.get(subnet_id)?;
+        let free = count.free.filter(|_| count.expires > now)?;
+        Some(free - count.in_flight)
     }
 
-    /// What counts when a launch chooses: what nobody knows of is taken for empty.
-    fn left_for_launch(&self, subnet_id: &str, now: Timestamp) -> i64 {
+    /// What counts when a launch chooses, once what has expired is forgotten: what nobody knows of is taken for empty.
+    fn left_for_launch(&self, subnet_id: &str) -> i64 {
         let count = self.counts.get(subnet_id);
-        let count = count.filter(|it| it.expires > now);
         count.map_or(0, |it| it.free.unwrap_or(0) - it.in_flight)
     }
 

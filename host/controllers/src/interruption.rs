@@ -140,7 +140,7 @@ impl InterruptionController {
 
     async fn handle(&self, notice: &Interruption, background: &Background) {
         let metrics = &self.shell.metrics;
-        let series = Series(MessageTypeLabel(notice.kind.as_str().to_owned()));
+        let series = Series(MessageTypeLabel(notice.kind.as_str()));
         metrics.interruption_received.get_or_create(&series).inc();
         if let Some(at) = notice.happened_at {
             let took = self.shell.now().duration_since(at).as_secs_f64();

@@ -54,12 +54,13 @@ pub(crate) fn remaining(since: Timestamp, limit: Duration, now: Timestamp) -> Du
     limit.saturating_sub(elapsed)
 }
 
-/// By when the claim's node must be gone if its drain may take so long from now on: never later than somebody said
-/// already.
-pub(crate) fn deadline_within(claim: &NodeClaim, bound: GoDuration, now: Timestamp) -> Timestamp {
+/// The claim with the time by which its node must be gone if its drain may take so long from now on: never later than
+/// somebody said already.
+pub(crate) fn with_drain_within(claim: &NodeClaim, bound: GoDuration, now: Timestamp) -> NodeClaim {
     let at = now.checked_add(bound.to_signed_duration());
     let at = at.unwrap_or(Timestamp::MAX);
-    claim.termination_deadline().map_or(at, |it| it.min(at))
+    let deadline = claim.termination_deadline().map_or(at, |it| it.min(at));
+    claim.with_termination_deadline(deadline)
 }
 
 /// How hard the end of the claim will be.

@@ -1,10 +1,9 @@
 //! NodeOverlays: judges them all together, says in their status what came of it, and lays them on what pools may buy.
 //!
 //! The controller asks the provider as it is; every other controller hears of types with the overlays on them
-//! (`overlaid_provider.rs`). What overlays change is worked out by `scheduling::node_overlay`. Answers to
+//! (`ControllerProvider`). What overlays change is worked out by `scheduling::node_overlay`. Answers to
 //! `pkg/controllers/nodeoverlay`.
 
-pub(crate) mod overlaid_provider;
 pub(crate) mod overlays;
 
 use std::collections::BTreeMap;
@@ -84,11 +83,10 @@ impl NodeOverlayController {
             untold: BTreeMap::new(),
         };
         for pool in snapshot.node_pools() {
-            let class = &pool.spec.template.spec.node_class_ref.name;
-            let Some(class) = self.shell.model.node_class(class) else {
+            let Some(class) = snapshot.class_of(pool) else {
                 continue;
             };
-            match self.provider.instance_types(pool, &class).await {
+            match self.provider.instance_types(pool, class).await {
                 Ok(types) => observed.pools.push((Arc::clone(pool), types)),
                 Err(error) => {
                     observed.untold.insert(pool.name_any(), error);

@@ -274,8 +274,7 @@ impl Provisioner {
         snapshot: &Snapshot,
         node_pool: Arc<NodePool>,
     ) -> Result<PoolTypes, NoInstanceTypes> {
-        let class = &node_pool.spec.template.spec.node_class_ref.name;
-        let class = snapshot.node_class_object(class);
+        let class = snapshot.class_of(&node_pool);
         let class = class.ok_or(NoInstanceTypes::NoClass)?;
         let instance_types = self
             .parts

@@ -8,7 +8,6 @@
 
 pub(crate) mod error;
 pub(crate) mod journal;
-pub(crate) mod measured_provider;
 pub(crate) mod metrics;
 pub(crate) mod model;
 pub(crate) mod runtime;

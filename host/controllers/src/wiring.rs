@@ -4,6 +4,7 @@
 
 mod activity;
 mod config;
+mod controller_provider;
 mod parts;
 mod shared;
 mod workers;

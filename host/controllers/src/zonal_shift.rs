@@ -75,8 +75,7 @@ impl ZonalShifts {
     fn pools(&self) -> Vec<PoolZones> {
         let snapshot = self.shell.model.snapshot();
         let pools = snapshot.node_pools().map(|node_pool| {
-            let class = &node_pool.spec.template.spec.node_class_ref.name;
-            let class = snapshot.node_class_object(class);
+            let class = snapshot.class_of(node_pool);
             let status = class.and_then(|class| class.status.as_ref());
             PoolZones {
                 node_pool: Arc::clone(node_pool),

@@ -183,7 +183,7 @@ impl JournalEntry for UnhealthyEntry<'_> {
     }
 
     fn measure(&self, _claim: &str, metrics: &Metrics) {
-        let series = Series(CategoryLabel(category(self.0.kind).to_owned()));
+        let series = Series(CategoryLabel(category(self.0.kind)));
         let unhealthy = &metrics.instance_status_unhealthy;
         unhealthy.get_or_create(&series).inc();
     }

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use k8s_openapi::api::policy::v1::Eviction;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{self as meta, ObjectMeta};
-use kube::api::{Api, DeleteParams, PostParams, Preconditions};
+use kube::api::{Api, DeleteParams, PostParams};
 use kube::core::Status;
 use locks::lock;
 use scheduling::pod::{Pod, PodKey};
@@ -30,6 +30,7 @@ use crate::shell::runtime::Reconciler;
 use crate::shell::runtime::action::Action;
 use crate::shell::runtime::log_spans::{ControllerName, LoggedKey};
 use crate::shell::runtime::work_queue::{BackOff, WorkQueue};
+use crate::shell::writer::this_very;
 
 /// A pod on its way out, and the node it leaves.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -315,10 +316,7 @@ fn eviction(key: &EvictionKey) -> Eviction {
 fn deletion(key: &EvictionKey, grace_seconds: u32) -> DeleteParams {
     DeleteParams {
         grace_period_seconds: Some(grace_seconds),
-        preconditions: Some(Preconditions {
-            uid: Some(key.uid.clone()),
-            resource_version: None,
-        }),
+        preconditions: Some(this_very(Some(key.uid.clone()))),
         ..DeleteParams::default()
     }
 }

@@ -16,8 +16,8 @@ use jiff::{SignedDuration, Timestamp};
 use state::Snapshot;
 use tracing::error;
 
-use crate::node_claim::deadline_within;
 use crate::node_claim::entries::end::ClaimRepaired;
+use crate::node_claim::with_drain_within;
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::journal::JournalEntry;
@@ -162,8 +162,7 @@ impl NodeHealth {
         if claim.metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
-        let deadline = deadline_within(&claim, GoDuration::ZERO, self.shell.now());
-        let after = claim.with_termination_deadline(deadline);
+        let after = with_drain_within(&claim, GoDuration::ZERO, self.shell.now());
         let claim = self.shell.writer.write_claim(&claim, &after).await?;
         ignore_not_found(self.shell.writer.delete(&claim).await)?;
         let entry = ClaimRepaired {

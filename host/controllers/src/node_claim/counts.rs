@@ -23,7 +23,7 @@ pub(crate) fn count_disrupted(
         nodepool(claim),
         capacity_type(claim),
         ConsolidationPolicyLabel(policy.unwrap_or_default().to_owned()),
-        TerminationModeLabel(termination_mode(claim).to_owned()),
+        TerminationModeLabel(termination_mode(claim)),
     ));
     metrics.node_claims_disrupted.get_or_create(&series).inc();
 }
@@ -42,7 +42,7 @@ pub(crate) fn count_unhealthy_disrupted(
         nodepool(claim),
         capacity_type(claim),
         ImageIdLabel(image.unwrap_or_default()),
-        TerminationModeLabel(mode_within(bound, claim).to_owned()),
+        TerminationModeLabel(mode_within(bound, claim)),
     ));
     metrics
         .node_claims_unhealthy_disrupted

@@ -26,12 +26,12 @@ use tracing::warn;
 
 use crate::node::eviction::EvictionKey;
 use crate::node::taints::{with_taint, without_taint};
-use crate::node_claim::deadline_within;
 use crate::node_claim::reboot::asked::AskedReboots;
 use crate::node_claim::reboot::decision::{
     Ending, FailedReboot, ISSUED, Observed, Step, decide, is_issued,
 };
 use crate::node_claim::reboot::entries::{RebootEntry, RebootFailure};
+use crate::node_claim::with_drain_within;
 use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::runtime::Reconciler;
@@ -233,8 +233,7 @@ impl Reboot {
         let FailedReboot { ending, why, bound } = failed;
         let bounded = match bound {
             Some(bound) => {
-                let deadline = deadline_within(claim, bound, self.shell.now());
-                let after = claim.with_termination_deadline(deadline);
+                let after = with_drain_within(claim, bound, self.shell.now());
                 self.shell.writer.write_claim(claim, &after).await?
             }
             None => claim.clone(),

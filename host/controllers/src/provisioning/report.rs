@@ -24,7 +24,7 @@ use super::{Decided, Observed};
 use crate::shell::journal::JournalEntry;
 use crate::shell::journal::recorder::{EventType, KubernetesEvent, RateClass};
 use crate::shell::journal::references;
-use crate::shell::metrics::labels::{Series, ZoneLabel, controller_label};
+use crate::shell::metrics::labels::{ControllerLabel, Series, ZoneLabel};
 use crate::shell::metrics::{Metrics, replace};
 use crate::watches::pod_starts::PodStarts;
 
@@ -263,7 +263,7 @@ impl JournalEntry for Pass<'_> {
     }
 
     fn measure(&self, (): &(), metrics: &Metrics) {
-        let controller = controller_label(super::Provisioner::NAME);
+        let controller = ControllerLabel(super::Provisioner::NAME);
         let zones = self.decided.zones.iter().map(|(zone, pods)| {
             let labels = (controller.clone(), ZoneLabel(zone.clone()));
             (labels, count(*pods))

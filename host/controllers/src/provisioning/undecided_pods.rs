@@ -10,34 +10,21 @@ use jiff::Timestamp;
 use locks::lock;
 use scheduling::pod::PodKey;
 
-/// A pending pod's way to its first decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FirstDecision {
-    AwaitedSince(Timestamp),
-    /// It is remembered, as a pod that waits for its node is looked at again and again.
-    Made,
-}
-
-/// By the keys of pods, from when each was first seen until it is bound or gone.
+/// By the keys of pods, from when each was first seen until it is bound or gone; none once the first decision is made,
+/// which is remembered, as a pod that waits for its node is looked at again and again.
 #[derive(Debug, Default)]
-pub(crate) struct UndecidedPods(Mutex<BTreeMap<PodKey, FirstDecision>>);
+pub(crate) struct UndecidedPods(Mutex<BTreeMap<PodKey, Option<Timestamp>>>);
 
 impl UndecidedPods {
     /// A pod waits for a decision, its first or another.
     pub(crate) fn saw(&self, key: &PodKey, now: Timestamp) {
-        let awaited = FirstDecision::AwaitedSince(now);
-        self.lock().entry(key.clone()).or_insert(awaited);
+        self.lock().entry(key.clone()).or_insert(Some(now));
     }
 
     /// A pod got a decision; answers since when it waited for it, if it is the first. One that was not seen, or is gone
     /// by now, is not remembered: nobody would come to forget it.
     pub(crate) fn decided(&self, key: &PodKey) -> Option<Timestamp> {
-        let mut pods = self.lock();
-        let decision = pods.get_mut(key)?;
-        match std::mem::replace(decision, FirstDecision::Made) {
-            FirstDecision::AwaitedSince(since) => Some(since),
-            FirstDecision::Made => None,
-        }
+        self.lock().get_mut(key)?.take()
     }
 
     /// A pod is bound or gone.
@@ -47,15 +34,14 @@ impl UndecidedPods {
 
     /// Tells of each that waits for its first decision, and since when.
     pub(crate) fn each(&self, mut tell: impl FnMut(&PodKey, Timestamp)) {
-        for (key, decision) in self.lock().iter() {
-            match decision {
-                FirstDecision::AwaitedSince(since) => tell(key, *since),
-                FirstDecision::Made => {}
+        for (key, since) in self.lock().iter() {
+            if let Some(since) = since {
+                tell(key, *since);
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<PodKey, FirstDecision>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PodKey, Option<Timestamp>>> {
         lock(&self.0)
     }
 }

@@ -35,7 +35,6 @@ use labels::{
     ImageIdLabel, MessageTypeLabel, MethodLabel, MinValuesRelaxedLabel, NodePoolLabel, PolicyLabel,
     ProviderLabel, QueueLabel, ReasonLabel, ResultLabel, Series, SeriesLabels,
     TerminateFirstReasonLabel, TerminationModeLabel, ZoneLabel, consolidation_type_label,
-    controller_label,
 };
 use summary::QuantileSummaries;
 
@@ -256,7 +255,7 @@ impl ReconcileResult {
             Self::Requeue => "requeue",
             Self::Error => "error",
         };
-        ResultLabel(word.to_owned())
+        ResultLabel(word)
     }
 }
 
@@ -277,7 +276,7 @@ impl Metrics {
         let class = outcome.as_ref().err().map(ReconcileError::class);
         let is_terminal = class == Some(ErrorClass::Terminal);
         let is_panic = matches!(outcome, Err(ReconcileError::Panicked));
-        let controller = controller_label(controller);
+        let controller = ControllerLabel(controller);
         let series = Series(controller.clone());
         for (counters, counts) in [
             (&self.reconcile_errors, result == ReconcileResult::Error),
@@ -296,7 +295,7 @@ impl Metrics {
 
     /// Shows a controller before it did anything: what never failed has failed zero times.
     pub(crate) fn begin_controller(&self, controller: &'static str, concurrency: usize) {
-        let controller = controller_label(controller);
+        let controller = ControllerLabel(controller);
         let series = Series(controller.clone());
         for counters in [
             &self.reconcile_errors,
@@ -317,14 +316,14 @@ impl Metrics {
 
     /// How many reconciles of a controller are at work.
     pub(crate) fn active_workers(&self, controller: &'static str) -> Gauge<f64, AtomicU64> {
-        let series = Series(controller_label(controller));
+        let series = Series(ControllerLabel(controller));
         self.active_workers.get_or_create(&series).clone()
     }
 
     /// Where the queue of a controller counts.
     pub(crate) fn queue_meter(&self, controller: &'static str) -> QueueMeter {
-        let queue = QueueLabel(controller.to_owned());
-        let series = Series((queue, controller_label(controller)));
+        let queue = QueueLabel(controller);
+        let series = Series((queue, ControllerLabel(controller)));
         QueueMeter {
             adds: self.queue_adds.get_or_create(&series).clone(),
             retries: self.queue_retries.get_or_create(&series).clone(),
@@ -335,13 +334,13 @@ impl Metrics {
 
     /// One round of a controller that has no queue; it is told of when the round is dropped.
     pub(crate) fn round(&self, controller: &'static str) -> LoopRound<'_> {
-        let series = Series(controller_label(controller));
-        self.active_workers.get_or_create(&series).inc();
+        let active = self.active_workers(controller);
+        active.inc();
         number_round(self.rounds.fetch_add(1, Ordering::Relaxed) + 1);
         LoopRound {
             metrics: self,
             controller,
-            series,
+            active,
             started: Instant::now(),
             outcome: Ok(Action::Await),
         }
@@ -352,7 +351,7 @@ impl Metrics {
 pub(crate) struct LoopRound<'a> {
     metrics: &'a Metrics,
     controller: &'static str,
-    series: Series<ControllerLabel>,
+    active: Gauge<f64, AtomicU64>,
     started: Instant,
     outcome: Result<Action, ReconcileError>,
 }
@@ -366,9 +365,7 @@ impl LoopRound<'_> {
 
 impl Drop for LoopRound<'_> {
     fn drop(&mut self) {
-        let active = self.metrics.active_workers.get_or_create(&self.series);
-        active.dec();
-        drop(active);
+        self.active.dec();
         let took = self.started.elapsed();
         self.metrics
             .reconciled(self.controller, took, &self.outcome);

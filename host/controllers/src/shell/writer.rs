@@ -245,7 +245,8 @@ impl Writer {
     }
 }
 
-fn this_very(uid: Option<String>) -> Preconditions {
+/// That the object is still the one with this UID.
+pub(crate) fn this_very(uid: Option<String>) -> Preconditions {
     Preconditions {
         uid,
         resource_version: None,

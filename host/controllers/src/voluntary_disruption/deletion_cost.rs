@@ -117,7 +117,7 @@ impl VoluntaryDisruption {
     /// Writes one pod's cost; whether that is as it should be.
     async fn write_cost(&self, key: &PodKey, cost: DeletionCost) -> bool {
         let outcome = self.try_to_write(key, cost).await;
-        let series = Series(ResultLabel(outcome.result().to_owned()));
+        let series = Series(ResultLabel(outcome.result()));
         let counter = &self.shell.metrics.deletion_cost_writes;
         counter.get_or_create(&series).inc();
         outcome.is_done()

@@ -30,8 +30,7 @@ impl VoluntaryDisruption {
         let ready = provisionable_pools(&snapshot).node_pools;
         let mut pools = Vec::with_capacity(ready.len());
         for node_pool in ready {
-            let class = &node_pool.spec.template.spec.node_class_ref.name;
-            let class = snapshot.node_class_object(class);
+            let class = snapshot.class_of(&node_pool);
             if let (Some(class), Some(types)) = (class, types.get(&node_pool.name_any())) {
                 pools.push(PoolTypes {
                     free_addresses: self.parts.provider.free_addresses(class).await,
@@ -71,9 +70,9 @@ impl VoluntaryDisruption {
     async fn types(&self, snapshot: &Snapshot) -> TypesByPool {
         let mut types = TypesByPool::new();
         for pool in snapshot.node_pools() {
-            let class = &pool.spec.template.spec.node_class_ref.name;
-            let class = snapshot.node_class_object(class);
-            let Some(class) = class else { continue };
+            let Some(class) = snapshot.class_of(pool) else {
+                continue;
+            };
             match self.parts.provider.instance_types(pool, class).await {
                 Ok(found) => {
                     types.insert(pool.name_any(), found);

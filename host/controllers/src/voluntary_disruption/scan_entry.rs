@@ -18,8 +18,8 @@ use crate::shell::journal::JournalEntry;
 use crate::shell::journal::recorder::KubernetesEvent;
 use crate::shell::journal::references;
 use crate::shell::metrics::labels::{
-    DecisionLabel, NodePoolLabel, PolicyLabel, ReasonLabel, Series, consolidation_type_label,
-    controller_label, reason_label, snake_case,
+    ControllerLabel, DecisionLabel, NodePoolLabel, PolicyLabel, ReasonLabel, Series,
+    consolidation_type_label, reason_label, snake_case,
 };
 use crate::shell::metrics::{Metrics, replace};
 use crate::voluntary_disruption::{VoluntaryDisruption, events, method_labels};
@@ -63,7 +63,7 @@ impl JournalEntry for ScanEntry<'_> {
                 .inc();
         }
         let took: Duration = self.method_durations.iter().map(|it| it.1).sum();
-        let series = Series(controller_label(VoluntaryDisruption::NAME));
+        let series = Series(ControllerLabel(VoluntaryDisruption::NAME));
         let seconds = metrics.scheduling_seconds.get_or_create(&series);
         seconds.observe(took.as_secs_f64());
         drop(seconds);
@@ -237,7 +237,7 @@ fn measure_move(metrics: &Metrics, scored: &ScoredMove) {
     };
     for pool in &scored.pools {
         let series = Series((
-            DecisionLabel(decision.to_owned()),
+            DecisionLabel(decision),
             NodePoolLabel(pool.name.clone()),
             PolicyLabel(pool.policy.to_string()),
         ));

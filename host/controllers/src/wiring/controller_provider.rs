@@ -1,6 +1,8 @@
-//! The cloud provider as one controller calls it: each call is timed, and its failures are counted.
+//! The cloud provider as one controller sees it: NodeOverlays are on the types, each call is timed, and failures are
+//! counted.
 //!
-//! It changes no answer. Answers to `pkg/cloudprovider/metrics/cloudprovider.go`.
+//! One decorator, as most calls pass both as they are. Answers to `pkg/cloudprovider/metrics/cloudprovider.go` and
+//! `pkg/cloudprovider/overlay/cloudprovider.go`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,29 +16,52 @@ use kube::ResourceExt as _;
 use scheduling::instance_type::InstanceType;
 use tokio::time::Instant;
 
+use crate::node_overlay::overlays::Overlays;
 use crate::shell::metrics::Metrics;
 use crate::shell::metrics::labels::{
-    ErrorLabel, MethodLabel, NodePoolLabel, ProviderLabel, Series, controller_label,
+    ControllerLabel, ErrorLabel, MethodLabel, NodePoolLabel, ProviderLabel, Series,
 };
 
-/// The provider as one controller calls it.
-pub(crate) struct MeasuredProvider {
+/// The provider as one controller sees it.
+pub(crate) struct ControllerProvider {
     inner: Arc<dyn CloudProvider>,
+    /// None for who judges the overlays, and where they are switched off.
+    overlays: Option<Arc<Overlays>>,
     metrics: Arc<Metrics>,
     controller: &'static str,
 }
 
-impl MeasuredProvider {
+impl ControllerProvider {
     pub(crate) fn new(
         inner: Arc<dyn CloudProvider>,
+        overlays: Option<Arc<Overlays>>,
         metrics: Arc<Metrics>,
         controller: &'static str,
     ) -> Self {
         Self {
             inner,
+            overlays,
             metrics,
             controller,
         }
+    }
+
+    /// What the pool may buy, with the overlays on it.
+    async fn overlaid(
+        &self,
+        node_pool: &NodePool,
+        node_class: &Ec2NodeClass,
+    ) -> Result<Arc<[Arc<InstanceType>]>, CloudProviderError> {
+        let types = self.inner.instance_types(node_pool, node_class).await?;
+        let Some(overlays) = &self.overlays else {
+            return Ok(types);
+        };
+        overlays.overlay(node_pool, &types).ok_or_else(|| {
+            let name = node_pool.name_any();
+            CloudProviderError::Other(format!(
+                "overlays of nodepool {name:?} are not evaluated yet"
+            ))
+        })
     }
 
     fn measure<T>(
@@ -49,9 +74,9 @@ impl MeasuredProvider {
             node_pool,
             started,
         } = call;
-        let controller = controller_label(self.controller);
-        let method = MethodLabel(method.to_owned());
-        let provider = ProviderLabel(self.inner.name().to_owned());
+        let controller = ControllerLabel(self.controller);
+        let method = MethodLabel(method);
+        let provider = ProviderLabel(self.inner.name());
         let series = Series((controller.clone(), method.clone(), provider.clone()));
         let seconds = started.elapsed().as_secs_f64();
         self.metrics
@@ -59,7 +84,7 @@ impl MeasuredProvider {
             .get_or_create(&series)
             .observe(seconds);
         if let Err(error) = &result {
-            let kind = ErrorLabel(kind_of(error).to_owned());
+            let kind = ErrorLabel(kind_of(error));
             let pool = NodePoolLabel(node_pool.unwrap_or_default().to_owned());
             let series = Series((controller, method, provider, kind, pool));
             self.metrics.cloud_errors.get_or_create(&series).inc();
@@ -104,7 +129,7 @@ fn kind_of(error: &CloudProviderError) -> &'static str {
     reason = "a method with a default that is left out here would never reach the cloud"
 )]
 #[async_trait::async_trait]
-impl CloudProvider for MeasuredProvider {
+impl CloudProvider for ControllerProvider {
     async fn create(&self, request: LaunchRequest) -> Result<Launched, CloudProviderError> {
         let claim = Arc::clone(&request.node_claim);
         let call = Call::begin("Create", claim.pool_name());
@@ -133,7 +158,7 @@ impl CloudProvider for MeasuredProvider {
     ) -> Result<Arc<[Arc<InstanceType>]>, CloudProviderError> {
         let pool = node_pool.name_any();
         let call = Call::begin("GetInstanceTypes", Some(&pool));
-        let types = self.inner.instance_types(node_pool, node_class).await;
+        let types = self.overlaid(node_pool, node_class).await;
         self.measure(call, types)
     }
 

@@ -17,6 +17,7 @@ use tracing::Instrument as _;
 
 use super::activity::ControllerActivity;
 use super::config::ControllersConfig;
+use super::controller_provider::ControllerProvider;
 use super::shared::SharedNotes;
 use crate::capacity_reservation::CapacityReservations;
 use crate::interruption::InterruptionController;
@@ -26,7 +27,6 @@ use crate::node::health::NodeHealth;
 use crate::node_capacity::NodeCapacities;
 use crate::node_claim::garbage_collection::GarbageCollection;
 use crate::node_class::profiles::Profiles;
-use crate::node_overlay::overlaid_provider::OverlaidProvider;
 use crate::node_overlay::overlays::Overlays;
 use crate::observability::StateMetrics;
 use crate::policy_binding::PolicyObjects;
@@ -36,7 +36,6 @@ use crate::settings::Settings;
 use crate::shell::Shell;
 use crate::shell::journal::Journal;
 use crate::shell::journal::recorder::{EventRecorder, Publisher};
-use crate::shell::measured_provider::MeasuredProvider;
 use crate::shell::runtime::log_spans::loop_span;
 use crate::shell::runtime::periodic::{self, Periodic};
 use crate::shell::runtime::work_queue::{QueueState, WorkQueue};
@@ -100,8 +99,6 @@ pub(super) struct Wiring {
     disruption: Arc<VoluntaryDisruption>,
     pub(super) batcher: Arc<Batcher>,
     provider: Arc<dyn CloudProvider>,
-    /// With the overlays on its types, where the settings switch them on.
-    overlaid_provider: Arc<dyn CloudProvider>,
     pub(super) policies: Arc<dyn PolicyRegistry>,
     pub(super) policy_objects: Arc<PolicyObjects>,
     interruptions: Option<Arc<dyn InterruptionQueue>>,
@@ -137,8 +134,7 @@ impl Wiring {
         let (turn, notes) = (Turn::default(), SharedNotes::new(&shell));
         let settings = &shell.settings;
         let batcher = batcher(settings);
-        let overlaid_provider = overlaid(&provider, settings, &notes.overlays);
-        let measured = |controller| measured(&overlaid_provider, &shell, controller);
+        let measured = |controller| overlaid(&provider, &shell, &notes.overlays, controller);
         // Both look at the same pools, so that what was worked out for one serves the other.
         let tables = Arc::<TableCache>::default();
         let rank = Arc::clone(&hooks.rank);
@@ -177,7 +173,6 @@ impl Wiring {
             disruption: Arc::new(disruption),
             batcher,
             provider,
-            overlaid_provider,
             policies,
             interruptions,
             publisher: Mutex::new(Some(publisher)),
@@ -207,12 +202,17 @@ impl Wiring {
     }
 
     pub(super) fn measured(&self, controller: &'static str) -> Arc<dyn CloudProvider> {
-        measured(&self.overlaid_provider, &self.shell, controller)
+        overlaid(
+            &self.provider,
+            &self.shell,
+            &self.notes.overlays,
+            controller,
+        )
     }
 
     /// The provider that knows nothing of overlays.
     pub(super) fn measured_bare(&self, controller: &'static str) -> Arc<dyn CloudProvider> {
-        measured(&self.provider, &self.shell, controller)
+        measured(&self.provider, None, &self.shell, controller)
     }
 
     pub(super) fn router(&self) -> Router {
@@ -333,26 +333,26 @@ fn named(controller: &'static str, task: impl Future<Output = ()> + Send + 'stat
     task.instrument(loop_span(controller)).boxed()
 }
 
-/// The provider with the overlays on its types, if the settings switch them on.
+/// The provider as a controller sees it, with the overlays if the settings switch them on.
 fn overlaid(
     provider: &Arc<dyn CloudProvider>,
-    settings: &Settings,
+    shell: &Shell,
     overlays: &Arc<Overlays>,
+    controller: &'static str,
 ) -> Arc<dyn CloudProvider> {
-    let (provider, overlays) = (Arc::clone(provider), Arc::clone(overlays));
-    if settings.feature_gates.node_overlay {
-        Arc::new(OverlaidProvider::new(provider, overlays))
-    } else {
-        provider
-    }
+    let is_overlaid = shell.settings.feature_gates.node_overlay;
+    let overlays = is_overlaid.then(|| Arc::clone(overlays));
+    measured(provider, overlays, shell, controller)
 }
 
-/// The provider as a controller calls it.
 fn measured(
     provider: &Arc<dyn CloudProvider>,
+    overlays: Option<Arc<Overlays>>,
     shell: &Shell,
     controller: &'static str,
 ) -> Arc<dyn CloudProvider> {
     let (provider, metrics) = (Arc::clone(provider), Arc::clone(&shell.metrics));
-    Arc::new(MeasuredProvider::new(provider, metrics, controller))
+    Arc::new(ControllerProvider::new(
+        provider, overlays, metrics, controller,
+    ))
 }

@@ -109,7 +109,7 @@ impl JournalEntry for RebootEntry<'_> {
                 (failure.result(), took)
             }
         };
-        let series = Series(ResultLabel(result.to_owned()));
+        let series = Series(ResultLabel(result));
         metrics.reboots.get_or_create(&series).inc();
         let seconds = &metrics.reboot_seconds;
         seconds.get_or_create(&series).observe(took.as_secs_f64());

@@ -30,12 +30,12 @@ impl<L: SeriesLabels> EncodeLabelSet for Series<L> {
     }
 }
 
-/// One row a label: its type and its name in metrics.
+/// One row a label: its type, that of its values (words of the code, or of a cluster), and its name in metrics.
 macro_rules! labels {
-    ($($label:ident = $name:literal;)*) => {$(
+    ($($label:ident($value:ty) = $name:literal;)*) => {$(
         #[doc = concat!("The label `", $name, "`, with its value.")]
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $label(pub String);
+        pub struct $label(pub $value);
 
         impl SeriesLabels for $label {
             fn add_names(names: &mut Vec<&'static str>) {
@@ -43,36 +43,36 @@ macro_rules! labels {
             }
 
             fn encode_labels(&self, encoder: &mut LabelSetEncoder<'_>) -> fmt::Result {
-                EncodeLabel::encode(&($name, self.0.as_str()), encoder.encode_label())
+                EncodeLabel::encode(&($name, &*self.0), encoder.encode_label())
             }
         }
     )*};
 }
 
 labels! {
-    CapacityTypeLabel = "capacity_type";
-    CategoryLabel = "category";
-    CodeLabel = "code";
-    ConditionLabel = "condition";
-    ConsolidationPolicyLabel = "consolidation_policy";
-    ConsolidationTypeLabel = "consolidation_type";
-    ControllerLabel = "controller";
-    DecisionLabel = "decision";
-    DynamicResourcesLabel = "dynamic_resources";
-    ErrorLabel = "error";
-    ImageIdLabel = "image_id";
-    MessageTypeLabel = "message_type";
-    MethodLabel = "method";
-    MinValuesRelaxedLabel = "min_values_relaxed";
-    NodePoolLabel = "nodepool";
-    PolicyLabel = "policy";
-    ProviderLabel = "provider";
-    QueueLabel = "name";
-    ReasonLabel = "reason";
-    ResultLabel = "result";
-    TerminateFirstReasonLabel = "terminate_first_reason";
-    TerminationModeLabel = "termination_mode";
-    ZoneLabel = "zone";
+    CapacityTypeLabel(String) = "capacity_type";
+    CategoryLabel(&'static str) = "category";
+    CodeLabel(String) = "code";
+    ConditionLabel(String) = "condition";
+    ConsolidationPolicyLabel(String) = "consolidation_policy";
+    ConsolidationTypeLabel(&'static str) = "consolidation_type";
+    ControllerLabel(&'static str) = "controller";
+    DecisionLabel(&'static str) = "decision";
+    DynamicResourcesLabel(String) = "dynamic_resources";
+    ErrorLabel(&'static str) = "error";
+    ImageIdLabel(String) = "image_id";
+    MessageTypeLabel(&'static str) = "message_type";
+    MethodLabel(&'static str) = "method";
+    MinValuesRelaxedLabel(String) = "min_values_relaxed";
+    NodePoolLabel(String) = "nodepool";
+    PolicyLabel(String) = "policy";
+    ProviderLabel(&'static str) = "provider";
+    QueueLabel(&'static str) = "name";
+    ReasonLabel(String) = "reason";
+    ResultLabel(&'static str) = "result";
+    TerminateFirstReasonLabel(&'static str) = "terminate_first_reason";
+    TerminationModeLabel(&'static str) = "termination_mode";
+    ZoneLabel(String) = "zone";
 }
 
 /// Tuples of labels.
@@ -108,11 +108,6 @@ impl SeriesLabels for () {
     }
 }
 
-/// Label of a controller's series, by Karpenter's name of it.
-pub(crate) fn controller_label(name: &str) -> ControllerLabel {
-    ControllerLabel(name.to_owned())
-}
-
 /// Label of what happens to nodes for a reason of disruption.
 pub(crate) fn reason_label(reason: DisruptionReason) -> ReasonLabel {
     ReasonLabel(reason_word(reason))
@@ -120,7 +115,7 @@ pub(crate) fn reason_label(reason: DisruptionReason) -> ReasonLabel {
 
 /// Label of the kind of consolidation that a method is; empty of one that is none.
 pub(crate) fn consolidation_type_label(method: Method) -> ConsolidationTypeLabel {
-    ConsolidationTypeLabel(method.consolidation_type().to_owned())
+    ConsolidationTypeLabel(method.consolidation_type())
 }
 
 /// A reason of disruption as metrics and logs of claims call it.

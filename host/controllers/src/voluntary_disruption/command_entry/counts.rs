@@ -19,7 +19,7 @@ use crate::voluntary_disruption::method_labels;
 pub(super) fn decided(
     command: &Command,
 ) -> Series<(DecisionLabel, ReasonLabel, ConsolidationTypeLabel)> {
-    let decision = DecisionLabel(command.decision().to_owned());
+    let decision = DecisionLabel(command.decision());
     let (reason, consolidation_type) = method_labels(command.method);
     Series((decision, reason, consolidation_type))
 }
@@ -49,7 +49,7 @@ pub(super) fn count_decision(metrics: &Metrics, command: &Command) {
             let series = Series((
                 NodePoolLabel(candidate.pool.clone()),
                 reason_label(command.reason()),
-                TerminateFirstReasonLabel(why.as_str().to_owned()),
+                TerminateFirstReasonLabel(why.as_str()),
             ));
             metrics
                 .terminate_first_decisions
@@ -81,7 +81,7 @@ pub(super) fn count_deletion(
         NodePoolLabel(candidate.pool.clone()),
         capacity_type(claim),
         ConsolidationPolicyLabel(policy),
-        TerminationModeLabel(termination_mode(claim).to_owned()),
+        TerminationModeLabel(termination_mode(claim)),
     ));
     metrics
         .pods_disruption_initiated

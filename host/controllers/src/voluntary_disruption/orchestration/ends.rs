@@ -19,7 +19,7 @@ use tracing::warn;
 
 use self::decision::{Decided, Observed, SeenCandidate, StayingCandidate, decide, pods_matter};
 use super::Orchestration;
-use crate::node_claim::deadline_within;
+use crate::node_claim::with_drain_within;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::voluntary_disruption::command_entry::CommandEntry;
 
@@ -164,8 +164,7 @@ impl Orchestration {
         claim: &Arc<NodeClaim>,
         bound: GoDuration,
     ) -> Result<Arc<NodeClaim>, ReconcileError> {
-        let deadline = deadline_within(claim, bound, self.shell.now());
-        let after = claim.with_termination_deadline(deadline);
+        let after = with_drain_within(claim, bound, self.shell.now());
         self.shell
             .writer
             .write_claim(claim, &after)
