@@ -19,7 +19,7 @@ use hooks::binding::keys::STATUS_ANNOTATION;
 use hooks::binding::{BindingSource, BindingStatus, OtherConfigMap, PolicyRegistry};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Api, Patch};
 use locks::lock;
 use serde_json::json;
 
@@ -31,6 +31,7 @@ use crate::shell::Shell;
 use crate::shell::error::{ReconcileError, ignore_not_found};
 use crate::shell::runtime::Reconciler;
 use crate::shell::runtime::action::Action;
+use crate::shell::writer::patching::patch_params;
 
 pub use hooks::binding::keys::POLICY_LABEL;
 pub(crate) use objects::{PolicyFact, PolicyObjects};
@@ -233,7 +234,7 @@ impl PolicyBinding {
         let text = serde_json::to_string(&annotation)?;
         let patch = json!({ "metadata": { "annotations": { STATUS_ANNOTATION: text } } });
         ignore_not_found(
-            api.patch(&key.name, &PatchParams::default(), &Patch::Merge(&patch))
+            api.patch(&key.name, &patch_params(), &Patch::Merge(&patch))
                 .await,
         )?;
         if let Some((event_type, reason)) = event {

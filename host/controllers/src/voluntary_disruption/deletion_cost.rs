@@ -16,7 +16,7 @@ use disruption::deletion_cost::{DeletionCost, NodeCost, rank};
 use disruption::hooks::DeclaredBudgets;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Api, Patch};
 use scheduling::pod::PodKey;
 use serde_json::json;
 use state::ConsolidationState;
@@ -27,6 +27,7 @@ use crate::shell::error::api_code;
 use crate::shell::metrics::labels::{NodePoolLabel, ResultLabel, Series};
 use crate::shell::metrics::replace;
 use crate::shell::runtime::periodic::{self, PastRound, Periodic};
+use crate::shell::writer::patching::patch_params;
 
 const PERIOD: Duration = Duration::from_mins(1);
 const UNSYNCED: Duration = Duration::from_secs(1);
@@ -142,8 +143,8 @@ impl VoluntaryDisruption {
             "resourceVersion": pod.resource_version(),
             "annotations": {labels::POD_DELETION_COST_ANNOTATION: wanted},
         }});
-        let params = PatchParams::default();
-        let patched = pods.patch(&key.name, &params, &Patch::Merge(&change)).await;
+        let (params, change) = (patch_params(), Patch::Merge(&change));
+        let patched = pods.patch(&key.name, &params, &change).await;
         let Err(error) = patched else {
             return CostWrite::Updated;
         };

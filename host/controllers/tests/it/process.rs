@@ -317,13 +317,15 @@ pub(crate) struct Judged {
 }
 
 impl Door {
-    /// Whether the chart grants what is asked.
+    /// Whether the chart grants what is asked, and whether it is said who writes.
     fn authorize(&self, request: &Request<Body>) {
         let Some(info) = RequestInfo::of(request.method(), request.uri()) else {
             return;
         };
-        let found = rbac::unlawful(&info, &self.settings);
-        self.judged.found.lock().unwrap().extend(found);
+        let mut found = self.judged.found.lock().unwrap();
+        found.extend(rbac::unlawful(&info, &self.settings));
+        found.extend(unsigned(request));
+        drop(found);
         self.process.asks(info);
     }
 
@@ -337,6 +339,22 @@ impl Door {
         let found = judge.write(&self.api, now, &self.ledger, asked);
         self.judged.found.lock().unwrap().extend(found);
     }
+}
+
+/// A patch by nobody: the API server would call its owner by the user agent.
+fn unsigned(request: &Request<Body>) -> Option<String> {
+    let is_signed = request
+        .uri()
+        .query()
+        .unwrap_or_default()
+        .contains("fieldManager=");
+    let is_unsigned = request.method() == Method::PATCH && !is_signed;
+    is_unsigned.then(|| {
+        format!(
+            "{} is patched without a field manager",
+            request.uri().path()
+        )
+    })
 }
 
 /// How late the first is of which the URI contains the text.

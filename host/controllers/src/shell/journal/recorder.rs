@@ -15,7 +15,7 @@ use cloudprovider::Clock;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Resource;
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::api::{Api, Patch, PostParams};
 use locks::lock;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -25,6 +25,7 @@ use self::gate::EventGate;
 use self::written::{EventContent, WrittenEvent, WrittenEvents};
 use crate::shell::error::is_not_found;
 use crate::shell::turn::{Turn, TurnStage};
+use crate::shell::writer::patching::patch_params;
 
 /// Repeats of one event within this time are dropped, unless the event says otherwise.
 pub(crate) const DEDUPE_DEFAULT: Duration = Duration::from_mins(2);
@@ -231,7 +232,7 @@ impl Publisher {
         let patch = serde_json::json!({ "count": count, "lastTimestamp": Time(now) });
         let api = Api::<Event>::namespaced(self.client.clone(), &known.namespace);
         match api
-            .patch(&known.name, &PatchParams::default(), &Patch::Merge(&patch))
+            .patch(&known.name, &patch_params(), &Patch::Merge(&patch))
             .await
         {
             Ok(_) => {

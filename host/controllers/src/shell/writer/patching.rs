@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use crate::shell::error::ReconcileError;
 
-/// Field manager of our writes.
+/// Field manager of our patches, which is Karpenter's: who goes from one to the other finds no second owner of a field.
 const FIELD_MANAGER: &str = "karpenter";
 
 /// Which part of an object a patch goes to.
@@ -114,7 +114,8 @@ where
     written.map(Some).map_err(ReconcileError::of_write)
 }
 
-/// How what is written here and by the writer is sent.
+/// How every patch is sent but those that are applied. One without a name would be told apart by the user agent alone,
+/// and fields of one object would have two owners.
 pub(crate) fn patch_params() -> PatchParams {
     PatchParams {
         field_manager: Some(FIELD_MANAGER.to_owned()),
