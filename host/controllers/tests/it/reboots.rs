@@ -112,6 +112,26 @@ async fn a_reboot_whose_end_could_not_be_said_at_once_ends_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reboot_that_could_not_be_asked_for_is_recorded_and_asked_for_again() {
+    let mut world = with_a_node(None).await;
+    let (claim, node) = (only_claim(&world), world.names(&Resource::NODES)[0].clone());
+    let status = format!("/nodeclaims/{claim}/status");
+    world.process.writes_fail(&status);
+    world.be_sick(&node, "DevicesReady", "False");
+    world.settle(60).await;
+    assert_eq!(
+        told(&world, &claim),
+        (None, None),
+        "it could not be written"
+    );
+    assert!(world.times_recorded("command-failed") > 0);
+    world.tells("node", &node, &["command-failed", "asking for a reboot"]);
+    world.process.writes_succeed();
+    world.settle(120).await;
+    assert!(is(&told(&world, &claim), "False", "RebootSucceeded"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn pods_that_may_not_leave_ride_through_a_bounded_reboot() {
     let mut world = with_a_node(Some(20)).await;
     let (claim, node) = (only_claim(&world), world.names(&Resource::NODES)[0].clone());

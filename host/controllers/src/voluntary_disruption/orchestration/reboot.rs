@@ -39,7 +39,7 @@ impl Orchestration {
             }
             Err(error) => {
                 error!(command = %command.id, %error, "asking for a reboot");
-                CommandStart::NotBegun
+                self.not_begun(command, &format!("asking for a reboot: {error}"))
             }
         }
     }
