@@ -211,7 +211,7 @@ impl Provisioner {
         let passes = &self.parts.notes.passes;
         passes.begin(Self::NAME, &observed.decision_id, waiting);
         let started = Instant::now();
-        let decided = self.decide(&observed).await;
+        let decided = self.compute(&observed).await;
         let took = started.elapsed();
         let failed = decided
             .as_ref()
@@ -292,7 +292,7 @@ impl Provisioner {
     }
 
     /// Runs the pure decision where the settings want it, and trips its interrupt when time is over.
-    async fn decide(&self, observed: &Arc<Observed>) -> Result<Decided, ReconcileError> {
+    async fn compute(&self, observed: &Arc<Observed>) -> Result<Decided, ReconcileError> {
         let options = options(
             &self.shell.settings,
             observed,

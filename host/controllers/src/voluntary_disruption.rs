@@ -203,7 +203,7 @@ impl VoluntaryDisruption {
         let now = observed.options.now;
         let passes = &self.parts.passes;
         passes.begin(Self::NAME, &observed.options.decision_id, 0);
-        let decided = self.decide(&observed).await;
+        let decided = self.compute(&observed).await;
         passes.end(Self::NAME, 0);
         // The snapshot would make every later fact copy what it shares.
         drop(observed);
@@ -281,7 +281,7 @@ impl VoluntaryDisruption {
     }
 
     /// Runs the pure decision where the settings want it, and cuts it off when time is over.
-    async fn decide(
+    async fn compute(
         &self,
         observed: &Arc<DisruptionInput>,
     ) -> Result<TimedDecision, ReconcileError> {

@@ -20,7 +20,7 @@ use disruption::{Command, CommandCandidate, Execution};
 use kube::ResourceExt;
 use locks::lock;
 use state::Event;
-use tracing::error;
+use tracing::{debug, error};
 
 use crate::node_claim::creation::ClaimCreator;
 use crate::node_claim::entries::running::AwaitedByCommand;
@@ -225,8 +225,14 @@ impl Orchestration {
             CommandProgress::Wait { on } => {
                 self.tell_of_wait(&running, &on);
                 for name in on {
-                    if let Ok(Some(claim)) = self.shell.model.node_claim(&name).await {
-                        self.shell.journal.write(claim.as_ref(), &AwaitedByCommand);
+                    match self.shell.model.node_claim(&name).await {
+                        Ok(Some(claim)) => {
+                            self.shell.journal.write(claim.as_ref(), &AwaitedByCommand);
+                        }
+                        Ok(None) => {}
+                        Err(error) => {
+                            debug!(NodeClaim = %name, %error, "reading a claim that a command waits for");
+                        }
                     }
                 }
             }
