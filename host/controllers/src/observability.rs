@@ -24,6 +24,12 @@ use state::Snapshot;
 use crate::provisioning::passes::Passes;
 use crate::provisioning::undecided_pods::UndecidedPods;
 use crate::shell::Shell;
+use crate::shell::metrics::labels::{
+    CapacityTypeLabel, ControllerLabel, InstanceTypeLabel, NodePoolLabel, PriorityLabel,
+    QueueLabel, ResourceTypeLabel, SchedulingIdLabel, Series, SeriesLabels, WrittenLabels,
+    ZoneLabel,
+};
+use crate::shell::metrics::names_of;
 use crate::shell::runtime::queue_loads::QueueLoads;
 use crate::shell::turn::{Turn, TurnStage};
 use crate::status_conditions::StatusConditions;
@@ -49,79 +55,119 @@ struct Observation<'a> {
     now: Timestamp,
 }
 
-/// Takes in one series: its labels and its value.
-type Tell<'a> = dyn FnMut(&[(&'static str, &str)], f64) + 'a;
+/// What tells the series of a gauge apart.
+trait GaugeLabels: 'static {
+    /// The labels of one of them.
+    type Scraped<'a>: WrittenLabels;
 
-/// One family of series.
-struct StateGauge {
-    name: &'static str,
-    labels: &'static str,
-    help: &'static str,
-    series: fn(&Observation<'_>, &mut Tell<'_>),
+    /// All of them as the book has them.
+    fn in_words() -> String;
 }
 
-const fn gauge(
+impl<L: SeriesLabels> GaugeLabels for L {
+    type Scraped<'a> = L::Scraped<'a>;
+
+    fn in_words() -> String {
+        let names = names_of::<L>().into_iter();
+        let names: Vec<String> = names.map(|it| format!("`{it}`")).collect();
+        names.join(", ")
+    }
+}
+
+/// Takes in one series: its labels and its value.
+type Tell<'t, L> = dyn for<'a> FnMut(<L as GaugeLabels>::Scraped<'a>, f64) + 't;
+
+/// One family of series, which its labels tell apart.
+struct StateGauge<L: GaugeLabels> {
     name: &'static str,
-    labels: &'static str,
     help: &'static str,
-    series: fn(&Observation<'_>, &mut Tell<'_>),
-) -> StateGauge {
-    StateGauge {
-        name,
-        labels,
-        help,
-        series,
+    series: fn(&Observation<'_>, &mut Tell<'_, L>),
+}
+
+const fn gauge<L: GaugeLabels>(
+    name: &'static str,
+    help: &'static str,
+    series: fn(&Observation<'_>, &mut Tell<'_, L>),
+) -> StateGauge<L> {
+    StateGauge { name, help, series }
+}
+
+/// A gauge, whatever its labels.
+trait ScrapedGauge {
+    /// Name, labels and help as the book has them.
+    fn in_words(&self) -> [String; 3];
+
+    fn encode(
+        &self,
+        observation: &Observation<'_>,
+        encoder: &mut DescriptorEncoder<'_>,
+    ) -> Result<(), fmt::Error>;
+}
+
+impl<L: GaugeLabels> ScrapedGauge for StateGauge<L> {
+    fn in_words(&self) -> [String; 3] {
+        [self.name.to_owned(), L::in_words(), self.help.to_owned()]
+    }
+
+    fn encode(
+        &self,
+        observation: &Observation<'_>,
+        encoder: &mut DescriptorEncoder<'_>,
+    ) -> Result<(), fmt::Error> {
+        let mut family =
+            encoder.encode_descriptor(self.name, self.help, None, MetricType::Gauge)?;
+        let mut written = Ok(());
+        (self.series)(observation, &mut |labels, value| {
+            if written.is_ok() {
+                written = family
+                    .encode_family(&Series(labels))
+                    .and_then(|mut series| series.encode_gauge(&value));
+            }
+        });
+        written
     }
 }
 
 /// Gauges that the replica which leads shows with `DISABLE_CLUSTER_STATE_OBSERVABILITY`, too: without labels, or of the
 /// process.
-const OF_THE_PROCESS: &[StateGauge] = &[
-    gauge(
+const OF_THE_PROCESS: &[&dyn ScrapedGauge] = &[
+    &gauge::<()>(
         "karpenter_cluster_state_node_count",
-        "No labels.",
         "Nodes in cluster state",
         node_count,
     ),
-    gauge(
+    &gauge::<()>(
         "karpenter_cluster_state_synced",
-        "No labels.",
         "Whether cluster state is synced",
         synced,
     ),
-    gauge(
+    &gauge::<()>(
         "karpenter_cluster_state_unsynced_time_seconds",
-        "No labels.",
         "How long cluster state has not been synced",
         unsynced_seconds,
     ),
-    gauge(
+    &gauge::<(ControllerLabel, SchedulingIdLabel)>(
         "karpenter_scheduler_queue_depth",
-        "Labels: `controller`, `scheduling_id`.",
         "Pods left in the pass",
         workers::queue_depth,
     ),
-    gauge(
+    &gauge::<(ControllerLabel, SchedulingIdLabel)>(
         "karpenter_scheduler_unfinished_work_seconds",
-        "Labels: `controller`, `scheduling_id`.",
         "Age of a pass that is not over",
         workers::unfinished_passes,
     ),
-    gauge(
+    &gauge::<(QueueLabel, ControllerLabel, PriorityLabel)>(
         "workqueue_depth",
-        "Labels: `name`, `controller`, `priority`.",
         "Keys in the queue",
         workers::depth,
     ),
-    gauge(
+    &gauge::<(QueueLabel, ControllerLabel)>(
         "workqueue_unfinished_work_seconds",
-        "Labels: `name`, `controller`.",
         "Ages of all work that is not done",
         workers::unfinished_work,
     ),
-    gauge(
+    &gauge::<(QueueLabel, ControllerLabel)>(
         "workqueue_longest_running_processor_seconds",
-        "Labels: `name`, `controller`.",
         "Age of the oldest work that is not done",
         workers::longest_work,
     ),
@@ -129,130 +175,109 @@ const OF_THE_PROCESS: &[StateGauge] = &[
 
 /// Gauges whose number grows with the cluster. Nodes carry a label for each well-known label, beside `node_name`,
 /// `phase` and `managed`.
-const OF_THE_CLUSTER: &[StateGauge] = &[
-    gauge(
+const OF_THE_CLUSTER: &[&dyn ScrapedGauge] = &[
+    &gauge::<nodes::LabelsOfNodeResource>(
         "karpenter_nodes_allocatable",
-        "Labels: `resource_type`, and those of the node.",
         "What pods can have of a node",
         nodes::allocatable,
     ),
-    gauge(
+    &gauge::<nodes::LabelsOfNodeResource>(
         "karpenter_nodes_system_overhead",
-        "Labels: `resource_type`, and those of the node.",
         "What the system takes of a node",
         nodes::system_overhead,
     ),
-    gauge(
+    &gauge::<nodes::LabelsOfNodeResource>(
         "karpenter_nodes_total_pod_requests",
-        "Labels: `resource_type`, and those of the node.",
         "Requests of all pods on a node",
         nodes::pod_requests,
     ),
-    gauge(
+    &gauge::<nodes::LabelsOfNodeResource>(
         "karpenter_nodes_total_pod_limits",
-        "Labels: `resource_type`, and those of the node.",
         "Limits of all pods on a node",
         nodes::pod_limits,
     ),
-    gauge(
+    &gauge::<nodes::LabelsOfNodeResource>(
         "karpenter_nodes_total_daemon_requests",
-        "Labels: `resource_type`, and those of the node.",
         "Requests of pods of DaemonSets on a node",
         nodes::daemon_requests,
     ),
-    gauge(
+    &gauge::<nodes::LabelsOfNodeResource>(
         "karpenter_nodes_total_daemon_limits",
-        "Labels: `resource_type`, and those of the node.",
         "Limits of pods of DaemonSets on a node",
         nodes::daemon_limits,
     ),
-    gauge(
+    &gauge::<nodes::LabelsOfNode>(
         "karpenter_nodes_current_lifetime_seconds",
-        "Labels: those of the node.",
         "Age of a node",
         nodes::lifetime,
     ),
-    gauge(
+    &gauge::<ResourceTypeLabel>(
         "karpenter_cluster_utilization_percent",
-        "Labels: `resource_type`.",
         "Share of what pods can have that they request",
         nodes::utilization,
     ),
-    gauge(
+    &gauge::<pods::LabelsOfState>(
         "karpenter_pods_state",
-        "Labels: `name`, `namespace`, `owner`, `node`, `scheduled`, `nodepool`, `zone`, `arch`, `capacity_type`, `instance_type`, `phase`, `ready`, `managed`.",
         "Pods and where they are",
         pods::state,
     ),
-    gauge(
+    &gauge::<pods::PodNames>(
         "karpenter_pods_unstarted_time_seconds",
-        "Labels: `name`, `namespace`.",
         "Age of a pod that has not been ready yet",
         pods::unstarted,
     ),
-    gauge(
+    &gauge::<pods::LabelsOfUnbound>(
         "karpenter_pods_unbound_time_seconds",
-        "Labels: `name`, `namespace`, `dynamic_resources`.",
         "Age of a pod that is not bound yet",
         pods::unbound,
     ),
-    gauge(
+    &gauge::<pods::PodNames>(
         "karpenter_pods_provisioning_unstarted_time_seconds",
-        "Labels: `name`, `namespace`.",
         "Time since the first place was found for a pod that has not been ready yet",
         pods::provisioning_unstarted,
     ),
-    gauge(
+    &gauge::<pods::LabelsOfUnbound>(
         "karpenter_pods_provisioning_unbound_time_seconds",
-        "Labels: `name`, `namespace`, `dynamic_resources`.",
         "Time since the first place was found for a pod that is not bound yet",
         pods::provisioning_unbound,
     ),
-    gauge(
+    &gauge::<pods::PodNames>(
         "karpenter_pods_provisioning_scheduling_undecided_time_seconds",
-        "Labels: `name`, `namespace`.",
         "Time that a pod has waited for its first decision",
         pods::undecided,
     ),
-    gauge(
+    &gauge::<(ResourceTypeLabel, NodePoolLabel)>(
         "karpenter_nodepools_limit",
-        "Labels: `resource_type`, `nodepool`.",
         "Limits of the NodePool",
         node_pools::limit,
     ),
-    gauge(
+    &gauge::<(ResourceTypeLabel, NodePoolLabel)>(
         "karpenter_nodepools_usage",
-        "Labels: `resource_type`, `nodepool`.",
         "Resources of the NodePool's nodes",
         node_pools::usage,
     ),
-    gauge(
+    &gauge::<NodePoolLabel>(
         "karpenter_nodepools_cost_total",
-        "Labels: `nodepool`.",
         "What the NodePool's nodes cost an hour, by list price with NodeOverlays",
         node_pools::cost,
     ),
-    gauge(
+    &gauge::<InstanceTypeLabel>(
         "karpenter_cloudprovider_instance_type_cpu_cores",
-        "Labels: `instance_type`.",
         "CPUs of an instance type",
         offerings::cpu_cores,
     ),
-    gauge(
+    &gauge::<InstanceTypeLabel>(
         "karpenter_cloudprovider_instance_type_memory_bytes",
-        "Labels: `instance_type`.",
         "Memory of an instance type",
         offerings::memory_bytes,
     ),
-    gauge(
+    &gauge::<(InstanceTypeLabel, CapacityTypeLabel, ZoneLabel)>(
         "karpenter_cloudprovider_instance_type_offering_available",
-        "Labels: `instance_type`, `capacity_type`, `zone`.",
         "Whether an offering can be bought",
         offerings::available,
     ),
-    gauge(
+    &gauge::<(InstanceTypeLabel, CapacityTypeLabel, ZoneLabel)>(
         "karpenter_cloudprovider_instance_type_offering_price_estimate",
-        "Labels: `instance_type`, `capacity_type`, `zone`.",
         "Price of an offering an hour",
         offerings::price,
     ),
@@ -289,38 +314,18 @@ impl Collector for StateMetrics {
     }
 }
 
-impl StateGauge {
-    fn encode(
-        &self,
-        observation: &Observation<'_>,
-        encoder: &mut DescriptorEncoder<'_>,
-    ) -> Result<(), fmt::Error> {
-        let mut family =
-            encoder.encode_descriptor(self.name, self.help, None, MetricType::Gauge)?;
-        let mut written = Ok(());
-        (self.series)(observation, &mut |labels, value| {
-            if written.is_ok() {
-                written = family
-                    .encode_family(&labels)
-                    .and_then(|mut series| series.encode_gauge(&value));
-            }
-        });
-        written
-    }
+fn node_count(observation: &Observation<'_>, emit: &mut Tell<'_, ()>) {
+    emit((), count(observation.snapshot.nodes().len()));
 }
 
-fn node_count(observation: &Observation<'_>, emit: &mut Tell<'_>) {
-    emit(&[], count(observation.snapshot.nodes().len()));
-}
-
-fn synced(observation: &Observation<'_>, emit: &mut Tell<'_>) {
+fn synced(observation: &Observation<'_>, emit: &mut Tell<'_, ()>) {
     let is_synced = observation.known.shell.model.is_synced();
-    emit(&[], f64::from(u8::from(is_synced)));
+    emit((), f64::from(u8::from(is_synced)));
 }
 
-fn unsynced_seconds(observation: &Observation<'_>, emit: &mut Tell<'_>) {
+fn unsynced_seconds(observation: &Observation<'_>, emit: &mut Tell<'_, ()>) {
     let since = observation.known.shell.model.unsynced_since();
-    emit(&[], since.map_or(0.0, |it| seconds(it, observation.now)));
+    emit((), since.map_or(0.0, |it| seconds(it, observation.now)));
 }
 
 /// Seconds from one moment to another; a clock that went back makes none.

@@ -8,22 +8,25 @@ use apis::labels::{INSTANCE_CPU, INSTANCE_MEMORY};
 use scheduling::instance_type::InstanceType;
 
 use super::{Observation, Tell};
+use crate::shell::metrics::labels::{CapacityTypeLabel, InstanceTypeLabel, ZoneLabel};
+
+type LabelsOfOffering<V = String> = (InstanceTypeLabel<V>, CapacityTypeLabel<V>, ZoneLabel<V>);
 
 const MEBIBYTE: f64 = 1_048_576.0;
 
-pub(super) fn cpu_cores(observation: &Observation<'_>, emit: &mut Tell<'_>) {
+pub(super) fn cpu_cores(observation: &Observation<'_>, emit: &mut Tell<'_, InstanceTypeLabel>) {
     each_type(observation, |it| {
         if let Some(cores) = number(it, INSTANCE_CPU) {
-            emit(&[("instance_type", &it.name)], cores);
+            emit(InstanceTypeLabel(&it.name), cores);
         }
     });
 }
 
 /// Of the machine, before the hypervisor takes its part.
-pub(super) fn memory_bytes(observation: &Observation<'_>, emit: &mut Tell<'_>) {
+pub(super) fn memory_bytes(observation: &Observation<'_>, emit: &mut Tell<'_, InstanceTypeLabel>) {
     each_type(observation, |it| {
         if let Some(mebibytes) = number(it, INSTANCE_MEMORY) {
-            emit(&[("instance_type", &it.name)], mebibytes * MEBIBYTE);
+            emit(InstanceTypeLabel(&it.name), mebibytes * MEBIBYTE);
         }
     });
 }
@@ -41,13 +44,13 @@ fn each_type(observation: &Observation<'_>, each: impl FnMut(&InstanceType)) {
     by_name.into_values().for_each(each);
 }
 
-pub(super) fn available(observation: &Observation<'_>, emit: &mut Tell<'_>) {
+pub(super) fn available(observation: &Observation<'_>, emit: &mut Tell<'_, LabelsOfOffering>) {
     each_offering(observation, |labels, offered| {
         emit(labels, f64::from(u8::from(offered.is_available)));
     });
 }
 
-pub(super) fn price(observation: &Observation<'_>, emit: &mut Tell<'_>) {
+pub(super) fn price(observation: &Observation<'_>, emit: &mut Tell<'_, LabelsOfOffering>) {
     each_offering(observation, |labels, offered| {
         emit(labels, offered.price_per_hour);
     });
@@ -64,7 +67,7 @@ struct OfferingSeen {
 /// none.
 fn each_offering(
     observation: &Observation<'_>,
-    mut each: impl FnMut(&[(&'static str, &str)], &OfferingSeen),
+    mut each: impl FnMut(LabelsOfOffering<&str>, &OfferingSeen),
 ) {
     let types = observation.known.sold_types.get();
     let shows_reserved = observation
@@ -83,12 +86,12 @@ fn each_offering(
     }
     for (name, seen) in by_name {
         for ((capacity_type, zone), offered) in offerings(&seen, shows_reserved) {
-            let labels = [
-                ("instance_type", name),
-                ("capacity_type", capacity_type),
-                ("zone", zone),
-            ];
-            each(&labels, &offered);
+            let labels = (
+                InstanceTypeLabel(name),
+                CapacityTypeLabel(capacity_type),
+                ZoneLabel(zone),
+            );
+            each(labels, &offered);
         }
     }
 }

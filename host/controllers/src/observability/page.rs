@@ -42,9 +42,8 @@ fn observed() -> Vec<String> {
     let gauges = OF_THE_PROCESS.iter().chain(OF_THE_CLUSTER);
     gauges
         .map(|it| {
-            let labels = it.labels.trim_end_matches('.');
-            let labels = labels.strip_prefix("Labels: ").unwrap_or_default();
-            told(it.name, "gauge", labels, it.help)
+            let [name, labels, help] = it.in_words();
+            told(&name, "gauge", &labels, &help)
         })
         .collect()
 }

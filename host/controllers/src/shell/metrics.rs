@@ -89,7 +89,8 @@ impl<L: SeriesLabels> Labelled for QuantileSummaries<L> {
     }
 }
 
-fn names_of<L: SeriesLabels>() -> Vec<&'static str> {
+/// Names of labels, in the order in which they are written.
+pub(crate) fn names_of<L: SeriesLabels>() -> Vec<&'static str> {
     let mut names = Vec::new();
     L::add_names(&mut names);
     names

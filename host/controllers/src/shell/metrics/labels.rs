@@ -11,78 +11,108 @@ use apis::DisruptionReason;
 use disruption::Method;
 use prometheus_client::encoding::{EncodeLabel, EncodeLabelSet, LabelSetEncoder};
 
-/// What tells a series from the others of its metric: nothing, a label, or a tuple of labels.
-pub trait SeriesLabels: Clone + Debug + Eq + Ord + Hash + Send + Sync + 'static {
-    /// Adds their names, in the order in which they are written.
-    fn add_names(names: &mut Vec<&'static str>);
-
+/// Labels with their values: none, a label, or a tuple of labels.
+pub trait WrittenLabels {
     /// Writes them.
     fn encode_labels(&self, encoder: &mut LabelSetEncoder<'_>) -> fmt::Result;
+}
+
+/// What tells a series from the others of its metric, kept for as long as it is counted.
+pub trait SeriesLabels:
+    WrittenLabels + Clone + Debug + Eq + Ord + Hash + Send + Sync + 'static
+{
+    /// The same labels of a series that is made at the scrape, whose values are borrowed of the model.
+    type Scraped<'a>: WrittenLabels;
+
+    /// Adds their names, in the order in which they are written.
+    fn add_names(names: &mut Vec<&'static str>);
 }
 
 /// The series of a metric that bears these labels.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Series<L>(pub L);
 
-impl<L: SeriesLabels> EncodeLabelSet for Series<L> {
+impl<L: WrittenLabels> EncodeLabelSet for Series<L> {
     fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> fmt::Result {
         self.0.encode_labels(encoder)
     }
 }
 
-/// One row a label: its type, that of its values (words of the code, or of a cluster), and its name in metrics.
+/// One row a label: its type, that of its values where they are kept (words of the code, or of a cluster), and its name
+/// in metrics. What no counted metric has, only gauges that are made at the scrape, nobody outside needs.
 macro_rules! labels {
-    ($($label:ident($value:ty) = $name:literal;)*) => {$(
+    ($($visibility:vis $label:ident($value:ty) = $name:literal;)*) => {$(
         #[doc = concat!("The label `", $name, "`, with its value.")]
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $label(pub $value);
+        $visibility struct $label<V = $value>(pub V);
+
+        impl<V: AsRef<str>> WrittenLabels for $label<V> {
+            fn encode_labels(&self, encoder: &mut LabelSetEncoder<'_>) -> fmt::Result {
+                EncodeLabel::encode(&($name, self.0.as_ref()), encoder.encode_label())
+            }
+        }
 
         impl SeriesLabels for $label {
+            type Scraped<'a> = $label<&'a str>;
+
             fn add_names(names: &mut Vec<&'static str>) {
                 names.push($name);
-            }
-
-            fn encode_labels(&self, encoder: &mut LabelSetEncoder<'_>) -> fmt::Result {
-                EncodeLabel::encode(&($name, &*self.0), encoder.encode_label())
             }
         }
     )*};
 }
 
 labels! {
-    CapacityTypeLabel(String) = "capacity_type";
-    CategoryLabel(&'static str) = "category";
-    CodeLabel(String) = "code";
-    ConditionLabel(String) = "condition";
-    ConsolidationPolicyLabel(String) = "consolidation_policy";
-    ConsolidationTypeLabel(&'static str) = "consolidation_type";
-    ControllerLabel(&'static str) = "controller";
-    DecisionLabel(&'static str) = "decision";
-    DynamicResourcesLabel(String) = "dynamic_resources";
-    ErrorLabel(&'static str) = "error";
-    ImageIdLabel(String) = "image_id";
-    MessageTypeLabel(&'static str) = "message_type";
-    MethodLabel(&'static str) = "method";
-    MinValuesRelaxedLabel(String) = "min_values_relaxed";
-    NodePoolLabel(String) = "nodepool";
-    PolicyLabel(String) = "policy";
-    ProviderLabel(&'static str) = "provider";
-    QueueLabel(&'static str) = "name";
-    ReasonLabel(String) = "reason";
-    ResultLabel(&'static str) = "result";
-    TerminateFirstReasonLabel(&'static str) = "terminate_first_reason";
-    TerminationModeLabel(&'static str) = "termination_mode";
-    ZoneLabel(String) = "zone";
+    pub(crate) ArchitectureLabel(String) = "arch";
+    pub CapacityTypeLabel(String) = "capacity_type";
+    pub CategoryLabel(&'static str) = "category";
+    pub CodeLabel(String) = "code";
+    pub ConditionLabel(String) = "condition";
+    pub ConsolidationPolicyLabel(String) = "consolidation_policy";
+    pub ConsolidationTypeLabel(&'static str) = "consolidation_type";
+    pub ControllerLabel(&'static str) = "controller";
+    pub DecisionLabel(&'static str) = "decision";
+    pub DynamicResourcesLabel(String) = "dynamic_resources";
+    pub ErrorLabel(&'static str) = "error";
+    pub ImageIdLabel(String) = "image_id";
+    pub(crate) InstanceTypeLabel(String) = "instance_type";
+    pub(crate) ManagedLabel(&'static str) = "managed";
+    pub MessageTypeLabel(&'static str) = "message_type";
+    pub MethodLabel(&'static str) = "method";
+    pub MinValuesRelaxedLabel(String) = "min_values_relaxed";
+    pub(crate) NamespaceLabel(String) = "namespace";
+    pub(crate) NodeNameLabel(String) = "node";
+    pub NodePoolLabel(String) = "nodepool";
+    pub(crate) OwnerLabel(String) = "owner";
+    pub(crate) PhaseLabel(&'static str) = "phase";
+    pub(crate) PodNameLabel(String) = "name";
+    pub PolicyLabel(String) = "policy";
+    pub(crate) PriorityLabel(&'static str) = "priority";
+    pub ProviderLabel(&'static str) = "provider";
+    pub QueueLabel(&'static str) = "name";
+    pub(crate) ReadyLabel(&'static str) = "ready";
+    pub ReasonLabel(String) = "reason";
+    pub(crate) ResourceTypeLabel(String) = "resource_type";
+    pub ResultLabel(&'static str) = "result";
+    pub(crate) ScheduledLabel(&'static str) = "scheduled";
+    pub(crate) SchedulingIdLabel(String) = "scheduling_id";
+    pub TerminateFirstReasonLabel(&'static str) = "terminate_first_reason";
+    pub TerminationModeLabel(&'static str) = "termination_mode";
+    pub ZoneLabel(String) = "zone";
 }
 
 /// Tuples of labels.
 macro_rules! tuples {
     ($(($($label:ident),*);)*) => {$(
         impl<$($label: SeriesLabels),*> SeriesLabels for ($($label,)*) {
+            type Scraped<'a> = ($($label::Scraped<'a>,)*);
+
             fn add_names(names: &mut Vec<&'static str>) {
                 $($label::add_names(names);)*
             }
+        }
 
+        impl<$($label: WrittenLabels),*> WrittenLabels for ($($label,)*) {
             #[expect(non_snake_case, reason = "each label is named as its type")]
             fn encode_labels(&self, encoder: &mut LabelSetEncoder<'_>) -> fmt::Result {
                 let ($($label,)*) = self;
@@ -101,8 +131,12 @@ tuples! {
 }
 
 impl SeriesLabels for () {
-    fn add_names(_: &mut Vec<&'static str>) {}
+    type Scraped<'a> = ();
 
+    fn add_names(_: &mut Vec<&'static str>) {}
+}
+
+impl WrittenLabels for () {
     fn encode_labels(&self, _: &mut LabelSetEncoder<'_>) -> fmt::Result {
         Ok(())
     }
