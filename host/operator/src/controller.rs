@@ -123,7 +123,7 @@ async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow
     tokio::select! {
         biased;
         served = async { serving.await?; std::future::pending().await } => served,
-        ended = live(election.as_ref(), &stack, &cloud.beside) => ended,
+        ended = live(election.as_ref(), &stack, &cloud.background) => ended,
     }
 }
 

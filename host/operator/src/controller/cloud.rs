@@ -28,15 +28,15 @@ pub(super) fn is_simulated(cloud: Cloud, version: &Info) -> bool {
     }
 }
 
-/// What runs beside the controllers.
-pub(super) enum SideTask {
+/// What the controllers' cloud asks to be done for as long as they run.
+pub(super) enum BackgroundTask {
     /// Makes nodes of instances where no kubelet will.
     Nodes(Box<SimulatedNodes>),
     /// Tells the provider what becomes of its cluster.
     Cluster(Box<ClusterWatch>),
 }
 
-impl SideTask {
+impl BackgroundTask {
     /// Takes over from who led before, ahead of all decisions.
     pub(super) async fn resume(&self) -> anyhow::Result<()> {
         match self {
@@ -51,7 +51,7 @@ impl SideTask {
 /// A provider, and what belongs to it.
 pub(super) struct CloudParts {
     pub(super) provider: Arc<AwsProvider>,
-    pub(super) beside: SideTask,
+    pub(super) background: BackgroundTask,
     pub(super) interruptions: Option<Arc<dyn InterruptionQueue>>,
     /// What talks to AWS, where something does.
     pub(super) clients: Option<SdkClients>,
@@ -81,7 +81,7 @@ pub(super) async fn simulated_cloud(
     let provider = stack::simulated_provider(nodes.ec2(), cluster_name, Arc::clone(clock));
     Ok(CloudParts {
         provider,
-        beside: SideTask::Nodes(Box::new(nodes)),
+        background: BackgroundTask::Nodes(Box::new(nodes)),
         interruptions: None,
         clients: None,
     })
@@ -134,7 +134,7 @@ pub(super) async fn aws_cloud(
     });
     Ok(CloudParts {
         provider,
-        beside: SideTask::Cluster(Box::new(watch)),
+        background: BackgroundTask::Cluster(Box::new(watch)),
         interruptions,
         clients: Some(clients),
     })

@@ -3,7 +3,7 @@
 //! Who leads is decided in `leader_election.rs`.
 
 use super::client;
-use super::cloud::SideTask;
+use super::cloud::BackgroundTask;
 use crate::api_client::{Asker, Guard};
 use crate::cli::ControllerArguments;
 use crate::fence::Fence;
@@ -27,37 +27,49 @@ const STOP_GRACE: Duration = Duration::from_secs(20);
 pub(super) async fn live(
     election: Option<&Election>,
     stack: &Stack,
-    beside: &SideTask,
+    background: &BackgroundTask,
 ) -> anyhow::Result<()> {
     if election.is_some() {
         stack.controllers.stand_by();
     }
-    let mut led = pin!(lead(election, stack, beside));
+    let ended = lead_until_asked_to_stop(election, stack, background).await;
+    // Held from before anything leads by it, and by who fails, too: nobody has to wait for its end.
+    if let Some(election) = election {
+        election.release().await;
+    }
+    ended
+}
+
+async fn lead_until_asked_to_stop(
+    election: Option<&Election>,
+    stack: &Stack,
+    background: &BackgroundTask,
+) -> anyhow::Result<()> {
+    let mut led = pin!(lead(election, stack, background));
     tokio::select! {
         biased;
         signal = stop_signal() => signal?,
         ended = &mut led => return ended,
     }
-    let ended = if stack.controllers.leads() {
-        stack.controllers.stop();
-        tokio::time::timeout(STOP_GRACE, led).await
-    } else {
-        Ok(Ok(()))
-    };
-    if ended.is_err() {
+    if !stack.controllers.leads() {
+        return Ok(());
+    }
+    stack.controllers.stop();
+    let ended = tokio::time::timeout(STOP_GRACE, led).await;
+    ended.unwrap_or_else(|_| {
         tracing::warn!("what is under way takes too long; the next to lead finds it as it is");
-    }
-    // The lease may be held before anything leads by it.
-    if let Some(election) = election {
-        election.release().await;
-    }
-    ended.unwrap_or(Ok(()))
+        Ok(())
+    })
 }
 
 /// Fills the model, waits for the lease, and leads for as long as it holds. Ends well once all is done after a stop.
-async fn lead(election: Option<&Election>, stack: &Stack, beside: &SideTask) -> anyhow::Result<()> {
+async fn lead(
+    election: Option<&Election>,
+    stack: &Stack,
+    background: &BackgroundTask,
+) -> anyhow::Result<()> {
     if election.is_none() {
-        beside.resume().await?;
+        background.resume().await?;
     }
     let leading = async {
         let Some(election) = election else {
@@ -65,18 +77,26 @@ async fn lead(election: Option<&Election>, stack: &Stack, beside: &SideTask) -> 
         };
         tracing::info!(lease = election.lease_name(), "waiting for the lease");
         let until = election.acquire().await;
-        beside.resume().await?;
-        stack.controllers.lead();
-        tracing::info!("leading; the controllers start");
-        election.keep(until).await
+        let taking_over = async {
+            background.resume().await?;
+            stack.controllers.lead();
+            tracing::info!("leading; the controllers start");
+            std::future::pending().await
+        };
+        // To take over may take longer than the lease lasts, so that it is renewed meanwhile.
+        tokio::select! {
+            biased;
+            lost = election.keep(until) => lost,
+            failed = taking_over => failed,
+        }
     };
-    let beside = async {
-        match beside {
-            SideTask::Nodes(nodes) => {
+    let background = async {
+        match background {
+            BackgroundTask::Nodes(nodes) => {
                 stack.controllers.until_leading().await;
                 nodes.run().await
             }
-            SideTask::Cluster(watch) => {
+            BackgroundTask::Cluster(watch) => {
                 watch.run().await;
                 Ok(())
             }
@@ -91,7 +111,7 @@ async fn lead(election: Option<&Election>, stack: &Stack, beside: &SideTask) -> 
             }
             Ok(())
         }
-        ended = beside => ended,
+        ended = background => ended,
     }
 }
 
@@ -161,3 +181,6 @@ pub(crate) async fn stop_signal() -> anyhow::Result<()> {
     tracing::info!("stopping");
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
