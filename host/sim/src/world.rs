@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use api_server::{ApiServer, KUBERNETES_MINOR, Resource, StatusError, Watch};
@@ -227,8 +228,16 @@ impl SimulatedWorld {
     fn read(&self, cluster: &mut SimulatedCluster) -> bool {
         let mut inputs = self.inputs();
         let mut busy = false;
-        while let Some(event) = inputs.watch.try_next() {
-            cluster.apply(event);
+        // Who waits for changes asks once more, with a waker of its own.
+        let mut context = Context::from_waker(Waker::noop());
+        while let Poll::Ready(event) = inputs.watch.poll_event(&mut context) {
+            if let Some(event) = event {
+                cluster.apply(event);
+            } else {
+                // More was written at once than a watch holds, and nothing would ever be told again.
+                inputs.watch = self.api.watch(&WATCHED);
+                cluster.relist();
+            }
             busy = true;
         }
         while let Ok(event) = inputs.instances.try_recv() {
@@ -258,6 +267,7 @@ impl SimulatedWorld {
         match event {
             Some(WorldInput::Object(event)) => cluster.apply(event),
             Some(WorldInput::Instance(event)) => cluster.apply_instance(&event),
+            // Time is over, or the watch is, which the next round notices.
             None => {}
         }
     }

@@ -31,9 +31,11 @@ impl SimulatedCluster {
                 let missing = (wanted - live.len()).min(BURST_MAX);
                 let missing = self.may_create(missing, Work::ReplicaSet, key);
                 // The watch tells of each pod that was made and so brings this set back for the rest.
-                let _ = (0..missing)
-                    .take_while(|_| self.create_pod(&set, template, |_| {}))
-                    .count();
+                for _ in 0..missing {
+                    if !self.create_pod(&set, template, |_| {}) {
+                        break;
+                    }
+                }
                 return;
             }
             if live.len() > wanted {
