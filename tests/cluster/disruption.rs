@@ -21,9 +21,9 @@ fn a_drifted_node_goes_when_its_pod_may_be_disrupted_and_its_successor_is_there(
         let claims = cluster.owned("nodeclaims");
         claims.iter().any(|it| is_true(it, "Drifted"))
     });
-    std::thread::sleep(Duration::from_secs(20));
-    assert_eq!(names(&cluster.owned("nodeclaims")), first);
-    assert_eq!(cluster.running(), 1);
+    cluster.stays("the pod and its node", Duration::from_secs(20), || {
+        names(&cluster.owned("nodeclaims")) == first && cluster.running() == 1
+    });
 
     let allowed = "karpenter.sh/do-not-disrupt-";
     cluster.kubectl(&[

@@ -14,13 +14,12 @@ fn pods_run_where_they_were_planned_and_nothing_is_left_of_their_nodes() {
     let controller = cluster.controller("one");
     cluster.run(60);
     let claims = names(&cluster.owned("nodeclaims"));
-    std::thread::sleep(Duration::from_secs(15));
-    cluster.assert_one_node_a_claim();
-    assert_eq!(
-        names(&cluster.owned("nodeclaims")),
-        claims,
-        "the first plan was not the last"
+    cluster.stays(
+        "the first plan is the last",
+        Duration::from_secs(15),
+        || names(&cluster.owned("nodeclaims")) == claims,
     );
+    cluster.assert_one_node_a_claim();
 
     cluster.kubectl(&["delete", "deployment", "web", "-n", cluster.name]);
     cluster.until("the claims and the nodes are gone", || {

@@ -232,6 +232,13 @@ impl Cluster {
         }
     }
 
+    /// For so long nothing happens to a condition that holds; panics with its name as soon as it does not.
+    pub(crate) fn stays(&self, what: &str, watched: Duration, mut holds: impl FnMut() -> bool) {
+        let is_over = becomes_true_within(watched, || !holds());
+        let told = || self.lacks() + &self.log_ends();
+        assert!(!is_over, "did not stay so: {what}\n{}", told());
+    }
+
     /// What claims say of themselves that is not so, and the taints of nodes.
     fn lacks(&self) -> String {
         let mut told = String::new();

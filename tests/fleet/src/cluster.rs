@@ -10,7 +10,7 @@ use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
@@ -27,7 +27,7 @@ use crate::row::{Full, Lived, Nodes};
 const CLUSTER_NAME: &str = "mortise-demo";
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// All pods run within this time, or the row says that they do not.
+/// What is waited for comes within this time, or the row says that it does not.
 const PATIENCE: Duration = Duration::from_mins(15);
 /// What the kernel counts the time of processes in.
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -63,7 +63,7 @@ pub(crate) fn live(asked: &Asked, fleet: &Fleet, kubeconfig: &Path) -> anyhow::R
     cluster.apply()?;
     let all_running = cluster.wait_until_all_run(&controller, began)?;
     let watched_until = Instant::now() + asked.watched;
-    sleep(watched_until.saturating_duration_since(Instant::now()));
+    thread::sleep(watched_until.saturating_duration_since(Instant::now()));
     let lived = cluster.lived(&controller, all_running);
     cluster.remove(&controller)?;
     lived
@@ -94,11 +94,12 @@ impl Cluster<'_> {
             process,
             metrics_port,
         };
-        while !Metrics::of(metrics_port).answers() {
-            if let Some(status) = controller.process.try_wait()? {
-                bail!("the controller ended: {status}");
-            }
-            sleep(LOOK_EVERY);
+        let answers = becomes_true(|| match controller.process.try_wait()? {
+            Some(status) => bail!("the controller ended: {status}"),
+            None => Ok(Metrics::of(metrics_port).answers()),
+        });
+        if !answers? {
+            bail!("the controller does not serve its metrics");
         }
         Ok(controller)
     }
@@ -156,11 +157,8 @@ impl Cluster<'_> {
         controller: &Controller,
         began: Instant,
     ) -> anyhow::Result<Option<Full>> {
-        while self.ready_pods()? < self.fleet.pods {
-            if began.elapsed() > PATIENCE {
-                return Ok(None);
-            }
-            sleep(LOOK_EVERY);
+        if !becomes_true(|| Ok(self.ready_pods()? >= self.fleet.pods))? {
+            return Ok(None);
         }
         let seconds = began.elapsed().as_secs_f64();
         let counted = Metrics::of(controller.metrics_port);
@@ -251,15 +249,29 @@ impl Cluster<'_> {
             let all = ["delete", "deployments", "--all", "-n", namespace];
             self.run(&[&all[..], &["--wait=false"]].concat())?;
         }
-        let began = Instant::now();
-        while began.elapsed() < PATIENCE && Metrics::of(controller.metrics_port).answers() {
-            if self.list(&["nodeclaims"])?.is_empty() {
-                return Ok(());
+        let gone = becomes_true(|| {
+            if !Metrics::of(controller.metrics_port).answers() {
+                bail!("the controller ended before the nodes of a fleet went");
             }
-            sleep(LOOK_EVERY);
+            Ok(self.list(&["nodeclaims"])?.is_empty())
+        });
+        if !gone? {
+            bail!("the nodes of a fleet did not go within a quarter of an hour");
         }
-        bail!("the nodes of a fleet did not go within a quarter of an hour");
+        Ok(())
     }
+}
+
+/// Looks until it holds; false where that takes longer than anybody waits.
+fn becomes_true(mut holds: impl FnMut() -> anyhow::Result<bool>) -> anyhow::Result<bool> {
+    let began = Instant::now();
+    while !holds()? {
+        if began.elapsed() > PATIENCE {
+            return Ok(false);
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    Ok(true)
 }
 
 fn evictions(counted: &Metrics) -> u64 {
