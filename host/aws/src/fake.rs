@@ -60,6 +60,7 @@ use aws_sdk_pricing::operation::get_products::{GetProductsInput, GetProductsOutp
 use aws_sdk_ssm::operation::get_parameter::{GetParameterInput, GetParameterOutput};
 use aws_sdk_ssm::types::Parameter;
 use aws_smithy_types::DateTime;
+use jiff::Timestamp;
 use locks::lock;
 
 use crate::error::LAUNCH_TEMPLATE_NAME_NOT_FOUND;
@@ -158,6 +159,11 @@ impl FakeAws {
             answer(state)
         })
     }
+}
+
+/// A moment of a test.
+pub(crate) fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(seconds).unwrap()
 }
 
 fn zone_id(zone: &str) -> String {

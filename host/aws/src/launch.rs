@@ -68,6 +68,8 @@ pub(crate) struct InstanceLauncher {
     launches: Arc<SharedLaunches>,
     /// The last attempt of a claim that ended without an instance, by UID.
     ended: TtlCache<String, u32>,
+    /// Addresses that an attempt may take of which nobody knows how it ended, by UID of its claim.
+    open_debits: TtlCache<String, ZonalSubnets>,
 }
 
 /// Who takes part in a launch.
@@ -148,6 +150,7 @@ impl InstanceLauncher {
             metrics: metrics.clone(),
             launches,
             ended: TtlCache::new(ATTEMPT_TTL),
+            open_debits: TtlCache::new(ATTEMPT_TTL),
         }
     }
 
@@ -161,6 +164,8 @@ impl InstanceLauncher {
             FleetAttempt::First(0) => self.find_inherited(context).await?,
             FleetAttempt::First(_) => None,
         };
+        // Either it is known now what the attempt before took, or it is asked for again and debited anew.
+        self.settle_open(context, found.as_ref());
         if let Some(launched) = found {
             return Ok(launched);
         }
@@ -253,14 +258,7 @@ impl InstanceLauncher {
         };
         let attempt = match answer {
             Ok(outcome) => self.conclude(&plan, context, &zonal, &outcome).await?,
-            Err(failure) => {
-                context.subnets.settle(&zonal, &[]);
-                match failure {
-                    FleetFailure::Unwritten(error) => Attempt::failed(error),
-                    FleetFailure::Spent => self.spent(context),
-                    FleetFailure::Call(error) => self.refused(context, &error),
-                }
-            }
+            Err(failure) => self.fail(context, zonal, failure),
         };
         if let Attempt::Failed {
             repeat: Repeat::TemplateMissing,
@@ -309,15 +307,46 @@ impl InstanceLauncher {
             now: context.now,
         };
         let answer = self.fleets.submit(request).await;
-        let answer = answer.ok_or_else(|| {
-            CloudProviderError::Other(format!(
-                "the fleet request of claim {uid} was cut off; it is asked again"
-            ))
-        })?;
         Ok(Sent {
-            answer,
+            answer: answer.unwrap_or(Err(FleetFailure::CutOff)),
             template_names,
         })
+    }
+
+    /// No fleet came. What EC2 may have launched all the same keeps its addresses until that is known.
+    fn fail(
+        &self,
+        context: &LaunchContext<'_>,
+        zonal: ZonalSubnets,
+        failure: FleetFailure,
+    ) -> Attempt {
+        let number = self.asked(context).number();
+        let is_asked = !matches!(failure, FleetFailure::Unwritten(_));
+        let uid = claim_uid(&context.request.node_claim);
+        let attempt = match failure {
+            FleetFailure::Unwritten(error) => Attempt::failed(error),
+            FleetFailure::CutOff => Attempt::failed(CloudProviderError::Other(format!(
+                "the fleet request of claim {uid} was cut off; it is asked again"
+            ))),
+            FleetFailure::Spent => self.spent(context),
+            FleetFailure::Call(error) => self.refused(context, &error),
+        };
+        let ended = self.ended.get(&uid, context.now);
+        if is_asked && ended.is_none_or(|ended| ended < number) {
+            self.open_debits.insert(uid, zonal, context.now);
+        } else {
+            context.subnets.settle(&zonal, &[]);
+        }
+        attempt
+    }
+
+    /// Gives back what the claim's last attempt was debited for zones in which it launched nothing.
+    fn settle_open(&self, context: &LaunchContext<'_>, launched: Option<&Launched>) {
+        let uid = claim_uid(&context.request.node_claim);
+        if let Some(debits) = self.open_debits.remove(&uid) {
+            let zone = launched.and_then(|it| Some(it.provider_id.instance()?.zone));
+            context.subnets.settle(&debits, zone.as_slice());
+        }
     }
 
     /// What came of an answered fleet.
@@ -331,30 +360,14 @@ impl InstanceLauncher {
         if outcome.is_first {
             note_all(&outcome.errors, zonal, plan, context, &self.metrics);
         }
-        let instance = outcome.instance.as_ref();
-        let zone = instance.and_then(|instance| zone_of(instance, zonal));
-        let used: Vec<&str> = zone.as_deref().into_iter().collect();
-        context.subnets.settle(zonal, &used);
-        if let Some(instance) = instance {
-            let zone = zone.as_deref();
-            let bought = zone.and_then(|zone| planned(plan, instance, zone));
-            let known = bought.and_then(|it| Some((it.launched(context)?, it.reservation_id)));
-            let launched = match known {
-                Some((launched, reservation_id)) => {
-                    if let Some(id) = reservation_id {
-                        context.reservations.take(id, context.now);
-                    }
-                    launched
-                }
-                // EC2 itself says what it is; the claim keeps its token until then.
-                None => match context.instances.get(&instance.id).await {
-                    Ok(described) => self.adopt(context, &described).await?,
-                    Err(error) if error.is_not_found() => return Err(unlisted()),
-                    Err(error) => return Err(error),
-                },
-            };
+        if let Some(instance) = &outcome.instance {
+            let uid = claim_uid(&context.request.node_claim);
+            self.open_debits.insert(uid, zonal.clone(), context.now);
+            let launched = self.take_over(plan, context, zonal, instance).await?;
+            self.settle_open(context, Some(&launched));
             return Ok(Attempt::Launched(Box::new(launched)));
         }
+        context.subnets.settle(zonal, &[]);
         self.end(context);
         let mut repeats = outcome.errors.iter().map(|it| Repeat::after(&it.code));
         Ok(Attempt::Failed {
@@ -363,6 +376,31 @@ impl InstanceLauncher {
                 .find(|it| *it != Repeat::Never)
                 .unwrap_or(Repeat::Never),
         })
+    }
+
+    /// The instance that the fleet gave.
+    async fn take_over(
+        &self,
+        plan: &LaunchPlan,
+        context: &LaunchContext<'_>,
+        zonal: &ZonalSubnets,
+        instance: &FleetInstance,
+    ) -> Result<Launched, CloudProviderError> {
+        let zone = zone_of(instance, zonal);
+        let bought = zone.and_then(|zone| planned(plan, instance, zone));
+        let known = bought.and_then(|it| Some((it.launched(context)?, it.reservation_id)));
+        if let Some((launched, reservation_id)) = known {
+            if let Some(id) = reservation_id {
+                context.reservations.take(id, context.now);
+            }
+            return Ok(launched);
+        }
+        // EC2 itself says what it is; the claim keeps its token until then.
+        match context.instances.get(&instance.id).await {
+            Ok(described) => self.adopt(context, &described).await,
+            Err(error) if error.is_not_found() => Err(unlisted()),
+            Err(error) => Err(error),
+        }
     }
 
     /// The token stands for another request. What came of that is looked for, and only where all of it is known is
@@ -411,10 +449,7 @@ impl InstanceLauncher {
 
     /// The attempt came to nothing, for sure.
     fn end(&self, context: &LaunchContext<'_>) {
-        let number = match self.asked(context) {
-            FleetAttempt::First(number) => number,
-            FleetAttempt::Again(attempt) => attempt.number,
-        };
+        let number = self.asked(context).number();
         let uid = claim_uid(&context.request.node_claim);
         self.ended.insert(uid, number, context.now);
     }
@@ -462,7 +497,7 @@ fn check_class(node_class: &Ec2NodeClass) -> Result<(), CloudProviderError> {
     check_ready(node_class)
 }
 
-fn zone_of(instance: &FleetInstance, zonal: &ZonalSubnets) -> Option<String> {
-    let by_subnet = || Some(zonal.zone_of(instance.subnet_id.as_deref()?)?.zone.clone());
-    instance.zone.clone().or_else(by_subnet)
+fn zone_of<'a>(instance: &'a FleetInstance, zonal: &'a ZonalSubnets) -> Option<&'a str> {
+    let by_subnet = || Some(zonal.zone_of(instance.subnet_id.as_deref()?)?.zone.as_str());
+    instance.zone.as_deref().or_else(by_subnet)
 }

@@ -49,6 +49,8 @@ struct AddressCount {
     in_flight: i64,
     /// When nothing of it is believed any more.
     expires: Timestamp,
+    /// Which of all counts it is: what launches were debited before is no part of a newer one.
+    number: u64,
 }
 
 /// Addresses by subnet. Whatever no listing has renewed for a while is forgotten, and with it what was in flight.
@@ -56,6 +58,8 @@ struct AddressCount {
 struct Addresses {
     ttl: SignedDuration,
     counts: BTreeMap<String, AddressCount>,
+    /// Counts that were begun so far.
+    begun: u64,
 }
 
 /// The subnets a launch was given, with what it owes back.
@@ -68,7 +72,8 @@ pub(crate) struct ZonalSubnets {
 struct Debit {
     subnet: Subnet,
     pods: i64,
-    free_then: Option<i64>,
+    /// The count that was debited.
+    count: u64,
 }
 
 impl ZonalSubnets {
@@ -102,6 +107,7 @@ impl SubnetProvider {
             addresses: Mutex::new(Addresses {
                 ttl: COUNT_TTL.max(refresh_interval.saturating_add(COUNT_GRACE)),
                 counts: BTreeMap::new(),
+                begun: 0,
             }),
         }
     }
@@ -208,15 +214,12 @@ impl SubnetProvider {
             let pods = pods_by_zone.get(&zone).copied().unwrap_or(0);
             let count = addresses.count(&subnet.id, now);
             count.in_flight += pods;
-            let free_then = count.free;
-            by_zone.insert(
-                zone,
-                Debit {
-                    subnet: subnet.clone(),
-                    pods,
-                    free_then,
-                },
-            );
+            let debit = Debit {
+                subnet: subnet.clone(),
+                pods,
+                count: count.number,
+            };
+            by_zone.insert(zone, debit);
         }
         ZonalSubnets { by_zone }
     }
@@ -228,15 +231,15 @@ impl SubnetProvider {
             let Debit {
                 subnet,
                 pods,
-                free_then,
+                count: debited,
             } = debit;
             let is_unused = !used_zones.contains(&zone.as_str());
-            // A newer listing has already replaced the count that was debited.
+            // A newer listing has replaced the count that was debited, and what is in flight there is of others.
             if let Some(count) = addresses.counts.get_mut(&subnet.id)
-                && count.free == *free_then
+                && count.number == *debited
                 && is_unused
             {
-                count.in_flight = (count.in_flight - pods).max(0);
+                count.in_flight -= pods;
             }
         }
     }
@@ -263,25 +266,26 @@ impl Addresses {
 
     /// Takes over what EC2 tells; what was in flight is part of that.
     fn tell(&mut self, subnet_id: &str, free: i64, now: Timestamp) {
-        let expires = after(now, self.ttl);
-        let count = self.count(subnet_id, now);
-        *count = AddressCount {
-            free: Some(free),
-            in_flight: 0,
-            expires,
-        };
+        make_room(&mut self.counts, subnet_id, COUNTS_MAX, |it| it.expires);
+        let count = self.begin(Some(free), now);
+        self.counts.insert(subnet_id.to_owned(), count);
     }
 
     /// The count of a subnet, a new one if there is none.
     fn count(&mut self, subnet_id: &str, now: Timestamp) -> &mut AddressCount {
         make_room(&mut self.counts, subnet_id, COUNTS_MAX, |it| it.expires);
-        let expires = after(now, self.ttl);
-        let unknown = AddressCount {
-            free: None,
-            in_flight: 0,
-            expires,
-        };
+        let unknown = self.begin(None, now);
         self.counts.entry(subnet_id.to_owned()).or_insert(unknown)
+    }
+
+    fn begin(&mut self, free: Option<i64>, now: Timestamp) -> AddressCount {
+        self.begun += 1;
+        AddressCount {
+            free,
+            in_flight: 0,
+            expires: after(now, self.ttl),
+            number: self.begun,
+        }
     }
 
     fn forget_expired(&mut self, now: Timestamp) {

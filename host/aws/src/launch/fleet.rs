@@ -51,6 +51,15 @@ pub(super) enum FleetAttempt {
     Again(LaunchAttempt),
 }
 
+impl FleetAttempt {
+    pub(super) fn number(&self) -> u32 {
+        match self {
+            Self::First(number) => *number,
+            Self::Again(attempt) => attempt.number,
+        }
+    }
+}
+
 /// Answer for one caller.
 pub(super) type FleetAnswer = Result<FleetOutcome, FleetFailure>;
 
@@ -59,6 +68,8 @@ pub(super) type FleetAnswer = Result<FleetOutcome, FleetFailure>;
 pub(super) enum FleetFailure {
     /// EC2 was not asked: the claim could not be written.
     Unwritten(CloudProviderError),
+    /// Who asked for all is gone, and whether EC2 was asked nobody knows.
+    CutOff,
     /// EC2 knows the token from another request.
     Spent,
     /// EC2 refused, or did not answer.

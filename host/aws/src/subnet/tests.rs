@@ -1,16 +1,12 @@
 //! Which subnet a launch uses, what its addresses come to, and for how long that is remembered.
 
 use super::*;
-use crate::fake::FakeAws;
+use crate::fake::{FakeAws, at};
 
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
 fn provider() -> SubnetProvider {
     SubnetProvider::new(FakeAws::new(Vec::new()), SignedDuration::from_mins(1))
-}
-
-fn at(seconds: i64) -> Timestamp {
-    Timestamp::from_second(seconds).unwrap()
 }
 
 /// A subnet as the status of a class tells it.
@@ -88,6 +84,19 @@ fn zones_without_an_instance_get_back_what_they_were_debited_unless_ec2_has_told
         let left = ["subnet-1", "subnet-2"].map(|id| provider.left(id, at(3)).unwrap());
         assert_eq!(left, want, "{news:?} {used:?}");
     }
+}
+
+#[test]
+fn who_settles_late_gives_back_nothing_of_what_others_were_debited() {
+    let provider = provider();
+    let subnets = [in_status("subnet-1", "a")];
+    provider.note_free(&[told("subnet-1", 100)], at(0));
+    let late = provider.zonal_for_launch(&subnets, &pods(30), at(1));
+    // EC2 tells the same number as before: somebody else gave back as many.
+    provider.note_free(&[told("subnet-1", 100)], at(2));
+    provider.zonal_for_launch(&subnets, &pods(20), at(3));
+    provider.settle(&late, &[]);
+    assert_eq!(provider.left("subnet-1", at(4)), Some(80));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use apis::{NodeSelectorRequirementWithMinValues, Operator, ProviderId, labels};
+use apis::{CapacityType, NodeSelectorRequirementWithMinValues, Operator, ProviderId, labels};
 use aws_sdk_ec2::types::Tag;
 use cloudprovider::{
     CloudProvider, CloudProviderError, FleetingRecord, LaunchAttempt, LaunchRequest, Launched,
@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::catalogue::infos;
-use super::launch::{m5_on_demand, request};
+use super::launch::{m5_on_demand, offering, request};
 use super::{Rig, class};
 use crate::seam::ApiError;
 
@@ -80,6 +80,13 @@ impl Claims {
             tags.for_each(|tags| tags.retain(|tag| tag.key() != Some(labels::LAUNCH_TAG)));
         });
         self.rig.restart();
+    }
+
+    /// Free addresses of the two zones that launches here may go to.
+    async fn free(&self) -> [u32; 2] {
+        let class = &self.requests[0].0.node_class;
+        let free = self.rig.provider.free_addresses(class).await;
+        ["us-east-1a", "us-east-1b"].map(|zone| free[zone])
     }
 
     fn instances(&self) -> usize {
@@ -194,6 +201,37 @@ async fn a_type_that_was_not_asked_for_is_adopted_or_ended() {
         assert_eq!(kind.as_deref().ok(), is_adopted.then_some("c5.large"));
         let ended = claims.rig.aws.calls("TerminateInstances");
         assert_eq!(ended, usize::from(!is_adopted));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn addresses_are_given_back_once_it_is_known_what_a_launch_took() {
+    // Addresses of an m5.large.
+    const TAKEN: u32 = 29;
+    let refused = || ApiError::client("InvalidParameterValue", "no");
+    // What EC2 fails with, whether it launches all the same, and what is free until it is asked again.
+    for (failure, is_launched, then) in [
+        (lost(), true, [1000 - TAKEN; 2]),
+        (lost(), false, [1000 - TAKEN; 2]),
+        (refused(), false, [1000; 2]),
+    ] {
+        let mut claims = Claims::new(&["one"]).await;
+        let in_both = ["us-east-1a", "us-east-1b"]
+            .map(|zone| offering("m5.large", zone, CapacityType::OnDemand, 0.096));
+        claims.requests[0].0.offerings = in_both.into();
+        assert_eq!(claims.free().await, [1000, 1000]);
+        claims.rig.aws.edit(|state| {
+            let failures = if is_launched {
+                &mut state.lost_answers
+            } else {
+                &mut state.fleet_failures
+            };
+            failures.push_back(failure.clone());
+        });
+        claims.launch().await.remove(0).unwrap_err();
+        assert_eq!(claims.free().await, then, "{failure:?}");
+        ids(claims.launch().await);
+        assert_eq!(claims.free().await, [1000 - TAKEN, 1000], "{failure:?}");
     }
 }
 
