@@ -7,7 +7,7 @@ use apis::conditions::reason;
 use aws_smithy_types::error::operation::BuildError;
 use cloudprovider::{CloudProviderError, RebootError};
 
-use crate::seam::ApiError;
+use crate::seam::{ApiError, ErrorFault};
 
 const NOT_FOUND: [&str; 7] = [
     "InvalidCapacityReservationId.NotFound",
@@ -18,6 +18,9 @@ const NOT_FOUND: [&str; 7] = [
     "NoSuchEntity",
     "ParameterNotFound",
 ];
+
+/// So many calls were made that this one was not looked at.
+const THROTTLED: [&str; 2] = ["RequestLimitExceeded", "Throttling"];
 
 /// The account may not do it.
 const FORBIDDEN: [&str; 4] = [
@@ -111,6 +114,11 @@ const RULES: [(&str, &str, &str); 13] = [
     ),
     (SUBNET_FULL, SUBNET_FULL, "the subnet has no free addresses"),
 ];
+
+/// Whether the call itself failed, whatever it asked for: each part of it would fail alike.
+pub(crate) fn is_of_the_call(error: &ApiError) -> bool {
+    error.fault == ErrorFault::Cloud || THROTTLED.contains(&error.code.as_str())
+}
 
 /// Whether the account may not do what was asked.
 pub(crate) fn is_denied(error: &ApiError) -> bool {

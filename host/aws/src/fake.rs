@@ -97,6 +97,8 @@ pub(crate) struct FakeState {
     pub(crate) refusals: BTreeMap<(String, String), String>,
     /// Whole calls that fail, first come.
     pub(crate) fleet_failures: VecDeque<ApiError>,
+    /// The same of look-ups of instances.
+    pub(crate) describe_failures: VecDeque<ApiError>,
     /// Errors of calls that were done all the same, first come.
     pub(crate) lost_answers: VecDeque<ApiError>,
     /// Fleets are answered once a token.
@@ -507,6 +509,9 @@ impl Ec2Api for FakeAws {
         input: DescribeInstancesInput,
     ) -> ApiResult<DescribeInstancesOutput> {
         self.count("DescribeInstances", |state| {
+            if let Some(failure) = state.describe_failures.pop_front() {
+                return Err(failure);
+            }
             let ids = input.instance_ids();
             if let Some(unknown) = ids.iter().find(|id| !state.instances.contains_key(*id)) {
                 return Err(ApiError::client(

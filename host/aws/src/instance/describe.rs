@@ -1,7 +1,8 @@
 //! Batched look-ups and terminations of instances.
 //!
-//! One id that EC2 does not know fails a whole call, so what a call leaves open is asked for one by one.
-//! Answers to Karpenter's `pkg/batcher/describeinstances.go` and `terminateinstances.go`.
+//! One id that EC2 does not know fails a whole call, so what a call leaves open is asked for one by one; not where EC2
+//! is overloaded or does not answer, for it would have hundreds of calls instead of one. Answers to Karpenter's
+//! `pkg/batcher/describeinstances.go` and `terminateinstances.go`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use aws_sdk_ec2::types::{Filter, Instance, InstanceStateName};
 
 use super::live_states;
 use crate::batcher::BatchCall;
-use crate::error::{is_not_found, unbuilt};
+use crate::error::{is_not_found, is_of_the_call, unbuilt};
 use crate::seam::{ApiResult, Ec2Api};
 use crate::tags::{filter, tag_value};
 
@@ -140,7 +141,10 @@ impl BatchCall for DescribeCall {
         if let [id] = ids.as_slice() {
             return vec![self.describe_one(id).await];
         }
-        let found = self.describe(&ids).await.unwrap_or_default();
+        let found = match self.describe(&ids).await {
+            Err(error) if is_of_the_call(&error) => return vec![Err(error); ids.len()],
+            answer => answer.unwrap_or_default(),
+        };
         let answers = ids.iter().map(|id| async {
             match found.get(id) {
                 Some(instance) => Ok(Some(instance.clone())),
@@ -202,7 +206,10 @@ impl BatchCall for TerminateCall {
         if let [_] = ids.as_slice() {
             return vec![self.terminate(&ids).await.map(drop)];
         }
-        let going = self.terminate(&ids).await.unwrap_or_default();
+        let going = match self.terminate(&ids).await {
+            Err(error) if is_of_the_call(&error) => return vec![Err(error); ids.len()],
+            answer => answer.unwrap_or_default(),
+        };
         let answers = ids.iter().map(|id| async {
             if going.contains(id) {
                 Ok(())

@@ -271,3 +271,23 @@ async fn a_throttled_repetition_does_not_end_the_launch_that_it_repeats() {
     ids(claims.launch().await);
     assert_eq!(claims.instances(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn look_ups_that_ec2_throttles_are_not_made_one_by_one() {
+    let claims = Claims::new(&["one", "two"]).await;
+    let ids = ids(claims.launch().await);
+    let rig = &claims.rig;
+    for (failure, calls) in [
+        (ApiError::client("RequestLimitExceeded", "slow down"), 1),
+        (lost(), 1),
+        (ApiError::client("InvalidInstanceID.NotFound", "another"), 3),
+    ] {
+        let before = rig.aws.calls("DescribeInstances");
+        let told = format!("{failure:?}");
+        rig.aws
+            .edit(|state| state.describe_failures.push_back(failure));
+        let found = futures::future::join_all(ids.iter().map(|id| rig.provider.get(id))).await;
+        let made = rig.aws.calls("DescribeInstances") - before;
+        assert_eq!((made, found[0].is_err()), (calls, calls == 1), "{told}");
+    }
+}
