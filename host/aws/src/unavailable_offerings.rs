@@ -276,16 +276,13 @@ impl OfferingName<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fake::at;
 
     const OFFERED: OfferingName<'static> = OfferingName {
         instance_type: "m5.large",
         zone: "us-east-1a",
         capacity_type: CapacityType::Spot,
     };
-
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_second(seconds).unwrap()
-    }
 
     #[test]
     fn a_mark_hides_its_offering_for_three_minutes_and_moves_the_stamp_twice() {

@@ -1,14 +1,10 @@
 //! How many slots of a reservation are free, and for how long that is remembered.
 
 use super::*;
-use crate::fake::FakeAws;
+use crate::fake::{FakeAws, at};
 
 fn provider() -> CapacityReservationProvider {
     CapacityReservationProvider::new(FakeAws::new(Vec::new()))
-}
-
-fn at(seconds: i64) -> Timestamp {
-    Timestamp::from_second(seconds).unwrap()
 }
 
 #[test]

@@ -50,8 +50,8 @@ pub(super) fn settle(
         instance_type: name,
         vcpus: vcpus(info),
         memory_mib: advertised_mib(info),
-        default_enis: default_card_interfaces(info),
-        ips_per_eni: ipv4_per_interface(info),
+        default_enis: i64::from(info.network.default_interfaces),
+        ips_per_eni: i64::from(info.network.ipv4_per_interface),
         max_pods: pods(info, shape),
     };
     let max_pods = expressions.max_pods(facts)?;
@@ -76,7 +76,7 @@ fn capacity(name: &str, info: &InstanceTypeFacts, shape: &ClassShape) -> Resourc
     let (neuron, neuron_cores) = neuron(info);
     let branch = seed(name).map_or(0, |seed| i64::from(seed.branch_interfaces));
     let windows_addresses = if features(shape.family).is_windows {
-        ipv4_per_interface(info) - 1
+        i64::from(info.network.ipv4_per_interface) - 1
     } else {
         0
     };
@@ -137,21 +137,13 @@ pub(crate) fn eni_limited_pods(
     shape: &ClassShape,
     reserved_enis: i64,
 ) -> i64 {
-    let usable =
-        (default_card_interfaces(info) - reserved_enis - shape.efa_only_count(Some(0))).max(0);
+    let interfaces = i64::from(info.network.default_interfaces);
+    let usable = (interfaces - reserved_enis - shape.efa_only_count(Some(0))).max(0);
     if usable == 0 {
         0
     } else {
-        usable * (ipv4_per_interface(info) - 1) + 2
+        usable * (i64::from(info.network.ipv4_per_interface) - 1) + 2
     }
-}
-
-fn default_card_interfaces(info: &InstanceTypeFacts) -> i64 {
-    i64::from(info.network.default_interfaces)
-}
-
-fn ipv4_per_interface(info: &InstanceTypeFacts) -> i64 {
-    i64::from(info.network.ipv4_per_interface)
 }
 
 fn gpus(info: &InstanceTypeFacts, maker: &str) -> i64 {
