@@ -146,7 +146,8 @@ async fn seen(rig: &Rig) -> Seen {
         let available = available.filter(|it| it.capacity_type() == Some(CapacityType::OnDemand));
         available.map(|sold| {
             let capacity_type = CapacityType::word(sold.capacity_type());
-            format!("{} {} {capacity_type}", it.name, sold.zone())
+            let zone = sold.zone().unwrap_or_default();
+            format!("{} {zone} {capacity_type}", it.name)
         })
     });
     let mut conditions = of(&rig.resolve(reserved).await);

@@ -95,7 +95,7 @@ fn least(snapshot: &Snapshot, booted: &BTreeMap<String, String>) -> BTreeMap<Nod
         };
         let kind = NodeKind {
             node_class: claim.node_class.clone(),
-            instance_type: state_node.label(labels::INSTANCE_TYPE).to_owned(),
+            instance_type: state_node.instance_type().unwrap_or_default().to_owned(),
             image_id: image_id.clone(),
         };
         let bytes = node.capacity.memory_bytes();

@@ -105,7 +105,7 @@ fn sold(candidates: &[Candidate], prepared: &Prepared) -> EffectiveCosts {
                 pool: pool.to_owned(),
                 offering: OfferingKey {
                     instance_type: name.to_owned(),
-                    zone: offering.zone().to_owned(),
+                    zone: offering.zone().map(str::to_owned),
                     capacity_type: offering.capacity_type(),
                 },
             };
@@ -146,8 +146,11 @@ fn key(candidate: &Candidate) -> UsageKey {
     UsageKey {
         pool: candidate.pool().to_owned(),
         offering: OfferingKey {
-            instance_type: candidate.instance_type_name().to_owned(),
-            zone: candidate.zone().to_owned(),
+            instance_type: candidate
+                .instance_type_name()
+                .unwrap_or_default()
+                .to_owned(),
+            zone: candidate.zone().map(str::to_owned),
             capacity_type: candidate.capacity_type(),
         },
     }

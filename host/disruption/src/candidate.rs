@@ -221,7 +221,7 @@ impl Candidate {
         let instance_type = pool
             .types
             .iter()
-            .find(|it| it.name == node.label(labels::INSTANCE_TYPE))
+            .find(|it| node.instance_type() == Some(&it.name))
             .cloned();
         let price_per_hour = instance_type
             .as_ref()
@@ -273,13 +273,13 @@ impl Candidate {
     }
 
     /// Name of the instance type.
-    pub(crate) fn instance_type_name(&self) -> &str {
-        self.node.label(labels::INSTANCE_TYPE)
+    pub(crate) fn instance_type_name(&self) -> Option<&str> {
+        self.node.instance_type()
     }
 
-    /// Zone from the node's label; empty without one.
-    pub fn zone(&self) -> &str {
-        self.node.label(labels::TOPOLOGY_ZONE)
+    /// Zone, where the node says in which it is.
+    pub fn zone(&self) -> Option<&str> {
+        self.node.zone()
     }
 
     /// Capacity type, where its word is known.

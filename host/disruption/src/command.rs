@@ -69,6 +69,16 @@ pub struct RepairReason {
     pub is_escalated: bool,
 }
 
+impl std::fmt::Display for RepairReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "condition {}", self.fault.condition)?;
+        if self.is_escalated {
+            f.write_str(", reboots did not help")?;
+        }
+        Ok(())
+    }
+}
+
 /// A move that could be made, before any policy has judged it.
 #[derive(Debug, Clone)]
 pub(crate) struct Proposal<'s> {
@@ -175,9 +185,8 @@ pub struct Command {
     pub before: Cost,
     /// Cost of the nodes that come, each at its best offering.
     pub after: Cost,
-    /// Reason that the policy gave with its verdict, or the trouble of a node that is repaired, of which no policy is
-    /// asked; empty where there is none.
-    pub policy_reason: String,
+    /// Reason that the policy gave with its verdict, where it was asked and gave one.
+    pub policy_reason: Option<String>,
     /// Score that the policy gave the move: the highest goes first.
     pub score: f64,
 }
@@ -192,7 +201,8 @@ pub struct CommandCandidate {
     /// Name of the NodePool.
     pub pool: String,
     pub instance_type: String,
-    pub zone: String,
+    /// None where the node does not say in which.
+    pub zone: Option<String>,
     /// None where nobody knows it.
     pub capacity_type: Option<CapacityType>,
     /// Cost of the node.
@@ -229,7 +239,7 @@ impl Command {
             destinations,
             before,
             after,
-            policy_reason: verdict.reason,
+            policy_reason: Some(verdict.reason).filter(|it| !it.is_empty()),
             score: verdict.score,
         }
     }
@@ -249,6 +259,12 @@ impl Command {
         self.execution.replacements()
     }
 
+    /// Why these nodes go in particular, for people: the trouble of a node that is repaired, or what the policy said.
+    pub fn explanation(&self) -> Option<String> {
+        let trouble = self.repair_reason.as_ref().map(ToString::to_string);
+        trouble.or_else(|| self.policy_reason.clone())
+    }
+
     /// Why the nodes go.
     pub fn reason(&self) -> DisruptionReason {
         self.method.reason()
@@ -266,8 +282,11 @@ impl CommandCandidate {
             node: candidate.name().to_owned(),
             claim: candidate.claim().to_owned(),
             pool: candidate.pool().to_owned(),
-            instance_type: candidate.instance_type_name().to_owned(),
-            zone: candidate.zone().to_owned(),
+            instance_type: candidate
+                .instance_type_name()
+                .unwrap_or_default()
+                .to_owned(),
+            zone: candidate.zone().map(str::to_owned),
             capacity_type: candidate.capacity_type(),
             cost,
             pods: saturated(candidate.reschedulable.len()),

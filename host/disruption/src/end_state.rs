@@ -258,7 +258,7 @@ fn what_follows(
         }),
         Execution::TerminateFirst(_) => {
             let slot = removed.first()?.node.reservation_id();
-            let mut simulated = simulate(Simulator::with_slot(&world, slot));
+            let mut simulated = simulate(Simulator::after_termination(&world, slot));
             // A pool with replicas makes up for the node whatever its pods need; provisioning does for others.
             if removed.iter().any(|it| it.node_pool.is_static()) {
                 let refills = removed.iter().map(|it| refill(stage, it));
@@ -277,6 +277,9 @@ fn refill(stage: &EndStateInput<'_>, gone: &Candidate) -> NewClaim {
         instance_types: types_of(stage.types, gone.pool()).into(),
         free_addresses: BTreeMap::new(),
     };
-    let pool = pool.with_slot(gone.node.reservation_id());
+    let pool = match gone.node.reservation_id() {
+        Some(slot) => pool.with_slot(slot),
+        None => pool,
+    };
     NewClaim::of_template(&pool.node_pool, &pool.instance_types)
 }

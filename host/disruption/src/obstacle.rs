@@ -9,9 +9,9 @@ use state::ledger::OutcomeId;
 pub struct Obstacle {
     /// Rule that says no, as the ledger knows it.
     pub outcome: OutcomeId,
-    /// The pod that blocks, the PodDisruptionBudgets that hold it, or the condition that is not repaired; empty where
+    /// The pod that blocks, the PodDisruptionBudgets that hold it, or the condition that is not repaired; none where
     /// the node itself is the cause. With the rule it tells one cause from another, which the words for people do not.
-    pub about: String,
+    pub about: Option<String>,
     /// Particulars for people; empty where the rule says it all.
     pub message: String,
 }
@@ -21,7 +21,7 @@ impl Obstacle {
     pub(crate) fn new(outcome: OutcomeId, message: impl Into<String>) -> Self {
         Self {
             outcome,
-            about: String::new(),
+            about: None,
             message: message.into(),
         }
     }
@@ -29,7 +29,7 @@ impl Obstacle {
     /// The same of something on the node.
     pub(crate) fn about(self, about: impl Into<String>) -> Self {
         Self {
-            about: about.into(),
+            about: Some(about.into()),
             ..self
         }
     }

@@ -162,13 +162,12 @@ pub(crate) fn renew(
         }
         Err(unsound) => unsound,
     };
-    let slot = Some(candidate.node.reservation_id()).filter(|it| !it.is_empty());
     let is_stranded = matches!(unsound, Unsound::Stranded { .. });
-    let slot = slot.filter(|_| is_stranded && order.may_terminate_first());
-    let Some(slot) = slot else {
+    let slot = candidate.node.reservation_id();
+    let Some(slot) = slot.filter(|_| is_stranded && order.may_terminate_first()) else {
         return Err(unsound.into());
     };
-    let simulator = scene.simulator_with_slot(slot);
+    let simulator = scene.simulator_after_termination(slot);
     match simulator.without(&removed, purpose) {
         Ok(simulated) => Ok(Renewal {
             // Provisioning makes up for the node once it is gone.

@@ -74,7 +74,7 @@ pub(crate) fn look(scene: &Scene<'_>, policies: &RepairPolicies) -> Repaired {
                     Execution::ReplaceFirst(_) | Execution::TerminateFirst(_) => METHOD.chosen(),
                 };
                 let name = sick.candidate.name().to_owned();
-                let reason = command.policy_reason.clone();
+                let reason = command.explanation().unwrap_or_default();
                 let chosen = NodeFinding::Chosen { outcome, reason };
                 repaired.findings.insert(name, chosen);
                 repaired.command = Some(command);
@@ -120,9 +120,12 @@ fn candidates(
         }
         let block = candidate.block(DisruptionClass::Repair);
         if let Some(block) = block.filter(|_| diagnosis.bound.is_none()) {
-            let reason = format!("{}; set terminationGracePeriod", block.message);
-            let unbounded = Obstacle::new(OutcomeId::NodeRepairUnbounded, reason);
-            repaired.keep(node, unbounded.about(&block.about));
+            let unbounded = Obstacle {
+                outcome: OutcomeId::NodeRepairUnbounded,
+                message: format!("{}; set terminationGracePeriod", block.message),
+                about: block.about.clone(),
+            };
+            repaired.keep(node, unbounded);
             continue;
         }
         candidates.push(RepairCandidate {
@@ -253,16 +256,11 @@ fn command(
     now_seconds: i64,
 ) -> Command {
     let id = format!("unhealthy-{}-{now_seconds}", candidate.claim());
-    let escalated = if repair_reason.is_escalated {
-        ", reboots did not help"
-    } else {
-        ""
-    };
-    // No policy is asked, and so none says what the node is worth either.
+    // No policy is asked, and so none says why, or what the node is worth.
     let verdict = Verdict {
         decision: VerdictDecision::Approve,
         score: 0.0,
-        reason: format!("condition {}{escalated}", repair_reason.fault.condition),
+        reason: String::new(),
         retry_after_seconds: 0,
     };
     let cost = |it: &Candidate| Cost::at_list_price(it.price_per_hour);

@@ -91,7 +91,7 @@ impl PolicyRound {
         for instance_type in of_pools.chain(to_buy) {
             symbols.intern(&instance_type.name);
             for offering in &instance_type.offerings {
-                symbols.intern(offering.zone());
+                symbols.intern(offering.zone().unwrap_or_default());
             }
         }
         for candidate in candidates {
@@ -129,7 +129,7 @@ impl PolicyRound {
                 .unwrap_or_default(),
             new_nodes: saturated(proposal.replacements().len()),
             replacement_type: self.symbol(best.map(|it| it.instance_type.as_str())),
-            replacement_zone: self.symbol(best.map(|it| it.zone.as_str())),
+            replacement_zone: self.symbol(best.map(|it| it.zone.as_deref().unwrap_or_default())),
             replacement_capacity_type: best.map_or(NO_CAPACITY_TYPE, |it| {
                 it.capacity_type.unwrap_or_default().code()
             }),
@@ -199,10 +199,10 @@ fn push_row(
     let allocatable = candidate.node.allocatable();
     nodes.name.push(symbols.intern(candidate.name()));
     nodes.nodepool.push(symbols.intern(candidate.pool()));
-    nodes
-        .instance_type
-        .push(symbols.intern(candidate.instance_type_name()));
-    nodes.zone.push(symbols.intern(candidate.zone()));
+    let instance_type = candidate.instance_type_name().unwrap_or_default();
+    nodes.instance_type.push(symbols.intern(instance_type));
+    let zone = candidate.zone().unwrap_or_default();
+    nodes.zone.push(symbols.intern(zone));
     let capacity_type = candidate.capacity_type().unwrap_or_default();
     nodes.capacity_type.push(capacity_type.code());
     nodes.price.push(cost.price_per_hour);

@@ -124,9 +124,9 @@ impl<'a> Scene<'a> {
             .get_or_init(|| Simulator::new(&self.world(), &self.input.tables))
     }
 
-    /// As [`Self::simulator`], as if the reservation had one more slot.
-    pub(crate) fn simulator_with_slot(&self, reservation_id: &str) -> Simulator<'a> {
-        Simulator::with_slot(&self.world(), reservation_id)
+    /// As [`Self::simulator`], for a node that goes first and leaves its slot of the reservation.
+    pub(crate) fn simulator_after_termination(&self, freed_reservation: &str) -> Simulator<'a> {
+        Simulator::after_termination(&self.world(), Some(freed_reservation))
     }
 
     fn world(&self) -> SimulationInput<'a> {

@@ -147,10 +147,16 @@ impl<'a> Simulator<'a> {
         Self::with(world, world.pools, options, tables)
     }
 
-    /// As [`Self::new`], as if the reservation had one more slot, and as provisioning treats reservations: what
-    /// the node would leave is all its pods may count on.
-    pub(crate) fn with_slot(world: &SimulationInput<'a>, reservation_id: &str) -> Self {
-        let pools = world.pools.iter().map(|it| it.with_slot(reservation_id));
+    /// As [`Self::new`], for a node that goes before anything comes in its place: the slot of a reservation that it held
+    /// is free, and reservations are treated as by provisioning, so that its pods may count on what it leaves alone.
+    pub(crate) fn after_termination(
+        world: &SimulationInput<'a>,
+        freed_reservation: Option<&str>,
+    ) -> Self {
+        let pools = world.pools.iter().map(|it| match freed_reservation {
+            Some(id) => it.with_slot(id),
+            None => it.clone(),
+        });
         let pools: Vec<PoolTypes> = pools.collect();
         let options = Options {
             reserved: ReservedMode::Strict,

@@ -178,7 +178,11 @@ fn full_reservations(pool: &NodePool, types: &[Arc<InstanceType>]) -> Option<BTr
         return None;
     }
     let offered = offerings().filter(|it| it.is_available());
-    Some(offered.map(|it| it.reservation_id().to_owned()).collect())
+    Some(
+        offered
+            .filter_map(|it| Some(it.reservation_id()?.to_owned()))
+            .collect(),
+    )
 }
 
 /// Exchanges one node, or takes it away first where that is allowed and nothing could come before.
@@ -203,7 +207,8 @@ pub(crate) fn renew(
             candidate.pool()
         );
         let blocked = Obstacle::new(OutcomeId::NodeReservationsFull, text);
-        if !offered.contains(candidate.node.reservation_id()) {
+        let held = candidate.node.reservation_id();
+        if !held.is_some_and(|it| offered.contains(it)) {
             return Err(blocked);
         }
         return goes_first(TerminateFirst::NoReservedCapacity, blocked);

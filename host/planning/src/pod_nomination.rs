@@ -136,7 +136,7 @@ fn are_rivals(pods: &[&Arc<Pod>]) -> bool {
 fn may_run(pod: &Pod, node: &StateNode) -> bool {
     let shape = &pod.shape;
     let mut selected = shape.node_selector.iter();
-    selected.all(|(key, value)| node.label(key) == value)
+    selected.all(|(key, value)| node.label(key) == Some(value))
         && untolerated(&node.taints(), &shape.tolerations).is_none()
 }
 

@@ -39,7 +39,7 @@ pub fn deal_in_queue_order(pods: &[Arc<Pod>], solution: &mut Solution) {
     for (number, claim) in solution.claims.iter().enumerate() {
         for (position, key) in claim.pods.iter().enumerate() {
             let Some(pod) = spread.get(key) else { continue };
-            let Some(domain) = domain_key(pod).map(|it| domain(claim, it)) else {
+            let Some(domain) = domain_key(pod).and_then(|it| domain(claim, it)) else {
                 continue;
             };
             let equals = kinds.entry(Arc::as_ptr(&pod.shape)).or_default();
@@ -68,11 +68,11 @@ fn domain_key(pod: &Pod) -> Option<&str> {
     keys.find(|key| [TOPOLOGY_ZONE, CAPACITY_TYPE].contains(key))
 }
 
-fn domain<'a>(claim: &'a NewClaim, key: &str) -> &'a str {
+fn domain<'a>(claim: &'a NewClaim, key: &str) -> Option<&'a str> {
     if key == CAPACITY_TYPE {
-        CapacityType::word(claim.best.capacity_type)
+        claim.best.capacity_type.map(CapacityType::as_str)
     } else {
-        &claim.best.zone
+        claim.best.zone.as_deref()
     }
 }
 
@@ -141,7 +141,7 @@ mod tests {
         let share = pods.len() / zones.len();
         let of_zone = |(number, zone): (usize, &&str)| NewClaim {
             best: BestOffering {
-                zone: (*zone).to_owned(),
+                zone: Some((*zone).to_owned()),
                 ..BestOffering::default()
             },
             pods: pods[number * share..(number + 1) * share]
@@ -162,7 +162,7 @@ mod tests {
         let zone = |pod: &Arc<Pod>| {
             let mut claims = solution.claims.iter();
             let claim = claims.find(|it| it.pods.contains(&pod.key)).unwrap();
-            claim.best.zone.clone()
+            claim.best.zone.clone().unwrap()
         };
         queued.into_iter().map(zone).collect()
     }

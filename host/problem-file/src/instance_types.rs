@@ -330,12 +330,12 @@ fn offering(path: &str, wire: WireOffering, faults: &mut ObjectFaults) -> Offeri
         interruption_rate: None,
     };
     for key in [labels::TOPOLOGY_ZONE, labels::CAPACITY_TYPE] {
-        if offering.word(key).is_empty() {
+        if offering.label(key).is_none_or(str::is_empty) {
             let message = format!("nothing says its {key}");
             faults.push(format!("{path}.Requirements"), message);
         }
     }
-    let word = offering.word(labels::CAPACITY_TYPE);
+    let word = offering.label(labels::CAPACITY_TYPE).unwrap_or_default();
     if !word.is_empty() && offering.capacity_type().is_none() {
         let message = format!("{word:?}: capacity is bought on-demand, spot or reserved");
         faults.push(format!("{path}.Requirements"), message);

@@ -258,13 +258,13 @@ fn claim_report(claim: &NewClaim, problem: &Problem) -> ClaimReport {
     let (instance_type, zone, capacity_type, price_per_hour) = match cheapest {
         Some((instance_type, offering)) => (
             instance_type.name.as_str(),
-            offering.zone(),
-            offering.word(labels::CAPACITY_TYPE),
+            offering.zone().unwrap_or_default(),
+            offering.label(labels::CAPACITY_TYPE).unwrap_or_default(),
             offering.price_per_hour,
         ),
         None => (
             best.instance_type.as_str(),
-            best.zone.as_str(),
+            best.zone.as_deref().unwrap_or_default(),
             CapacityType::word(best.capacity_type),
             best.price_per_hour,
         ),
@@ -309,7 +309,7 @@ fn cheapest<'a>(
             .filter(|it| it.is_launchable())
         {
             let is_best = instance_type.name == best.instance_type
-                && offering.zone() == best.zone
+                && offering.zone() == best.zone.as_deref()
                 && offering.capacity_type() == best.capacity_type;
             let this = (offering.price_per_hour, !is_best, *index);
             let is_less = this

@@ -42,7 +42,7 @@ pub struct Overhead {
 pub struct OfferingKey {
     /// Name of the type.
     pub instance_type: String,
-    pub zone: String,
+    pub zone: Option<String>,
     /// None where its word is one that nobody knows.
     pub capacity_type: Option<CapacityType>,
 }
@@ -96,19 +96,19 @@ pub struct Offering {
 }
 
 impl Offering {
-    /// The zone, or the empty string.
-    pub fn zone(&self) -> &str {
-        self.word(labels::TOPOLOGY_ZONE)
+    /// The zone, where it is sold in one.
+    pub fn zone(&self) -> Option<&str> {
+        self.label(labels::TOPOLOGY_ZONE)
     }
 
     /// How it is bought; none where it says nothing of it, or what nobody knows.
     pub fn capacity_type(&self) -> Option<CapacityType> {
-        CapacityType::parse(self.word(labels::CAPACITY_TYPE))
+        CapacityType::parse(self.label(labels::CAPACITY_TYPE)?)
     }
 
-    /// The id of the capacity reservation, or the empty string.
-    pub fn reservation_id(&self) -> &str {
-        self.word(labels::CAPACITY_RESERVATION_ID)
+    /// The id of the capacity reservation that it belongs to.
+    pub fn reservation_id(&self) -> Option<&str> {
+        self.label(labels::CAPACITY_RESERVATION_ID)
     }
 
     /// Whether it belongs to a capacity reservation.
@@ -134,13 +134,11 @@ impl Offering {
         self.is_available() && !self.is_launchable()
     }
 
-    /// The one value of a label, or the empty string.
-    pub fn word(&self, key: &str) -> &str {
-        self.requirements
-            .find(key)
-            .filter(|r| !r.is_complement())
-            .and_then(|r| r.values().next())
-            .unwrap_or("")
+    /// The value of a label that its nodes will have, where it is known before they come.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        let requirement = self.requirements.find(key)?;
+        let mut values = (!requirement.is_complement()).then(|| requirement.values())?;
+        values.next()
     }
 }
 
@@ -182,7 +180,7 @@ impl InstanceType {
     pub fn offering(&self, zone: &str, capacity_type: CapacityType) -> Option<&Offering> {
         self.offerings
             .iter()
-            .find(|o| o.zone() == zone && o.capacity_type() == Some(capacity_type))
+            .find(|o| o.zone() == Some(zone) && o.capacity_type() == Some(capacity_type))
     }
 
     /// The generation number that breaks price ties, 0 when unknown.

@@ -17,7 +17,7 @@ const NEAR_MAX: usize = 32;
 #[derive(Debug, Clone)]
 pub(crate) struct Market {
     pub(crate) requirements: Requirements,
-    pub(crate) zone: String,
+    pub(crate) zone: Option<String>,
     /// None where it is one that nobody knows.
     pub(crate) capacity_type: Option<CapacityType>,
 }
@@ -54,7 +54,7 @@ impl Markets {
     fn add(&mut self, offering: &Offering) -> usize {
         self.list.push(Market {
             requirements: offering.requirements.clone(),
-            zone: offering.zone().to_owned(),
+            zone: offering.zone().map(str::to_owned),
             capacity_type: offering.capacity_type(),
         });
         let at = self.list.len() - 1;

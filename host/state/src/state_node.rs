@@ -120,14 +120,14 @@ impl StateNode {
 
     /// How it was bought, where it says so in a word that is known.
     pub fn capacity_type(&self) -> Option<CapacityType> {
-        CapacityType::parse(self.label(labels::CAPACITY_TYPE))
+        CapacityType::parse(self.label(labels::CAPACITY_TYPE)?)
     }
 
-    /// Id of the reservation whose slot the node holds; empty where it holds none.
-    pub fn reservation_id(&self) -> &str {
-        match self.capacity_type() {
-            Some(CapacityType::Reserved) => self.label(labels::CAPACITY_RESERVATION_ID),
-            Some(CapacityType::Spot | CapacityType::OnDemand) | None => "",
+    /// Id of the reservation whose slot the node holds.
+    pub fn reservation_id(&self) -> Option<&str> {
+        match self.capacity_type()? {
+            CapacityType::Reserved => self.name_in_label(labels::CAPACITY_RESERVATION_ID),
+            CapacityType::Spot | CapacityType::OnDemand => None,
         }
     }
 
@@ -210,22 +210,35 @@ impl StateNode {
         self.pick(|node| &node.annotations, |claim| &claim.annotations)
     }
 
-    /// A label's value, empty without one.
-    pub fn label(&self, key: &str) -> &str {
-        self.labels().get(key).map_or("", String::as_str)
+    /// A label's value.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.labels().get(key).map(String::as_str)
     }
 
-    /// Name of the NodePool, if it has one.
+    /// What a label names: one that is there and empty names nothing.
+    fn name_in_label(&self, key: &str) -> Option<&str> {
+        self.label(key).filter(|it| !it.is_empty())
+    }
+
+    /// Name of the NodePool.
     pub fn node_pool(&self) -> Option<&str> {
-        Some(self.label(labels::NODEPOOL)).filter(|it| !it.is_empty())
+        self.name_in_label(labels::NODEPOOL)
+    }
+
+    /// Name of the instance type.
+    pub fn instance_type(&self) -> Option<&str> {
+        self.name_in_label(labels::INSTANCE_TYPE)
+    }
+
+    /// Name of the zone.
+    pub fn zone(&self) -> Option<&str> {
+        self.name_in_label(labels::TOPOLOGY_ZONE)
     }
 
     /// Host name from the label; the name of the node without one.
     pub fn hostname(&self) -> &str {
-        match self.label(labels::HOSTNAME) {
-            "" => self.name(),
-            hostname => hostname,
-        }
+        let labelled = self.name_in_label(labels::HOSTNAME);
+        labelled.unwrap_or_else(|| self.name())
     }
 
     /// Taints that count for pods now.

@@ -115,7 +115,7 @@ pub fn tell(world: &World, solution: &Solution) -> String {
             "    claim {index}: pool {} best {} {} {} {:.4} types {} pods {} [{}]",
             claim.pool,
             best.instance_type,
-            best.zone,
+            best.zone.as_deref().unwrap_or_default(),
             CapacityType::word(best.capacity_type),
             best.price_per_hour,
             claim.instance_types.len(),
@@ -309,11 +309,12 @@ impl<'a> View<'a> {
     fn claim(&self, wanted: &ClaimExpect, claim: &NewClaim) -> Result<Vec<String>> {
         let mut faults = Vec::new();
         let best = &claim.best;
+        let zone = best.zone.as_deref().unwrap_or_default();
         let capacity_type = CapacityType::word(best.capacity_type);
         let words = [
             ("pool", &wanted.pool, claim.pool.as_str()),
             ("cheapest", &wanted.cheapest, &best.instance_type),
-            ("zone", &wanted.zone, &best.zone),
+            ("zone", &wanted.zone, zone),
             ("capacity", &wanted.capacity, capacity_type),
         ];
         for (what, wanted, got) in words {
@@ -454,7 +455,7 @@ impl<'a> View<'a> {
                     labels::HOSTNAME => Some(format!("new-{index}")),
                     labels::NODEPOOL => Some(claim.pool.clone()),
                     labels::INSTANCE_TYPE => Some(claim.best.instance_type.clone()),
-                    labels::TOPOLOGY_ZONE => settled.or_else(|| Some(claim.best.zone.clone())),
+                    labels::TOPOLOGY_ZONE => settled.or_else(|| claim.best.zone.clone()),
                     labels::CAPACITY_TYPE => {
                         settled.or_else(|| Some(claim.best.capacity_type?.to_string()))
                     }

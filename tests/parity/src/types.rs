@@ -213,8 +213,7 @@ fn requirements(
     }
     let reservations: Vec<&str> = offerings
         .iter()
-        .map(Offering::reservation_id)
-        .filter(|id| !id.is_empty())
+        .filter_map(Offering::reservation_id)
         .collect();
     if reservations.is_empty() {
         let none = Requirement::new(labels::CAPACITY_RESERVATION_ID, Operator::DoesNotExist, []);

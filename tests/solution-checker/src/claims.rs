@@ -159,7 +159,7 @@ fn summary(name: &str, claim: &ClaimPlace<'_>, faults: &mut Faults) {
     let cheapest = prices.fold(f64::INFINITY, f64::min);
     let is_sold = claim.sales.iter().any(|(t, o)| {
         t.name == best.instance_type
-            && o.zone() == best.zone
+            && o.zone() == best.zone.as_deref()
             && o.capacity_type() == best.capacity_type
             && o.price_per_hour.total_cmp(&best.price_per_hour).is_eq()
     });

@@ -55,7 +55,8 @@ fn reservations(problem: &Problem, layout: &Layout<'_>, faults: &mut Faults) {
     for offering in sold.flat_map(|t| &t.offerings).filter(|o| o.is_available()) {
         if offering.capacity_type() == Some(CapacityType::Reserved) {
             let free = offering.reservation_capacity;
-            let known = slots.entry(offering.reservation_id()).or_insert(free);
+            let id = offering.reservation_id().unwrap_or_default();
+            let known = slots.entry(id).or_insert(free);
             *known = (*known).min(free);
         }
     }
@@ -66,7 +67,7 @@ fn reservations(problem: &Problem, layout: &Layout<'_>, faults: &mut Faults) {
             .sales
             .iter()
             .filter(|(_, o)| o.capacity_type() == Some(CapacityType::Reserved))
-            .map(|(_, o)| o.reservation_id())
+            .map(|(_, o)| o.reservation_id().unwrap_or_default())
             .collect();
         if problem.options.reserved == ReservedMode::Off && !ids.is_empty() {
             let what = format!("{} runs in a reservation, which is off", place.name);

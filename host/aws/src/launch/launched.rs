@@ -74,7 +74,8 @@ impl Bought<'_> {
     fn reservation(&self, instance_type: &InstanceType) -> Option<Reservation> {
         let id = self.reservation_id?;
         let mut offerings = instance_type.offerings.iter();
-        let found = offerings.find(|it| it.zone() == self.zone && it.reservation_id() == id);
+        let found =
+            offerings.find(|it| it.zone() == Some(self.zone) && it.reservation_id() == Some(id));
         found.map(reservation)
     }
 

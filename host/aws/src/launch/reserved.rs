@@ -72,11 +72,14 @@ fn of_kind(
             .iter()
             .filter(|o| o.is_reserved() && o.is_launchable())
         {
+            let Some(zone) = offering.zone() else {
+                continue;
+            };
             let is_compatible = requirements
                 .compatible(&offering.requirements, AllowUndefined::WellKnown)
                 .is_ok();
             let is_ranked = candidate.offerings.iter().any(|ranked| {
-                ranked.capacity_type == CapacityType::Reserved && *ranked.zone == *offering.zone()
+                ranked.capacity_type == CapacityType::Reserved && *ranked.zone == *zone
             });
             let reservation = reservation(offering);
             if !is_compatible
@@ -86,10 +89,7 @@ fn of_kind(
                 continue;
             }
             cheapest = cheapest.min(offering.price_per_hour);
-            let key = (
-                candidate.instance_type.name.as_str().into(),
-                offering.zone().into(),
-            );
+            let key = (candidate.instance_type.name.as_str().into(), zone.into());
             let has_more = reservations
                 .get(&key)
                 .is_none_or(|other| reservation.free > other.free);
@@ -126,7 +126,7 @@ pub(super) fn reservation(offering: &Offering) -> Reservation {
     let is_block =
         value(labels::CAPACITY_RESERVATION_TYPE) == CapacityReservationType::CapacityBlock.as_str();
     Reservation {
-        id: offering.reservation_id().to_owned(),
+        id: offering.reservation_id().unwrap_or_default().to_owned(),
         kind: if is_block {
             CapacityReservationType::CapacityBlock
         } else {

@@ -103,7 +103,7 @@ fn offerings<'a>(
 ) -> BTreeMap<(&'a str, &'a str), OfferingSeen> {
     let mut offerings: BTreeMap<(&str, &str), OfferingSeen> = BTreeMap::new();
     for offering in seen.iter().flat_map(|it| &it.offerings) {
-        let zone = offering.zone();
+        let zone = offering.zone().unwrap_or_default();
         let capacity_type = CapacityType::word(offering.capacity_type());
         let offered = offerings.entry((capacity_type, zone)).or_default();
         offered.is_available |= offering.is_available();

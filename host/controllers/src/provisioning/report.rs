@@ -459,7 +459,7 @@ fn opened_line(new: &NewClaim, claim: &str) -> String {
         "opened {claim} for {pods} pod{plural}{more}: {} {} {} at {:.4} USD/h, of {} types{runner_up}",
         best.instance_type,
         CapacityType::word(best.capacity_type),
-        best.zone,
+        best.zone.as_deref().unwrap_or_default(),
         best.price_per_hour,
         new.instance_types.len(),
     )

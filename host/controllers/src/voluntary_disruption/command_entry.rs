@@ -193,8 +193,10 @@ impl<'a> JournalEntry for CommandEntry<'a> {
 
     fn lines(&self, InFlightCommand { command, .. }: &InFlightCommand<'a>) -> Vec<String> {
         let line = match self {
-            Self::Announced if command.policy_reason.is_empty() => text(command),
-            Self::Announced => format!("{} ({})", text(command), command.policy_reason),
+            Self::Announced => match command.explanation() {
+                Some(why) => format!("{} ({why})", text(command)),
+                None => text(command),
+            },
             Self::LeftOut { candidate, why } => {
                 format!("left {} out of {}: {why}", candidate.node, command.id)
             }
@@ -223,9 +225,10 @@ impl<'a> JournalEntry for CommandEntry<'a> {
             Self::Announced | Self::Deleted { .. } | Self::Dropped([]) => return None,
             Self::Started { replacements, .. } => {
                 let names: Vec<String> = replacements.iter().map(ResourceExt::name_any).collect();
+                let why = command.explanation().unwrap_or_default();
                 CommandRecord {
                     step: CommandStep::Started,
-                    ..of_outcome(OutcomeId::CommandStarted, &names, &command.policy_reason)
+                    ..of_outcome(OutcomeId::CommandStarted, &names, &why)
                 }
             }
             Self::Waiting { replacements, on } => {
@@ -304,10 +307,8 @@ fn text(command: &Command) -> String {
         .iter()
         .map(|it| {
             let capacity_type = CapacityType::word(it.capacity_type);
-            format!(
-                "{} ({} {capacity_type} {})",
-                it.node, it.instance_type, it.zone
-            )
+            let zone = it.zone.as_deref().unwrap_or_default();
+            format!("{} ({} {capacity_type} {zone})", it.node, it.instance_type)
         })
         .collect();
     let replacements = match command.replacements().len() {

@@ -28,9 +28,10 @@ pub(super) fn blocked(snapshot: &Snapshot, blocked: &Blocked, why: &str) -> Vec<
     let regarding = node.into_iter().chain(claim);
     regarding
         .map(|regarding| {
+            let about = blocked.obstacle.about.as_deref();
             KubernetesEvent::new(regarding, EventType::Normal, "DisruptionBlocked", why)
                 .distinct_by(blocked.obstacle.outcome.name())
-                .distinct_by(&blocked.obstacle.about)
+                .distinct_by(about.unwrap_or_default())
         })
         .collect()
 }

@@ -290,7 +290,7 @@ mod tests {
             destinations: Vec::new(),
             before: Cost::default(),
             after: Cost::default(),
-            policy_reason: String::new(),
+            policy_reason: None,
             score: 0.0,
         };
         let moves = || Execution::ReplaceFirst(Vec::new());

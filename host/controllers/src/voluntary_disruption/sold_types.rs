@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
-use apis::labels;
 use disruption::candidate::{TypesByPool, list_price_by};
 use locks::lock;
 use scheduling::instance_type::InstanceType;
@@ -78,6 +77,6 @@ fn nodes_of_pools(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &StateNode
 
 /// The list price of the offering that the node was bought by.
 fn price(types: &ByName<'_>, node: &StateNode) -> Option<f64> {
-    let bought = types.get(node.label(labels::INSTANCE_TYPE))?;
+    let bought = types.get(node.instance_type()?)?;
     list_price_by(bought, node)
 }

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use apis::labels;
 use scheduling::instance_type::InstanceType;
 use state::StateNode;
 
@@ -19,14 +18,14 @@ pub(crate) fn types_of<'a>(types: &'a TypesByPool, pool: &str) -> &'a [Arc<Insta
 /// The list price of a node, USD an hour, where its pool's types have it.
 pub fn list_price(types: &TypesByPool, node: &StateNode) -> Option<f64> {
     let mut types = types_of(types, node.node_pool()?).iter();
-    let name = node.label(labels::INSTANCE_TYPE);
+    let name = node.instance_type()?;
     list_price_by(types.find(|it| it.name == name)?, node)
 }
 
 /// The list price of a node of this instance type: that of the offering it was bought by, which for a reserved one is
 /// its own reservation.
 pub fn list_price_by(instance_type: &InstanceType, node: &StateNode) -> Option<f64> {
-    let (zone, capacity_type) = (node.label(labels::TOPOLOGY_ZONE), node.capacity_type()?);
+    let (zone, capacity_type) = (node.zone(), node.capacity_type()?);
     let mut offerings = instance_type.offerings.iter();
     let offering = offerings.find(|it| {
         it.zone() == zone

@@ -149,7 +149,7 @@ fn drop_types_being_removed(
     let comes_back = |name: &str| claim.instance_types.iter().any(|it| it == name);
     let removed = removal.removed.iter();
     let shared = removed
-        .filter(|it| comes_back(it.instance_type_name()))
+        .filter(|it| it.instance_type_name().is_some_and(comes_back))
         .map(|it| costs.of(it).effective_per_hour)
         .min_by(f64::total_cmp);
     let Some(cost_max) = shared else {

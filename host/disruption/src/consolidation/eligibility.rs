@@ -69,13 +69,14 @@ fn type_zone_and_capacity_type_are_known(
     candidate: &Candidate,
 ) -> Result<(), Obstacle> {
     if candidate.instance_type.is_none() {
-        let name = candidate.instance_type_name();
+        let name = candidate.instance_type_name().unwrap_or_default();
         return Err(Obstacle::new(OutcomeId::NodeTypeUnknown, name));
     }
-    if candidate.node.label(labels::CAPACITY_TYPE).is_empty() {
+    let capacity_type = candidate.node.label(labels::CAPACITY_TYPE);
+    if capacity_type.is_none_or(str::is_empty) {
         return Err(OutcomeId::NodeWithoutCapacityType.into());
     }
-    if candidate.zone().is_empty() {
+    if candidate.zone().is_none() {
         return Err(OutcomeId::NodeWithoutZone.into());
     }
     Ok(())

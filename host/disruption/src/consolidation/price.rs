@@ -174,7 +174,7 @@ impl<'t> Choice<'t> {
     /// The cheapest offering that a launch of this type could get.
     pub(crate) fn cheapest(&self, name: &str) -> Option<Priced<'t>> {
         self.launchable(name).min_by(|a, b| {
-            let by_zone = || a.offering.zone().cmp(b.offering.zone());
+            let by_zone = || a.offering.zone().cmp(&b.offering.zone());
             a.compare(b).then_with(by_zone)
         })
     }
@@ -320,7 +320,7 @@ impl Types {
         });
         let Some((name, best)) = best else { return };
         claim.best = BestOffering {
-            zone: best.offering.zone().to_owned(),
+            zone: best.offering.zone().map(str::to_owned),
             capacity_type: best.offering.capacity_type(),
             price_per_hour: best.offering.price_per_hour,
             effective_cost_per_hour: best.effective_cost_per_hour,

@@ -84,7 +84,9 @@ fn retain_below_somewhere(claim: &mut NewClaim, types: &Types, cost_per_hour: f6
         return true;
     }
     claim.instance_types = everywhere;
-    let zone = claim.best.zone.clone();
+    let Some(zone) = claim.best.zone.clone() else {
+        return false;
+    };
     claim.pin_to(labels::TOPOLOGY_ZONE, &zone);
     retain_below(claim, types, cost_per_hour)
 }

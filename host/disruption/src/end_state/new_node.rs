@@ -24,6 +24,7 @@ pub(super) fn node(
 ) -> Option<[Event; 2]> {
     let (pool, now) = (snapshot.node_pool(&replacement.pool)?, stage.options.now);
     let best = &replacement.best;
+    let zone = best.zone.as_deref().unwrap_or_default();
     let mut types = types_of(stage.types, &replacement.pool).iter();
     let instance_type = types.find(|it| it.name == best.instance_type)?;
     let mut claim = replacement.to_node_claim(pool, stage.options.seed);
@@ -38,7 +39,7 @@ pub(super) fn node(
     }
     for (key, value) in [
         (labels::INSTANCE_TYPE, best.instance_type.as_str()),
-        (labels::TOPOLOGY_ZONE, best.zone.as_str()),
+        (labels::TOPOLOGY_ZONE, zone),
         (
             labels::CAPACITY_TYPE,
             CapacityType::word(best.capacity_type),
@@ -57,7 +58,7 @@ pub(super) fn node(
         ..claim.metadata.clone()
     };
     claim.metadata = metadata.clone();
-    let provider_id = format!("model:///{}/{name}", best.zone);
+    let provider_id = format!("model:///{zone}/{name}");
     claim.status = Some(status(instance_type, &provider_id, name, now));
     let object = ready_node(&claim, metadata, provider_id);
     Some([
@@ -71,7 +72,7 @@ fn offering<'a>(instance_type: &'a InstanceType, replacement: &NewClaim) -> Opti
     let best = &replacement.best;
     let mut offerings = instance_type.offerings.iter();
     offerings.find(|it| {
-        it.zone() == best.zone
+        it.zone() == best.zone.as_deref()
             && it.capacity_type() == best.capacity_type
             && replacement
                 .requirements

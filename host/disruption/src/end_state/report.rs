@@ -125,7 +125,7 @@ impl ReportedCommand {
             replace: comes
                 .map(|best| ReportedNode {
                     instance_type: best.instance_type.clone(),
-                    zone: best.zone.clone(),
+                    zone: best.zone.clone().unwrap_or_default(),
                     capacity_type: CapacityType::word(best.capacity_type).to_owned(),
                     price_per_hour: best.price_per_hour,
                     effective_cost_per_hour: best.effective_cost_per_hour,

@@ -62,7 +62,7 @@ fn running(replacements: &[&str]) -> RunningCommand {
             destinations: Vec::new(),
             before: crate::command::Cost::at_list_price(1.0),
             after: crate::command::Cost::at_list_price(0.5),
-            policy_reason: String::new(),
+            policy_reason: None,
             score: 0.0,
         },
         replacements: replacements.iter().map(ToString::to_string).collect(),

@@ -29,8 +29,8 @@ impl Prices {
                 .entry(instance_type.name.clone())
                 .or_default();
             for offering in &instance_type.offerings {
-                let capacity_type = offering.word(labels::CAPACITY_TYPE).to_owned();
-                of_type.insert(capacity_type, offering.price_per_hour);
+                let capacity_type = offering.label(labels::CAPACITY_TYPE).unwrap_or_default();
+                of_type.insert(capacity_type.to_owned(), offering.price_per_hour);
             }
         }
         Ok(prices)

@@ -26,7 +26,7 @@ impl PoolTypes {
     #[must_use]
     pub fn with_slot(&self, reservation_id: &str) -> Self {
         let is_of = |offering: &scheduling::instance_type::Offering| {
-            offering.reservation_id() == reservation_id
+            offering.reservation_id() == Some(reservation_id)
         };
         let with_slot = |it: &Arc<InstanceType>| {
             if !it.offerings.iter().any(is_of) {
@@ -100,7 +100,7 @@ pub fn usage(snapshot: &Snapshot, pools: &[PoolTypes]) -> BTreeMap<UsageKey, Usa
         let sold = &key.offering;
         let offering = types
             .find(|it| it.name == sold.instance_type)
-            .and_then(|it| it.offering(&sold.zone, sold.capacity_type?));
+            .and_then(|it| it.offering(sold.zone.as_deref()?, sold.capacity_type?));
         count.price_per_hour = offering.map_or(0.0, |it| it.price_per_hour);
     }
     usage

@@ -21,7 +21,7 @@ pub(super) fn planned_node(
     let best = &claim.best;
     let mut types = pool.instance_types.iter();
     let instance_type = types.find(|it| it.name == best.instance_type)?;
-    let offering = instance_type.offering(&best.zone, best.capacity_type?)?;
+    let offering = instance_type.offering(best.zone.as_deref()?, best.capacity_type?)?;
     let mut node_labels = BTreeMap::new();
     for requirements in [
         &instance_type.requirements,

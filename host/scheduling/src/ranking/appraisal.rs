@@ -53,7 +53,7 @@ impl Appraisal {
         let mut symbols = Symbols::default();
         let (table, rows) = offering_table_of(&types, &mut symbols, |at, offering| {
             let pool: &UsageKey = &keys[at];
-            pool.offering.zone == offering.zone()
+            pool.offering.zone.as_deref() == offering.zone()
                 && pool.offering.capacity_type == offering.capacity_type()
         });
         if rows.is_empty() {

@@ -253,14 +253,14 @@ fn order(
         let row = rows[*row];
         let instance_type = &types[row.instance_type];
         let offering = &instance_type.offerings[row.offering];
-        // What does not say how it is bought cannot be.
-        let Some(capacity_type) = offering.capacity_type() else {
+        // What does not say where and how it is bought cannot be.
+        let (Some(zone), Some(capacity_type)) = (offering.zone(), offering.capacity_type()) else {
             continue;
         };
-        let zone = zones.entry(offering.zone());
+        let shared_zone = zones.entry(zone).or_insert_with(|| zone.into());
         let ranked = RankedOffering {
             instance_type: Arc::clone(&names[row.instance_type]),
-            zone: Arc::clone(zone.or_insert_with(|| offering.zone().into())),
+            zone: Arc::clone(shared_zone),
             capacity_type,
             price_per_hour: offering.price_per_hour,
             effective_cost_per_hour: ranking

@@ -51,7 +51,10 @@ pub(crate) fn offering_table_of(
             of_type.push_to(&mut table);
             let number = markets.number(offering);
             let unseen = markets.iter().skip(zones.len());
-            zones.extend(unseen.map(|market| symbols.intern(&market.zone)));
+            zones.extend(unseen.map(|market| {
+                let zone = market.zone.as_deref();
+                symbols.intern(zone.unwrap_or_default())
+            }));
             table.zone.push(zones[number]);
             let capacity_type = markets.get(number).capacity_type;
             table

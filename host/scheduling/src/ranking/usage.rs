@@ -38,7 +38,8 @@ pub(crate) fn usage_table(usage: &BTreeMap<UsageKey, Usage>, symbols: &mut Symbo
             .instance_type
             .push(symbols.intern(&offering.instance_type));
         table.family.push(symbols.intern(family));
-        table.zone.push(symbols.intern(&offering.zone));
+        let zone = offering.zone.as_deref().unwrap_or_default();
+        table.zone.push(symbols.intern(zone));
         table.capacity_type.push(capacity_type.code());
         table.nodes.push(count.nodes);
         table.launching.push(count.launching);

@@ -45,7 +45,7 @@ impl NewClaim {
 pub struct BestOffering {
     /// Name of the instance type.
     pub instance_type: String,
-    pub zone: String,
+    pub zone: Option<String>,
     /// None where its word is one that nobody knows.
     pub capacity_type: Option<CapacityType>,
     /// List price, USD an hour.

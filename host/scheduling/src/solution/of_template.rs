@@ -26,7 +26,7 @@ impl NewClaim {
             });
         let best = cheapest.map(|(instance_type, offering)| BestOffering {
             instance_type: instance_type.name.clone(),
-            zone: offering.zone().to_owned(),
+            zone: offering.zone().map(str::to_owned),
             capacity_type: offering.capacity_type(),
             price_per_hour: offering.price_per_hour,
             effective_cost_per_hour: offering.price_per_hour,

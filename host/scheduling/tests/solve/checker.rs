@@ -134,13 +134,14 @@ fn labels_of(pool: &Pool, claim: &NewClaim, index: usize) -> BTreeMap<String, St
     node_labels.extend(pool.node_pool.spec.template.metadata.labels.clone());
     node_labels.extend([
         (labels::NODEPOOL.to_owned(), claim.pool.clone()),
-        (labels::TOPOLOGY_ZONE.to_owned(), claim.best.zone.clone()),
         (
             labels::CAPACITY_TYPE.to_owned(),
             CapacityType::word(claim.best.capacity_type).to_owned(),
         ),
         (labels::HOSTNAME.to_owned(), format!("new-{index}")),
     ]);
+    let zone = claim.best.zone.clone();
+    node_labels.extend(zone.map(|it| (labels::TOPOLOGY_ZONE.to_owned(), it)));
     node_labels
 }
 

@@ -259,7 +259,8 @@ impl Cluster {
 pub(crate) fn zones_of(solution: &Solution) -> BTreeMap<String, usize> {
     let mut zones = BTreeMap::new();
     for claim in &solution.claims {
-        *zones.entry(claim.best.zone.clone()).or_insert(0) += claim.pods.len();
+        let zone = claim.best.zone.clone().expect("sold in a zone");
+        *zones.entry(zone).or_insert(0) += claim.pods.len();
     }
     zones
 }

@@ -79,7 +79,7 @@ fn a_raised_limit_is_the_nearest_miss() {
 
 #[test]
 fn what_is_sold_out_is_the_nearest_miss_where_it_would_do() {
-    let of_zone_a: fn(&Offering) -> bool = |it| it.zone() == "zone-a";
+    let of_zone_a: fn(&Offering) -> bool = |it| it.zone() == Some("zone-a");
     let on_demand: fn(&Offering) -> bool = |it| it.capacity_type() == Some(CapacityType::OnDemand);
     let in_a = json!({(labels::TOPOLOGY_ZONE): "zone-a"});
     let asks_on_demand = json!({(labels::CAPACITY_TYPE): "on-demand"});

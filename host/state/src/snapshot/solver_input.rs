@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use apis::labels;
 use jiff::Timestamp;
 use scheduling::pod::Pod;
 use scheduling::problem::{DaemonPod, ExistingNode, OfferingKey};
@@ -50,15 +49,14 @@ impl Snapshot {
     pub fn usage(&self) -> BTreeMap<UsageKey, Usage> {
         let mut usage: BTreeMap<UsageKey, Usage> = BTreeMap::new();
         for node in self.nodes().filter(|it| it.is_managed()) {
-            let instance_type = node.label(labels::INSTANCE_TYPE);
-            if instance_type.is_empty() {
+            let Some(instance_type) = node.instance_type() else {
                 continue;
-            }
+            };
             let key = UsageKey {
-                pool: node.label(labels::NODEPOOL).to_owned(),
+                pool: node.node_pool().unwrap_or_default().to_owned(),
                 offering: OfferingKey {
                     instance_type: instance_type.to_owned(),
-                    zone: node.label(labels::TOPOLOGY_ZONE).to_owned(),
+                    zone: node.zone().map(str::to_owned),
                     capacity_type: node.capacity_type(),
                 },
             };

@@ -80,7 +80,11 @@ fn told(decision: &Decision) -> Vec<String> {
         let comes = it.replacements().iter().map(|it| {
             let best = &it.best;
             let capacity_type = CapacityType::word(best.capacity_type);
-            format!("{} {capacity_type} {}", best.instance_type, best.zone)
+            format!(
+                "{} {capacity_type} {}",
+                best.instance_type,
+                best.zone.as_deref().unwrap_or_default()
+            )
         });
         let (goes, comes): (Vec<&str>, Vec<String>) = (goes.collect(), comes.collect());
         format!("{} -> {}", goes.join("+"), comes.join("+"))

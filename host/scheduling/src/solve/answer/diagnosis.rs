@@ -245,7 +245,7 @@ impl Solver<'_> {
             sold_out.min_by(|(_, a), (_, b)| a.price_per_hour.total_cmp(&b.price_per_hour))?;
         Some(NearestMiss::Unavailable {
             instance_type: instance_type.name.clone(),
-            zone: offering.zone().to_owned(),
+            zone: offering.zone()?.to_owned(),
             capacity_type: offering.capacity_type()?,
         })
     }

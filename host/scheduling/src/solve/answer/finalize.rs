@@ -192,7 +192,7 @@ impl Solver<'_> {
         let offering = table.offering(row);
         BestOffering {
             instance_type: table.type_of(first).instance_type.name.clone(),
-            zone: offering.zone().to_owned(),
+            zone: offering.zone().map(str::to_owned),
             capacity_type: offering.capacity_type(),
             price_per_hour: row.price_per_hour,
             effective_cost_per_hour: row.effective_cost_per_hour,

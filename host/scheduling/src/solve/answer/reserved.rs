@@ -149,11 +149,7 @@ impl Solver<'_> {
             return Prospect::None;
         }
         let reserved = || within.iter().filter(|row| table.rows[*row].is_reserved());
-        let is_spent = |row: usize| {
-            let id = table.offering(&table.rows[row]).reservation_id();
-            table.slots.get(id) == Some(&0)
-        };
-        if reserved().next().is_some() && reserved().all(is_spent) {
+        if reserved().next().is_some() && reserved().all(|row| table.is_spent(row)) {
             Prospect::Waits
         } else {
             Prospect::Serves

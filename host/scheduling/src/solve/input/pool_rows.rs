@@ -42,6 +42,11 @@ impl BuyableRow {
     }
 }
 
+/// The reservation whose slots are counted: reserved offerings that name none share one, so that they are not endless.
+fn shared_reservation(reserved: &Offering) -> &str {
+    reserved.reservation_id().unwrap_or_default()
+}
+
 /// A type with what is left after daemons.
 #[derive(Debug, Clone)]
 pub(crate) struct TypeRow {
@@ -170,7 +175,7 @@ impl PoolRows {
         for row in &self.rows {
             if row.is_reserved() {
                 let offering = self.offering(row);
-                let id = offering.reservation_id().to_owned();
+                let id = shared_reservation(offering).to_owned();
                 let left = slots.entry(id).or_insert(offering.reservation_capacity);
                 *left = (*left).min(offering.reservation_capacity);
             }
@@ -238,6 +243,13 @@ impl PoolRows {
 
     pub(crate) fn offering(&self, row: &BuyableRow) -> &Offering {
         &self.types[row.type_index].instance_type.offerings[row.offering]
+    }
+
+    /// The reservation of which a node of this row takes a slot; none where the row is not reserved.
+    pub(crate) fn reservation_of(&self, row: usize) -> Option<&str> {
+        let row = &self.rows[row];
+        row.is_reserved()
+            .then(|| shared_reservation(self.offering(row)))
     }
 
     pub(crate) fn type_of(&self, row: usize) -> &TypeRow {

@@ -202,6 +202,12 @@ impl PoolTable {
         })
     }
 
+    /// Whether the row is of a reservation that has no slot left.
+    pub(crate) fn is_spent(&self, row: usize) -> bool {
+        let reservation = self.reservation_of(row);
+        reservation.is_some_and(|id| self.slots.get(id) == Some(&0))
+    }
+
     /// Keeps the rows whose type stays within what the limits leave.
     pub(crate) fn retain_within_limits(&self, rows: &mut BitSet) {
         let Some(remaining) = &self.remaining else {

@@ -272,20 +272,10 @@ impl Solver<'_> {
             return None;
         }
         let table = &self.pools[pool];
-        let target = table.offering(&table.rows[row]);
-        let reservation = target
-            .is_reserved()
-            .then(|| target.reservation_id().to_owned());
-        let others: Vec<usize> = rows
-            .iter()
-            .filter(|row| {
-                let offering = table.offering(&table.rows[*row]);
-                match &reservation {
-                    Some(id) => offering.reservation_id() != id,
-                    None => offering.is_reserved(),
-                }
-            })
-            .collect();
+        let reservation = table.reservation_of(row);
+        let is_other = |other: &usize| table.reservation_of(*other) != reservation;
+        let others: Vec<usize> = rows.iter().filter(is_other).collect();
+        let reservation = reservation.map(str::to_owned);
         for other in others {
             rows.remove(other);
         }

@@ -55,14 +55,7 @@ impl Solver<'_> {
             table.retain_within_limits(rows);
         }
         if !table.slots.is_empty() {
-            let spent: Vec<usize> = rows
-                .iter()
-                .filter(|row| {
-                    let offering = table.offering(&table.rows[*row]);
-                    table.rows[*row].is_reserved()
-                        && table.slots.get(offering.reservation_id()) == Some(&0)
-                })
-                .collect();
+            let spent: Vec<usize> = rows.iter().filter(|row| table.is_spent(*row)).collect();
             for row in spent {
                 rows.remove(row);
             }

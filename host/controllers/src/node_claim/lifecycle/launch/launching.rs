@@ -24,7 +24,7 @@ impl Launching {
             pool: pool.to_owned(),
             offering: OfferingKey {
                 instance_type: best.instance_type.to_string(),
-                zone: best.zone.to_string(),
+                zone: Some(best.zone.to_string()),
                 capacity_type: Some(best.capacity_type),
             },
         };

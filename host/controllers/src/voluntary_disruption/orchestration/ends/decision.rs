@@ -115,7 +115,7 @@ mod tests {
             claim: format!("claim-{node}"),
             pool: "web".to_owned(),
             instance_type: "m7i.large".to_owned(),
-            zone: "a".to_owned(),
+            zone: Some("a".to_owned()),
             capacity_type: Some(CapacityType::Spot),
             cost: Cost::at_list_price(1.0),
             pods: 1,

@@ -1,7 +1,5 @@
 //! The order of a pool's rows: by cost, and by what else tells them apart.
 
-use apis::CapacityType;
-
 use super::{BuyableRow, TypeRow};
 
 /// Cheapest first; ties go to the newer generation, then to the names.
@@ -33,7 +31,7 @@ pub(super) fn sort_rows(rows: &mut [BuyableRow], types: &[TypeRow]) {
     }
 }
 
-fn sold<'a>(types: &'a [TypeRow], row: &BuyableRow) -> (&'a str, Option<CapacityType>, &'a str) {
+fn sold<'a>(types: &'a [TypeRow], row: &BuyableRow) -> impl Ord + use<'a> {
     let offering = &types[row.type_index].instance_type.offerings[row.offering];
     (
         offering.zone(),
