@@ -9,7 +9,7 @@ use apis::GoDuration;
 use jiff::Timestamp;
 
 use super::evaluation_error::{Evaluated, overflow};
-use super::functions::{ConvertsTo, FoldsTo, Function, ReadsAs};
+use super::functions::{ConvertsTo, Finds, FoldsTo, Function, ReadsAs};
 use super::place::SourcePosition;
 use super::steps::Steps;
 use super::value::Value;
@@ -30,8 +30,25 @@ pub(super) fn apply<'a>(
         return Ok(match function {
             // Absent is false, so that it is not is true.
             Function::Not => Value::Bool(true),
-            Function::StartsWith | Function::EndsWith | Function::Contains => Value::Bool(false),
-            _ => Value::Absent,
+            Function::Find(Finds::StartsWith | Finds::EndsWith | Finds::Contains) => {
+                Value::Bool(false)
+            }
+            Function::Find(Finds::IndexOf | Finds::LastIndexOf)
+            | Function::Negate
+            | Function::Abs
+            | Function::Floor
+            | Function::Ceil
+            | Function::Round
+            | Function::Truncate
+            | Function::Convert(_)
+            | Function::Read(_)
+            | Function::Size
+            | Function::Fold(_)
+            | Function::Join
+            | Function::Split
+            | Function::Format
+            | Function::Change(_)
+            | Function::IsThere => Value::Absent,
         });
     }
     let Some((first, rest)) = operands.split_first() else {
@@ -56,17 +73,8 @@ pub(super) fn apply<'a>(
         Function::Join => joined(first, rest, steps),
         Function::Split => split(first, rest, steps),
         Function::Format => formatted(first.as_text(), rest, steps),
-        Function::StartsWith
-        | Function::EndsWith
-        | Function::Contains
-        | Function::IndexOf
-        | Function::LastIndexOf => found(function, first, rest, steps),
-        Function::LowerAscii
-        | Function::UpperAscii
-        | Function::Trim
-        | Function::Replace
-        | Function::Substring
-        | Function::CharAt => changed(function, first, rest, steps),
+        Function::Find(finds) => found(finds, first, rest, steps),
+        Function::Change(to) => changed(to, first, rest, steps),
         Function::IsThere => Ok(Value::Bool(true)),
     }
 }

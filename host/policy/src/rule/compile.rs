@@ -291,13 +291,7 @@ impl<'a, V: Variable> Compiler<'a, V> {
         let RuleNode::Call(function, operands, at) = &typed.node else {
             return typed;
         };
-        let literals: Option<Vec<&Literal>> = operands
-            .iter()
-            .map(|it| match it {
-                RuleNode::Literal(literal) => Some(literal),
-                _ => None,
-            })
-            .collect();
+        let literals: Option<Vec<&Literal>> = operands.iter().map(RuleNode::literal).collect();
         let Some(literals) = literals else {
             return typed;
         };
@@ -327,6 +321,14 @@ impl<'a, V: Variable> Compiler<'a, V> {
 fn optional_hint(of: &RuleType) -> &'static str {
     match of {
         RuleType::Optional(_) => "; say what stands in for it with .orValue(...)",
-        _ => "",
+        RuleType::Bool
+        | RuleType::Int
+        | RuleType::Double
+        | RuleType::Text
+        | RuleType::Moment
+        | RuleType::List(_)
+        | RuleType::Map(_)
+        | RuleType::Record
+        | RuleType::Unknown => "",
     }
 }

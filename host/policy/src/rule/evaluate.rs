@@ -17,7 +17,7 @@ use super::civil::{self, CivilField};
 use super::evaluation_error::{Evaluated, EvaluationError, EvaluationProblem, problem};
 use super::facts::LabelSet;
 use super::functions::Function;
-use super::node::{Comparison, RuleNode};
+use super::node::{Comparison, Computation, RuleNode};
 use super::pattern::{COMPILE_STEPS, Pattern};
 use super::place::SourcePosition;
 use super::steps::{ITEM_BYTES, Steps};
@@ -82,9 +82,7 @@ impl<'a, 's, F: RowFacts> Evaluation<'a, 's, F> {
             }
             RuleNode::MatchesComputed(parts, at) => self.matches_computed(parts, *at),
             RuleNode::Civil(field, moment, zone) => self.civil(*field, moment, zone),
-            RuleNode::Whole(..) | RuleNode::Real(..) | RuleNode::Shift(..) | RuleNode::Join(_) => {
-                self.computed(node)
-            }
+            RuleNode::Compute(computation, parts) => self.computed(*computation, parts),
             RuleNode::Compare(comparison, parts) => {
                 let [left, right] = self.both(parts)?;
                 self.compared(*comparison, &left, &right)
@@ -224,22 +222,19 @@ impl<'a, 's, F: RowFacts> Evaluation<'a, 's, F> {
         self.matches(&text, &compiled)
     }
 
-    fn computed(&mut self, node: &'a RuleNode<F::Variable>) -> Evaluated<'a> {
-        let (RuleNode::Whole(_, parts, _)
-        | RuleNode::Real(_, parts)
-        | RuleNode::Shift(_, parts)
-        | RuleNode::Join(parts)) = node
-        else {
-            return Ok(Value::Absent);
-        };
+    fn computed(
+        &mut self,
+        computation: Computation,
+        parts: &'a [RuleNode<F::Variable>; 2],
+    ) -> Evaluated<'a> {
         let [left, right] = self.both(parts)?;
         if left.is_absent() || right.is_absent() {
             return Ok(Value::Absent);
         }
-        match node {
-            RuleNode::Whole(operator, _, at) => whole(*operator, &left, &right, *at),
-            RuleNode::Shift(operator, _) => {
-                let seconds = real(*operator, left.number(), right.number());
+        match computation {
+            Computation::Whole(operator, at) => whole(operator, &left, &right, at),
+            Computation::Shift(operator) => {
+                let seconds = real(operator, left.number(), right.number());
                 #[expect(
                     clippy::cast_possible_truncation,
                     reason = "saturates, and no calendar has what saturates"
@@ -247,12 +242,11 @@ impl<'a, 's, F: RowFacts> Evaluation<'a, 's, F> {
                 let moment = Value::Moment(seconds.floor() as i64);
                 Ok(moment)
             }
-            RuleNode::Join(_) => concatenated(&left, &right, self.steps),
-            RuleNode::Real(operator, _) => {
-                let number = real(*operator, left.number(), right.number());
+            Computation::Join => concatenated(&left, &right, self.steps),
+            Computation::Real(operator) => {
+                let number = real(operator, left.number(), right.number());
                 Ok(Value::Double(number))
             }
-            _ => Ok(Value::Absent),
         }
     }
 

@@ -31,16 +31,31 @@ pub(crate) enum LabelSet {
     Node,
 }
 
-/// A vocabulary: its variables as an enum, and the table of their names, types and meanings.
+/// A vocabulary: its variables as an enum, and the table of their names, types and meanings. Those of a part are an
+/// enum of their own, so that whoever answers for the part answers for all of it.
 macro_rules! vocabulary {
-    ($(#[$doc:meta])* $enum:ident $table:ident { $($variant:ident $name:literal $of:ident $about:literal,)* }) => {
+    (
+        $(#[$doc:meta])* $enum:ident $table:ident { $($variant:ident $name:literal $of:ident $about:literal,)* }
+        $($(#[$part_doc:meta])* $part:ident $part_enum:ident {
+            $($part_variant:ident $part_name:literal $part_of:ident $part_about:literal,)*
+        })?
+    ) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum $enum {
             $($variant,)*
+            $($(#[$part_doc])* $part($part_enum),)?
             /// Of every round.
             Moment($crate::rule::facts::MomentVariable),
         }
+
+        $(
+            $(#[$part_doc])*
+            #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+            pub(crate) enum $part_enum {
+                $($part_variant,)*
+            }
+        )?
 
         pub(crate) static $table: &[$crate::rule::compile::KnownVariable<$enum>] = &[
             $($crate::rule::compile::KnownVariable {
@@ -49,6 +64,12 @@ macro_rules! vocabulary {
                 variable: $enum::$variant,
                 about: $about,
             },)*
+            $($($crate::rule::compile::KnownVariable {
+                name: $part_name,
+                of: $crate::rule::compile::VariableType::$part_of,
+                variable: $enum::$part($part_enum::$part_variant),
+                about: $part_about,
+            },)*)?
             $crate::rule::facts::moment!($enum Now "now" Moment "when it is decided, such as now.getHours(\"Europe/Berlin\")"),
             $crate::rule::facts::moment!($enum Year "year" Int "in UTC, as all of these"),
             $crate::rule::facts::moment!($enum Month "month" Int "1 to 12"),

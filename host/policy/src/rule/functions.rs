@@ -17,22 +17,34 @@ pub(crate) enum Function {
     Convert(ConvertsTo),
     Size,
     Read(ReadsAs),
-    StartsWith,
-    EndsWith,
-    Contains,
-    LowerAscii,
-    UpperAscii,
-    Trim,
-    Replace,
+    Find(Finds),
+    Change(Changes),
     Split,
-    Substring,
-    IndexOf,
-    LastIndexOf,
-    CharAt,
     Join,
     Format,
     Fold(FoldsTo),
     IsThere,
+}
+
+/// Question about a text in another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Finds {
+    StartsWith,
+    EndsWith,
+    Contains,
+    IndexOf,
+    LastIndexOf,
+}
+
+/// Text that is made of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Changes {
+    LowerAscii,
+    UpperAscii,
+    Trim,
+    Replace,
+    Substring,
+    CharAt,
 }
 
 /// Type that a value is converted to.
@@ -190,18 +202,43 @@ pub(super) static FUNCTIONS: &[Signature] = &[
         "startsWith",
         &[Text, Text],
         Gives::Bool,
-        Function::StartsWith,
+        Function::Find(Finds::StartsWith),
     ),
-    method("endsWith", &[Text, Text], Gives::Bool, Function::EndsWith),
-    method("contains", &[Text, Text], Gives::Bool, Function::Contains),
-    method("lowerAscii", &[Text], Gives::Text, Function::LowerAscii),
-    method("upperAscii", &[Text], Gives::Text, Function::UpperAscii),
-    method("trim", &[Text], Gives::Text, Function::Trim),
+    method(
+        "endsWith",
+        &[Text, Text],
+        Gives::Bool,
+        Function::Find(Finds::EndsWith),
+    ),
+    method(
+        "contains",
+        &[Text, Text],
+        Gives::Bool,
+        Function::Find(Finds::Contains),
+    ),
+    method(
+        "lowerAscii",
+        &[Text],
+        Gives::Text,
+        Function::Change(Changes::LowerAscii),
+    ),
+    method(
+        "upperAscii",
+        &[Text],
+        Gives::Text,
+        Function::Change(Changes::UpperAscii),
+    ),
+    method(
+        "trim",
+        &[Text],
+        Gives::Text,
+        Function::Change(Changes::Trim),
+    ),
     last_optional(method(
         "replace",
         &[Text, Text, Text, Int],
         Gives::Text,
-        Function::Replace,
+        Function::Change(Changes::Replace),
     )),
     last_optional(method(
         "split",
@@ -213,21 +250,26 @@ pub(super) static FUNCTIONS: &[Signature] = &[
         "substring",
         &[Text, Int, Int],
         Gives::Text,
-        Function::Substring,
+        Function::Change(Changes::Substring),
     )),
     last_optional(method(
         "indexOf",
         &[Text, Text, Int],
         Gives::Int,
-        Function::IndexOf,
+        Function::Find(Finds::IndexOf),
     )),
     method(
         "lastIndexOf",
         &[Text, Text],
         Gives::Int,
-        Function::LastIndexOf,
+        Function::Find(Finds::LastIndexOf),
     ),
-    method("charAt", &[Text, Int], Gives::Text, Function::CharAt),
+    method(
+        "charAt",
+        &[Text, Int],
+        Gives::Text,
+        Function::Change(Changes::CharAt),
+    ),
     last_optional(method("join", &[Texts, Text], Gives::Text, Function::Join)),
     method("sum", &[Numbers], Gives::Item, Function::Fold(FoldsTo::Sum)),
     method(
@@ -274,7 +316,14 @@ impl Takes {
             Self::Numbers => match of {
                 RuleType::List(item) => item.is_number(),
                 RuleType::Unknown => true,
-                _ => false,
+                RuleType::Bool
+                | RuleType::Int
+                | RuleType::Double
+                | RuleType::Text
+                | RuleType::Moment
+                | RuleType::Map(_)
+                | RuleType::Record
+                | RuleType::Optional(_) => false,
             },
             Self::Any => true,
         }
@@ -308,7 +357,15 @@ impl Gives {
             Self::Same => first(),
             Self::Item => match first() {
                 RuleType::List(item) => *item,
-                _ => RuleType::Unknown,
+                RuleType::Bool
+                | RuleType::Int
+                | RuleType::Double
+                | RuleType::Text
+                | RuleType::Moment
+                | RuleType::Map(_)
+                | RuleType::Record
+                | RuleType::Optional(_)
+                | RuleType::Unknown => RuleType::Unknown,
             },
         }
     }

@@ -23,6 +23,18 @@ pub(crate) enum Arithmetic {
     Greatest,
 }
 
+/// What is made of two values.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Computation {
+    /// A whole number, which may overflow.
+    Whole(Arithmetic, SourcePosition),
+    Real(Arithmetic),
+    /// A moment so many seconds from another.
+    Shift(Arithmetic),
+    /// Two texts as one.
+    Join,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Comparison {
     Equal,
@@ -73,11 +85,7 @@ pub(crate) enum RuleNode<V> {
     /// A text and a pattern that is computed.
     MatchesComputed(Box<[RuleNode<V>; 2]>, SourcePosition),
     Civil(CivilField, Box<RuleNode<V>>, TimeZone),
-    Whole(Arithmetic, Box<[RuleNode<V>; 2]>, SourcePosition),
-    Real(Arithmetic, Box<[RuleNode<V>; 2]>),
-    /// A moment so many seconds from another.
-    Shift(Arithmetic, Box<[RuleNode<V>; 2]>),
-    Join(Box<[RuleNode<V>; 2]>),
+    Compute(Computation, Box<[RuleNode<V>; 2]>),
     Compare(Comparison, Box<[RuleNode<V>; 2]>),
     And(Vec<RuleNode<V>>),
     Or(Vec<RuleNode<V>>),
@@ -92,4 +100,15 @@ pub(crate) enum RuleNode<V> {
         is_optional: bool,
     },
     OrElse(Box<[RuleNode<V>; 2]>),
+}
+
+impl<V> RuleNode<V> {
+    /// The literal that it is.
+    pub(crate) fn literal(&self) -> Option<&Literal> {
+        if let Self::Literal(literal) = self {
+            Some(literal)
+        } else {
+            None
+        }
+    }
 }

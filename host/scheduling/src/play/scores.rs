@@ -44,8 +44,10 @@ impl FitStrategy {
                 weights += it.weight;
             }
         }
+        if weights == 0 {
+            return 0;
+        }
         match self {
-            _ if weights == 0 => 0,
             Self::LeastAllocated | Self::MostAllocated => sum / weights,
             Self::RequestedToCapacityRatio(_) => (2 * sum + weights) / (2 * weights),
         }

@@ -85,8 +85,13 @@ impl ShadowedMoves<'_> {
                 let savings = it.cost_before - it.cost_after;
                 difference.usd_per_hour += match (ours.decision, theirs) {
                     (VerdictDecision::Approve, _) => savings,
-                    (_, VerdictDecision::Approve) => -savings,
-                    _ => 0.0,
+                    (VerdictDecision::Reject | VerdictDecision::Hold, VerdictDecision::Approve) => {
+                        -savings
+                    }
+                    (
+                        VerdictDecision::Reject | VerdictDecision::Hold,
+                        VerdictDecision::Reject | VerdictDecision::Hold,
+                    ) => 0.0,
                 };
             }
             difference

@@ -3,20 +3,20 @@
 use std::rc::Rc;
 
 use super::super::evaluation_error::Evaluated;
-use super::super::functions::Function;
+use super::super::functions::{Changes, Finds};
 use super::super::steps::{ITEM_BYTES, Steps};
 use super::super::value::Value;
 
 pub(super) fn found<'a>(
-    function: Function,
+    finds: Finds,
     text: &Value<'_>,
     rest: &[Value<'_>],
     steps: &mut Steps,
 ) -> Evaluated<'a> {
     let (text, part) = (text.as_text(), rest.first().map_or("", Value::as_text));
-    let looked_at = match function {
-        Function::StartsWith | Function::EndsWith => part.len(),
-        _ => text.len() + part.len(),
+    let looked_at = match finds {
+        Finds::StartsWith | Finds::EndsWith => part.len(),
+        Finds::Contains | Finds::IndexOf | Finds::LastIndexOf => text.len() + part.len(),
     };
     steps.look(looked_at)?;
     // Places are counted in characters.
@@ -24,12 +24,12 @@ pub(super) fn found<'a>(
         let before = text.get(..bytes).map_or(0, |it| it.chars().count());
         i64::try_from(before).unwrap_or(i64::MAX)
     };
-    Ok(match function {
-        Function::StartsWith => Value::Bool(text.starts_with(part)),
-        Function::EndsWith => Value::Bool(text.ends_with(part)),
-        Function::Contains => Value::Bool(text.contains(part)),
-        Function::LastIndexOf => Value::Int(text.rfind(part).map_or(-1, place)),
-        _ => {
+    Ok(match finds {
+        Finds::StartsWith => Value::Bool(text.starts_with(part)),
+        Finds::EndsWith => Value::Bool(text.ends_with(part)),
+        Finds::Contains => Value::Bool(text.contains(part)),
+        Finds::LastIndexOf => Value::Int(text.rfind(part).map_or(-1, place)),
+        Finds::IndexOf => {
             let from = rest.get(1).and_then(Value::int).unwrap_or(0);
             let Some(from) = bytes_at(text, from) else {
                 return Ok(Value::Int(-1));
@@ -48,7 +48,7 @@ fn bytes_at(text: &str, place: i64) -> Option<usize> {
 }
 
 pub(super) fn changed<'a>(
-    function: Function,
+    to: Changes,
     text: &Value<'_>,
     rest: &[Value<'_>],
     steps: &mut Steps,
@@ -56,11 +56,11 @@ pub(super) fn changed<'a>(
     let text = text.as_text();
     steps.look(text.len())?;
     let int = |at: usize| rest.get(at).and_then(Value::int);
-    let made = match function {
-        Function::LowerAscii => text.to_ascii_lowercase(),
-        Function::UpperAscii => text.to_ascii_uppercase(),
-        Function::Trim => text.trim().to_owned(),
-        Function::CharAt => {
+    let made = match to {
+        Changes::LowerAscii => text.to_ascii_lowercase(),
+        Changes::UpperAscii => text.to_ascii_uppercase(),
+        Changes::Trim => text.trim().to_owned(),
+        Changes::CharAt => {
             let at = int(0).and_then(|it| bytes_at(text, it));
             let one = at.and_then(|at| text.get(at..)).map(|it| it.chars().next());
             match one {
@@ -68,7 +68,7 @@ pub(super) fn changed<'a>(
                 None => return Ok(Value::Absent),
             }
         }
-        Function::Substring => {
+        Changes::Substring => {
             let begin = int(0).and_then(|it| bytes_at(text, it));
             let end = int(1).map_or(Some(text.len()), |it| bytes_at(text, it));
             let part = begin.zip(end).and_then(|(begin, end)| text.get(begin..end));
@@ -77,7 +77,7 @@ pub(super) fn changed<'a>(
                 None => return Ok(Value::Absent),
             }
         }
-        _ => return replaced(text, rest, steps),
+        Changes::Replace => return replaced(text, rest, steps),
     };
     steps.make(made.len())?;
     Ok(Value::made(&made))

@@ -302,10 +302,13 @@ impl<V: Variable> Compiler<'_, V> {
         }
         let name = match args {
             [] => "UTC".into(),
-            [zone] => match self.operand(zone, Takes::Text).node {
-                RuleNode::Literal(Literal::Text(name)) => name,
-                _ => return self.wrong(zone.at, "the zone must be written out, or from config"),
-            },
+            [zone] => {
+                let RuleNode::Literal(Literal::Text(name)) = self.operand(zone, Takes::Text).node
+                else {
+                    return self.wrong(zone.at, "the zone must be written out, or from config");
+                };
+                name
+            }
             _ => return self.wrong(at, "it takes a zone, such as \"Europe/Berlin\", or nothing"),
         };
         match zone(&name) {

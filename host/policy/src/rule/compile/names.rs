@@ -149,9 +149,10 @@ impl<V: Variable> Compiler<'_, V> {
                 return self.wrong(at, format!("the places of a list are int, and not {other}"));
             }
             (other, _) => {
-                let hint = match &key.node {
-                    RuleNode::Literal(Literal::Text(key)) => format!("no field `{key}`"),
-                    _ => "no keys".to_owned(),
+                let hint = if let RuleNode::Literal(Literal::Text(key)) = &key.node {
+                    format!("no field `{key}`")
+                } else {
+                    "no keys".to_owned()
                 };
                 return self.wrong(at, format!("{other} has {hint}"));
             }
@@ -230,7 +231,21 @@ impl<V: Variable> Compiler<'_, V> {
         match &expression.kind {
             ExprKind::Select { of, .. } => self.is_setting(of),
             ExprKind::Name(_) => self.is_word(expression, "config"),
-            _ => false,
+            ExprKind::Null
+            | ExprKind::Bool(_)
+            | ExprKind::Int(_)
+            | ExprKind::Double(_)
+            | ExprKind::Text(_)
+            | ExprKind::List(_)
+            | ExprKind::Index { .. }
+            | ExprKind::Call { .. }
+            | ExprKind::Method { .. }
+            | ExprKind::Not(_)
+            | ExprKind::Negate(_)
+            | ExprKind::Binary(..)
+            | ExprKind::And(_)
+            | ExprKind::Or(_)
+            | ExprKind::If(_) => false,
         }
     }
 

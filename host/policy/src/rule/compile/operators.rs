@@ -1,7 +1,7 @@
 //! Operators, conditionals and lists: what their operands must be, and what comes of them.
 
 use super::super::evaluate::Variable;
-use super::super::node::{Arithmetic, Comparison, RuleNode};
+use super::super::node::{Arithmetic, Comparison, Computation, RuleNode};
 use super::super::parse::Expr;
 use super::super::place::SourcePosition;
 use super::super::types::RuleType;
@@ -39,10 +39,7 @@ impl<V: Variable> Compiler<'_, V> {
         };
         let literals: Option<Vec<Literal>> = items
             .iter()
-            .map(|item| match &item.node {
-                RuleNode::Literal(literal) => Some(literal.clone()),
-                _ => None,
-            })
+            .map(|item| item.node.literal().cloned())
             .collect();
         let node = literals.map_or_else(
             || RuleNode::List(items.into_iter().map(|it| it.node).collect()),
@@ -80,30 +77,36 @@ impl<V: Variable> Compiler<'_, V> {
         let is_sum = operator == Arithmetic::Add;
         let is_shift = is_sum || operator == Arithmetic::Subtract;
         match (&one, &other) {
-            (RuleType::Unknown, RuleType::Unknown) => {
-                Typed::new(RuleNode::Real(operator, parts), RuleType::Unknown)
-            }
-            (RuleType::Int, RuleType::Int) if operator != Arithmetic::Divide => {
-                Typed::new(RuleNode::Whole(operator, parts, at), RuleType::Int)
-            }
+            (RuleType::Unknown, RuleType::Unknown) => Typed::new(
+                RuleNode::Compute(Computation::Real(operator), parts),
+                RuleType::Unknown,
+            ),
+            (RuleType::Int, RuleType::Int) if operator != Arithmetic::Divide => Typed::new(
+                RuleNode::Compute(Computation::Whole(operator, at), parts),
+                RuleType::Int,
+            ),
             (RuleType::Text, RuleType::Text | RuleType::Unknown)
             | (RuleType::Unknown, RuleType::Text)
                 if is_sum =>
             {
-                Typed::new(RuleNode::Join(parts), RuleType::Text)
+                Typed::new(RuleNode::Compute(Computation::Join, parts), RuleType::Text)
             }
-            (RuleType::Moment, RuleType::Moment) if operator == Arithmetic::Subtract => {
-                Typed::new(RuleNode::Real(operator, parts), RuleType::Double)
-            }
-            (RuleType::Moment, number) if is_shift && number.is_number() => {
-                Typed::new(RuleNode::Shift(operator, parts), RuleType::Moment)
-            }
-            (number, RuleType::Moment) if is_sum && number.is_number() => {
-                Typed::new(RuleNode::Shift(operator, parts), RuleType::Moment)
-            }
-            (one, other) if one.is_number() && other.is_number() => {
-                Typed::new(RuleNode::Real(operator, parts), RuleType::Double)
-            }
+            (RuleType::Moment, RuleType::Moment) if operator == Arithmetic::Subtract => Typed::new(
+                RuleNode::Compute(Computation::Real(operator), parts),
+                RuleType::Double,
+            ),
+            (RuleType::Moment, number) if is_shift && number.is_number() => Typed::new(
+                RuleNode::Compute(Computation::Shift(operator), parts),
+                RuleType::Moment,
+            ),
+            (number, RuleType::Moment) if is_sum && number.is_number() => Typed::new(
+                RuleNode::Compute(Computation::Shift(operator), parts),
+                RuleType::Moment,
+            ),
+            (one, other) if one.is_number() && other.is_number() => Typed::new(
+                RuleNode::Compute(Computation::Real(operator), parts),
+                RuleType::Double,
+            ),
             _ => {
                 let hint = either_hint(&one, &other);
                 self.wrong(

@@ -43,6 +43,9 @@ vocabulary! {
         ConsolidationPolicy "consolidation_policy" Text "its consolidationPolicy",
         RecentHour "recent_hour" Int "its moves finished in the last hour",
         RecentDay "recent_day" Int "its moves finished in the last day",
+    }
+    /// Of the nodes that go, the first of them or all together.
+    Removed RemovedVariable {
         NodeName "node" Text "name of the first node that goes",
         InstanceType "instance_type" Text "its instance type",
         Zone "zone" Text "its zone",
@@ -75,12 +78,61 @@ impl Variable for MoveVariable {
 
     fn need(self) -> Option<Need> {
         match self {
+            Self::Removed(variable) => variable.need(),
+            Self::Kind
+            | Self::Savings
+            | Self::EffectiveBefore
+            | Self::EffectiveAfter
+            | Self::ListSavings
+            | Self::CostBefore
+            | Self::CostAfter
+            | Self::Nodes
+            | Self::NewNodes
+            | Self::PodsMoved
+            | Self::SingletonsMoved
+            | Self::MaxPriority
+            | Self::ReplacementType
+            | Self::ReplacementZone
+            | Self::ReplacementCapacityType
+            | Self::ReplacementSpot
+            | Self::NodePool
+            | Self::NodePoolNodes
+            | Self::NodePoolPrice
+            | Self::NodePoolEffectivePrice
+            | Self::NodePoolDisruptionCost
+            | Self::ConsolidationPolicy
+            | Self::RecentHour
+            | Self::RecentDay
+            | Self::Moment(_) => None,
+        }
+    }
+}
+
+impl RemovedVariable {
+    fn need(self) -> Option<Need> {
+        match self {
             Self::Namespaces
             | Self::OwnerKinds
             | Self::PriorityClasses
             | Self::LeastReplicas
             | Self::DisruptionsAllowed => Some(Need::Workloads),
-            _ => None,
+            Self::NodeName
+            | Self::InstanceType
+            | Self::Zone
+            | Self::CapacityType
+            | Self::DriftReason
+            | Self::SpotNodes
+            | Self::Pods
+            | Self::BlockedPods
+            | Self::YoungestAge
+            | Self::OldestAge
+            | Self::TimeToExpiry
+            | Self::LastPodEvent
+            | Self::CpuUtilization
+            | Self::MemoryUtilization
+            | Self::Gpus
+            | Self::GpusRequested
+            | Self::DisruptionCost => None,
         }
     }
 }
@@ -151,40 +203,68 @@ impl MoveFacts<'_> {
     }
 
     /// What the nodes that go have among them.
-    fn of_nodes(&self, variable: MoveVariable) -> Value<'_> {
+    fn of_nodes(&self, variable: RemovedVariable) -> Value<'_> {
         let nodes = &self.round.nodes;
         match variable {
-            MoveVariable::NodeName => self.first(&nodes.name),
-            MoveVariable::InstanceType => self.first(&nodes.instance_type),
-            MoveVariable::Zone => self.first(&nodes.zone),
-            MoveVariable::CapacityType => capacity_type(at(&nodes.capacity_type, self.first_row())),
-            MoveVariable::DriftReason => self.first(&nodes.drift_reason),
-            MoveVariable::SpotNodes => {
+            RemovedVariable::NodeName => self.first(&nodes.name),
+            RemovedVariable::InstanceType => self.first(&nodes.instance_type),
+            RemovedVariable::Zone => self.first(&nodes.zone),
+            RemovedVariable::CapacityType => {
+                capacity_type(at(&nodes.capacity_type, self.first_row()))
+            }
+            RemovedVariable::DriftReason => self.first(&nodes.drift_reason),
+            RemovedVariable::SpotNodes => {
                 let codes = self.of(&nodes.capacity_type);
                 let spot = codes.filter(|code| *code == CapacityType::Spot.code());
                 Value::count(saturated(spot.count()))
             }
-            MoveVariable::Pods => self.total(&nodes.pods),
-            MoveVariable::BlockedPods => self.total(&nodes.blocked_pods),
-            MoveVariable::OldestAge => Value::count(self.of(&nodes.age).max().unwrap_or(0)),
-            MoveVariable::YoungestAge => Value::count(self.of(&nodes.age).min().unwrap_or(0)),
-            MoveVariable::TimeToExpiry => self.least(&nodes.time_to_expiry),
-            MoveVariable::LastPodEvent => self.least(&nodes.last_pod_event),
-            MoveVariable::CpuUtilization => {
+            RemovedVariable::Pods => self.total(&nodes.pods),
+            RemovedVariable::BlockedPods => self.total(&nodes.blocked_pods),
+            RemovedVariable::OldestAge => Value::count(self.of(&nodes.age).max().unwrap_or(0)),
+            RemovedVariable::YoungestAge => Value::count(self.of(&nodes.age).min().unwrap_or(0)),
+            RemovedVariable::TimeToExpiry => self.least(&nodes.time_to_expiry),
+            RemovedVariable::LastPodEvent => self.least(&nodes.last_pod_event),
+            RemovedVariable::CpuUtilization => {
                 self.share(&nodes.cpu_requested_milli, &nodes.cpu_milli)
             }
-            MoveVariable::MemoryUtilization => {
+            RemovedVariable::MemoryUtilization => {
                 self.share(&nodes.memory_requested_mib, &nodes.memory_mib)
             }
-            MoveVariable::Gpus => self.total(&nodes.gpus),
-            MoveVariable::GpusRequested => self.total(&nodes.gpus_requested),
-            MoveVariable::DisruptionCost => Value::Double(self.sum(&nodes.disruption_cost)),
-            MoveVariable::Namespaces => self.owners.namespaces.clone(),
-            MoveVariable::OwnerKinds => self.owners.kinds.clone(),
-            MoveVariable::PriorityClasses => self.owners.priority_classes.clone(),
-            MoveVariable::LeastReplicas => self.owners.least_replicas.clone(),
-            MoveVariable::DisruptionsAllowed => self.owners.disruptions_allowed.clone(),
-            _ => Value::Absent,
+            RemovedVariable::Gpus => self.total(&nodes.gpus),
+            RemovedVariable::GpusRequested => self.total(&nodes.gpus_requested),
+            RemovedVariable::DisruptionCost => Value::Double(self.sum(&nodes.disruption_cost)),
+            RemovedVariable::Namespaces => self.owners.namespaces.clone(),
+            RemovedVariable::OwnerKinds => self.owners.kinds.clone(),
+            RemovedVariable::PriorityClasses => self.owners.priority_classes.clone(),
+            RemovedVariable::LeastReplicas => self.owners.least_replicas.clone(),
+            RemovedVariable::DisruptionsAllowed => self.owners.disruptions_allowed.clone(),
+        }
+    }
+
+    fn steps_of_nodes(&self, variable: RemovedVariable) -> usize {
+        let rows = self.proposed.remove.len() / 4;
+        match variable {
+            RemovedVariable::CpuUtilization | RemovedVariable::MemoryUtilization => 2 * rows,
+            RemovedVariable::SpotNodes
+            | RemovedVariable::Pods
+            | RemovedVariable::BlockedPods
+            | RemovedVariable::OldestAge
+            | RemovedVariable::YoungestAge
+            | RemovedVariable::TimeToExpiry
+            | RemovedVariable::LastPodEvent
+            | RemovedVariable::Gpus
+            | RemovedVariable::GpusRequested
+            | RemovedVariable::DisruptionCost => rows,
+            RemovedVariable::NodeName
+            | RemovedVariable::InstanceType
+            | RemovedVariable::Zone
+            | RemovedVariable::CapacityType
+            | RemovedVariable::DriftReason
+            | RemovedVariable::Namespaces
+            | RemovedVariable::OwnerKinds
+            | RemovedVariable::PriorityClasses
+            | RemovedVariable::LeastReplicas
+            | RemovedVariable::DisruptionsAllowed => 0,
         }
     }
 
@@ -236,8 +316,8 @@ impl RowFacts for MoveFacts<'_> {
             MoveVariable::ConsolidationPolicy => self.first(&self.round.nodes.consolidation_policy),
             MoveVariable::RecentHour => self.pool_count(|pool| pool.recent_hour),
             MoveVariable::RecentDay => self.pool_count(|pool| pool.recent_day),
+            MoveVariable::Removed(variable) => self.of_nodes(variable),
             MoveVariable::Moment(variable) => variable.value(self.context),
-            of_nodes => self.of_nodes(of_nodes),
         }
     }
 
@@ -246,27 +326,33 @@ impl RowFacts for MoveFacts<'_> {
     }
 
     fn steps(&self, variable: MoveVariable) -> u64 {
-        let rows = self.proposed.remove.len() / 4;
         let steps = match variable {
-            MoveVariable::SpotNodes
-            | MoveVariable::Pods
-            | MoveVariable::BlockedPods
-            | MoveVariable::OldestAge
-            | MoveVariable::YoungestAge
-            | MoveVariable::TimeToExpiry
-            | MoveVariable::LastPodEvent
-            | MoveVariable::Gpus
-            | MoveVariable::GpusRequested
-            | MoveVariable::DisruptionCost => rows,
-            MoveVariable::CpuUtilization | MoveVariable::MemoryUtilization => 2 * rows,
+            MoveVariable::Removed(variable) => self.steps_of_nodes(variable),
+            MoveVariable::Moment(variable) => variable.steps(self.context),
             MoveVariable::NodePoolNodes
             | MoveVariable::NodePoolPrice
             | MoveVariable::NodePoolEffectivePrice
             | MoveVariable::NodePoolDisruptionCost
             | MoveVariable::RecentHour
             | MoveVariable::RecentDay => self.round.pools.len() / 4,
-            MoveVariable::Moment(variable) => variable.steps(self.context),
-            _ => 0,
+            MoveVariable::Kind
+            | MoveVariable::Savings
+            | MoveVariable::EffectiveBefore
+            | MoveVariable::EffectiveAfter
+            | MoveVariable::ListSavings
+            | MoveVariable::CostBefore
+            | MoveVariable::CostAfter
+            | MoveVariable::Nodes
+            | MoveVariable::NewNodes
+            | MoveVariable::PodsMoved
+            | MoveVariable::SingletonsMoved
+            | MoveVariable::MaxPriority
+            | MoveVariable::ReplacementType
+            | MoveVariable::ReplacementZone
+            | MoveVariable::ReplacementCapacityType
+            | MoveVariable::ReplacementSpot
+            | MoveVariable::NodePool
+            | MoveVariable::ConsolidationPolicy => 0,
         };
         u64::try_from(steps).unwrap_or(u64::MAX)
     }

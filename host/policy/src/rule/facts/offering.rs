@@ -18,7 +18,7 @@ pub(crate) static RANK_LABELS: &[(&str, LabelSet)] = &[
 ];
 
 vocabulary! {
-    /// Of an offering and the claim it would be launched for.
+    /// Of an offering, and of the claim it would be launched for.
     RankVariable RANK_VARIABLES {
         Price "price" Double "USD an hour, as the policies before this one in the chain have it",
         ListPrice "list_price" Double "USD an hour as AWS lists it, after NodeOverlays",
@@ -41,6 +41,9 @@ vocabulary! {
         InterruptionRate "interruption_rate" Double "expected interruptions in 30 days; negative when unknown",
         InUse "in_use" Int "nodes of the cluster on this offering, those on their way included",
         Launching "launching" Int "those of them that are on their way",
+    }
+    /// Of the claim that an offering would be launched for, and its pods.
+    Claim ClaimVariable {
         FreeAddresses "free_addresses" Int "free addresses of the class's subnets in the zone; absent when unknown",
         Stage "stage" Text "packing, launch or appraisal: what it is asked for",
         NodePool "nodepool" Text "name of the claim's NodePool",
@@ -65,36 +68,58 @@ vocabulary! {
 
 impl Variable for RankVariable {
     fn is_of_claim(self) -> bool {
-        matches!(
-            self,
-            Self::FreeAddresses
-                | Self::Stage
-                | Self::NodePool
-                | Self::Weight
-                | Self::NodePoolNodes
-                | Self::NodePoolZoneNodes
-                | Self::NodePoolCapacityTypeNodes
-                | Self::Requirements
-                | Self::Pods
-                | Self::PodsCpuMilli
-                | Self::PodsMemoryMib
-                | Self::PodsGpus
-                | Self::PodsReplicated
-                | Self::PodsDoNotDisrupt
-                | Self::PodsMaxPriority
-                | Self::PodsOldestWait
-                | Self::Namespaces
-                | Self::OwnerKinds
-                | Self::PriorityClasses
-        )
+        matches!(self, Self::Claim(_))
     }
 
     fn need(self) -> Option<Need> {
         match self {
             Self::InterruptionRate => Some(Need::InterruptionRate),
+            Self::Claim(variable) => variable.need(),
+            Self::Price
+            | Self::ListPrice
+            | Self::Prior
+            | Self::OnDemandPrice
+            | Self::InstanceType
+            | Self::Family
+            | Self::Generation
+            | Self::CpuManufacturer
+            | Self::Zone
+            | Self::Arch
+            | Self::CapacityType
+            | Self::CpuMilli
+            | Self::MemoryMib
+            | Self::Gpus
+            | Self::MaxPods
+            | Self::ReservationSlots
+            | Self::IceCount
+            | Self::IceAge
+            | Self::InUse
+            | Self::Launching
+            | Self::Moment(_) => None,
+        }
+    }
+}
+
+impl ClaimVariable {
+    fn need(self) -> Option<Need> {
+        match self {
             Self::FreeAddresses => Some(Need::FreeAddresses),
             Self::Namespaces | Self::OwnerKinds | Self::PriorityClasses => Some(Need::Workloads),
-            _ => None,
+            Self::Stage
+            | Self::NodePool
+            | Self::Weight
+            | Self::NodePoolNodes
+            | Self::NodePoolZoneNodes
+            | Self::NodePoolCapacityTypeNodes
+            | Self::Requirements
+            | Self::Pods
+            | Self::PodsCpuMilli
+            | Self::PodsMemoryMib
+            | Self::PodsGpus
+            | Self::PodsReplicated
+            | Self::PodsDoNotDisrupt
+            | Self::PodsMaxPriority
+            | Self::PodsOldestWait => None,
         }
     }
 }
@@ -139,39 +164,62 @@ impl OfferingFacts<'_> {
     }
 
     /// Of the claim and its pods.
-    fn of_claim(&self, variable: RankVariable) -> Value<'_> {
+    fn of_claim(&self, variable: ClaimVariable) -> Value<'_> {
         let claim = self.claim;
         let pods = &claim.pods;
         match variable {
-            RankVariable::Stage => Value::text(match claim.stage {
+            ClaimVariable::Stage => Value::text(match claim.stage {
                 RankStage::Packing => "packing",
                 RankStage::Launch => "launch",
                 RankStage::Appraisal => "appraisal",
             }),
-            RankVariable::NodePool => Value::text(symbol(&self.table.symbols, claim.nodepool)),
-            RankVariable::Weight => Value::count(claim.weight),
-            RankVariable::NodePoolNodes => Value::count(self.usage.of_pool(claim.nodepool)),
-            RankVariable::NodePoolZoneNodes => {
+            ClaimVariable::NodePool => Value::text(symbol(&self.table.symbols, claim.nodepool)),
+            ClaimVariable::Weight => Value::count(claim.weight),
+            ClaimVariable::NodePoolNodes => Value::count(self.usage.of_pool(claim.nodepool)),
+            ClaimVariable::NodePoolZoneNodes => {
                 Value::count(self.usage.in_zone(claim.nodepool, self.zone()))
             }
-            RankVariable::NodePoolCapacityTypeNodes => {
+            ClaimVariable::NodePoolCapacityTypeNodes => {
                 let code = self.capacity_type();
                 Value::count(self.usage.of_capacity_type(claim.nodepool, code))
             }
-            RankVariable::Requirements => self.requirements(),
-            RankVariable::FreeAddresses => self.free_addresses(),
-            RankVariable::Pods => Value::count(pods.count),
-            RankVariable::PodsCpuMilli => Value::count(pods.cpu_milli),
-            RankVariable::PodsMemoryMib => Value::count(pods.memory_mib),
-            RankVariable::PodsGpus => Value::count(pods.gpus),
-            RankVariable::PodsReplicated => Value::count(pods.replicated),
-            RankVariable::PodsDoNotDisrupt => Value::count(pods.do_not_disrupt),
-            RankVariable::PodsMaxPriority => Value::Int(i64::from(pods.max_priority)),
-            RankVariable::PodsOldestWait => Value::count(pods.oldest_wait_seconds),
-            RankVariable::Namespaces => self.owners.namespaces.clone(),
-            RankVariable::OwnerKinds => self.owners.kinds.clone(),
-            RankVariable::PriorityClasses => self.owners.priority_classes.clone(),
-            _ => Value::Absent,
+            ClaimVariable::Requirements => self.requirements(),
+            ClaimVariable::FreeAddresses => self.free_addresses(),
+            ClaimVariable::Pods => Value::count(pods.count),
+            ClaimVariable::PodsCpuMilli => Value::count(pods.cpu_milli),
+            ClaimVariable::PodsMemoryMib => Value::count(pods.memory_mib),
+            ClaimVariable::PodsGpus => Value::count(pods.gpus),
+            ClaimVariable::PodsReplicated => Value::count(pods.replicated),
+            ClaimVariable::PodsDoNotDisrupt => Value::count(pods.do_not_disrupt),
+            ClaimVariable::PodsMaxPriority => Value::Int(i64::from(pods.max_priority)),
+            ClaimVariable::PodsOldestWait => Value::count(pods.oldest_wait_seconds),
+            ClaimVariable::Namespaces => self.owners.namespaces.clone(),
+            ClaimVariable::OwnerKinds => self.owners.kinds.clone(),
+            ClaimVariable::PriorityClasses => self.owners.priority_classes.clone(),
+        }
+    }
+
+    fn steps_of_claim(&self, variable: ClaimVariable) -> usize {
+        match variable {
+            ClaimVariable::FreeAddresses => self.claim.free_addresses.len(),
+            ClaimVariable::Requirements => 4 * self.claim.requirements.len(),
+            ClaimVariable::Stage
+            | ClaimVariable::NodePool
+            | ClaimVariable::Weight
+            | ClaimVariable::NodePoolNodes
+            | ClaimVariable::NodePoolZoneNodes
+            | ClaimVariable::NodePoolCapacityTypeNodes
+            | ClaimVariable::Pods
+            | ClaimVariable::PodsCpuMilli
+            | ClaimVariable::PodsMemoryMib
+            | ClaimVariable::PodsGpus
+            | ClaimVariable::PodsReplicated
+            | ClaimVariable::PodsDoNotDisrupt
+            | ClaimVariable::PodsMaxPriority
+            | ClaimVariable::PodsOldestWait
+            | ClaimVariable::Namespaces
+            | ClaimVariable::OwnerKinds
+            | ClaimVariable::PriorityClasses => 0,
         }
     }
 }
@@ -205,8 +253,8 @@ impl RowFacts for OfferingFacts<'_> {
             RankVariable::InterruptionRate => float(&table.interruption_rate),
             RankVariable::InUse => Value::count(self.in_use().all),
             RankVariable::Launching => Value::count(self.in_use().launching),
+            RankVariable::Claim(variable) => self.of_claim(variable),
             RankVariable::Moment(variable) => variable.value(self.context),
-            of_claim => self.of_claim(of_claim),
         }
     }
 
@@ -216,10 +264,29 @@ impl RowFacts for OfferingFacts<'_> {
 
     fn steps(&self, variable: RankVariable) -> u64 {
         let steps = match variable {
-            RankVariable::FreeAddresses => self.claim.free_addresses.len(),
-            RankVariable::Requirements => 4 * self.claim.requirements.len(),
+            RankVariable::Claim(variable) => self.steps_of_claim(variable),
             RankVariable::Moment(variable) => variable.steps(self.context),
-            _ => 0,
+            RankVariable::Price
+            | RankVariable::ListPrice
+            | RankVariable::Prior
+            | RankVariable::OnDemandPrice
+            | RankVariable::InstanceType
+            | RankVariable::Family
+            | RankVariable::Generation
+            | RankVariable::CpuManufacturer
+            | RankVariable::Zone
+            | RankVariable::Arch
+            | RankVariable::CapacityType
+            | RankVariable::CpuMilli
+            | RankVariable::MemoryMib
+            | RankVariable::Gpus
+            | RankVariable::MaxPods
+            | RankVariable::ReservationSlots
+            | RankVariable::IceCount
+            | RankVariable::IceAge
+            | RankVariable::InterruptionRate
+            | RankVariable::InUse
+            | RankVariable::Launching => 0,
         };
         u64::try_from(steps).unwrap_or(u64::MAX)
     }

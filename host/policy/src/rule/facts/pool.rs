@@ -143,7 +143,25 @@ impl RowFacts for PoolFacts<'_> {
             | PoolVariable::ClusterDisrupting
             | PoolVariable::ClusterRecentHour => self.pools.len(),
             PoolVariable::Moment(variable) => variable.steps(self.context),
-            _ => 0,
+            PoolVariable::NodePool
+            | PoolVariable::Reason
+            | PoolVariable::Total
+            | PoolVariable::NotReady
+            | PoolVariable::Deleting
+            | PoolVariable::Drifted
+            | PoolVariable::DriftTarget
+            | PoolVariable::Renewed
+            | PoolVariable::TargetAge
+            | PoolVariable::Price
+            | PoolVariable::Disrupting
+            | PoolVariable::DisruptingAll
+            | PoolVariable::RecentHour
+            | PoolVariable::RecentDay
+            | PoolVariable::ReasonRecentHour
+            | PoolVariable::ReasonRecentDay
+            | PoolVariable::FailedDay
+            | PoolVariable::ReasonFailedDay
+            | PoolVariable::PendingPods => 0,
         };
         u64::try_from(steps).unwrap_or(u64::MAX)
     }

@@ -227,7 +227,14 @@ fn drafts(call: &RecordedCall, cut: Cut) -> Vec<Draft> {
         (RecordedQuestion::Allow { round }, Ok(RecordedAnswer::Allow { items, .. })) => {
             vec![rows::allow(round, items, cut.rows())]
         }
-        _ => Vec::new(),
+        // An order is no case of its own, and a call that failed, or was answered otherwise, is none.
+        (
+            RecordedQuestion::Rank { .. }
+            | RecordedQuestion::Order { .. }
+            | RecordedQuestion::Judge { .. }
+            | RecordedQuestion::Allow { .. },
+            Ok(_) | Err(_),
+        ) => Vec::new(),
     }
 }
 

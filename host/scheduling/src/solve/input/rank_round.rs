@@ -75,7 +75,7 @@ impl OfferingCatalogue {
             match (mine.next(), theirs.next()) {
                 (None, None) => return true,
                 (Some(mine), Some(theirs)) if Arc::ptr_eq(mine, theirs) => {}
-                _ => return false,
+                (Some(_), Some(_) | None) | (None, Some(_)) => return false,
             }
         }
     }
