@@ -23,7 +23,7 @@ pub(crate) fn command(scan: &mut Scan<'_, '_>) -> Option<Command> {
     scan.count(METHOD, open.len());
     let open = renewal::retain_pools_without_backoff(scan, open);
     let open = scan.retain_each_within(&open, METHOD);
-    let command = renewal::first(scan, open, METHOD);
+    let command = renewal::first(scan, &open, METHOD);
     scan.keep_of_drift(&drifted);
     command
 }

@@ -25,8 +25,8 @@ pub(crate) fn command(scan: &mut Scan<'_, '_>) -> Option<Command> {
     }
     let ordered = scan.put_in_order(&empty);
     let removable = scan.retain_each_within(&ordered, METHOD).into_iter();
-    let proposals = removable.map(|it| proposal(it, scene.cost(it)));
-    let mut approved = scan.ask_verdicts(proposals.collect());
+    let proposals: Vec<_> = removable.map(|it| proposal(it, scan.cost(it))).collect();
+    let mut approved = scan.ask_verdicts(proposals);
     let removed = approved.iter().flat_map(|it| &it.proposal.candidates);
     let removed: Vec<&Candidate> = removed.copied().collect();
     let together = scan.retain_within(&removed, METHOD);

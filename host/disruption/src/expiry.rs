@@ -27,7 +27,7 @@ pub(crate) fn command(scan: &mut Scan<'_, '_>) -> Option<Command> {
     let mut open = scan.retain_each_within(&open, METHOD);
     open.retain(|it| !scan.note_if_held(it));
     open.truncate(NODES_AT_ONCE);
-    renewal::first(scan, open, METHOD)
+    renewal::first(scan, &open, METHOD)
 }
 
 fn next_to_expire(candidates: &[Candidate]) -> Vec<&Candidate> {

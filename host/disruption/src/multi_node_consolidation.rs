@@ -11,7 +11,7 @@ use crate::consolidation::savings::SAVINGS_SHARE_MIN;
 use crate::consolidation::{self, guards};
 use crate::method::ConsolidationMethod;
 use crate::scan::Scan;
-use crate::scene::{Scene, WhatIf};
+use crate::scene::PricedSimulator;
 
 const METHOD: ConsolidationMethod = ConsolidationMethod::Multi;
 /// How many of the most wasteful nodes are tried together.
@@ -49,15 +49,15 @@ pub(crate) fn find<'s>(scan: &mut Scan<'s, '_>) -> Option<Found<'s>> {
 
 fn among<'s>(scan: &mut Scan<'s, '_>, candidates: &[&'s Candidate]) -> Option<Found<'s>> {
     let scene = scan.scene;
-    let what_if = scene.what_if();
+    let priced = scan.weigh();
     let without_backoff = guards::without_backoff(scene, candidates);
-    let wasteful = by_waste(&what_if, &without_backoff);
+    let wasteful = by_waste(priced, &without_backoff);
     let is_any_in_backoff = without_backoff.len() < candidates.len();
     let mut orders = vec![without_backoff, wasteful.clone()];
     if is_any_in_backoff {
-        orders.extend([by_waste(&what_if, candidates), candidates.to_vec()]);
+        orders.extend([by_waste(priced, candidates), candidates.to_vec()]);
     }
-    let bill = what_if.cost_of(candidates).effective_per_hour;
+    let bill = priced.cost_of(candidates).effective_per_hour;
     let Some(run) = best(longest_of_each(scan, &orders), bill) else {
         let exchange = exchange(scan, &wasteful, bill);
         return guards::put_off_small_gain(scan, exchange).map(Found::Exchange);
@@ -65,7 +65,7 @@ fn among<'s>(scan: &mut Scan<'s, '_>, candidates: &[&'s Candidate]) -> Option<Fo
     let run = cheapened(scan, run);
     let bill_max = (bill - run.savings_per_hour()) * EXCHANGE_LEAVES;
     // Not worth the simulations where not even full nodes would cost so little.
-    let is_within_reach = what_if.least_cost_of_pods(candidates) <= bill_max;
+    let is_within_reach = priced.least_cost_of_pods(candidates) <= bill_max;
     let at_once = is_within_reach
         .then(|| exchange_at_once(scan, &wasteful, bill))
         .flatten()
@@ -79,10 +79,10 @@ fn longest_of_each<'s>(
     scan: &mut Scan<'s, '_>,
     orders: &[Vec<&'s Candidate>],
 ) -> Vec<Approved<'s>> {
-    let scene = scan.scene;
+    let (scene, priced) = (scan.scene, scan.weigh());
     let valid_runs = |order: &Vec<&'s Candidate>| {
         longest_runs(order, |first| {
-            let found = moves::compute(scene, first, METHOD, Replacements::One).ok();
+            let found = moves::compute(priced, first, METHOD, Replacements::One).ok();
             found.filter(|it| guards::broken_backoff(scene, it).is_none())
         })
     };
@@ -118,10 +118,13 @@ pub(crate) fn longest_runs<T, P>(
 
 /// The candidates whose cost exceeds the least that their pods could cost by as much as a move must save, most wasteful
 /// first: the others would only make the move larger.
-fn by_waste<'s>(what_if: &WhatIf<'_, '_>, candidates: &[&'s Candidate]) -> Vec<&'s Candidate> {
+fn by_waste<'s>(
+    priced: PricedSimulator<'_, '_>,
+    candidates: &[&'s Candidate],
+) -> Vec<&'s Candidate> {
     let waste = |it: &Candidate| {
-        let cost = what_if.costs.of(it).effective_per_hour;
-        let waste = cost - what_if.lower_bound.cost_per_hour(&it.requests);
+        let cost = priced.costs.of(it).effective_per_hour;
+        let waste = cost - priced.lower_bound.cost_per_hour(&it.requests);
         (waste >= cost * SAVINGS_SHARE_MIN).then_some(waste)
     };
     let mut wasteful: Vec<(f64, &Candidate)> = candidates
@@ -164,7 +167,7 @@ fn cheapened<'s>(scan: &mut Scan<'s, '_>, run: Approved<'s>) -> Approved<'s> {
         return run;
     }
     let candidates = &run.proposal.candidates;
-    let several = moves::compute(scan.scene, candidates, METHOD, Replacements::Several).ok();
+    let several = moves::compute(scan.weigh(), candidates, METHOD, Replacements::Several).ok();
     let several = several.filter(|it| it.replacements().len() > 1);
     approve(scan, several.into_iter().collect())
         .pop()
@@ -190,17 +193,16 @@ fn exchange<'s>(
     wasteful: &[&'s Candidate],
     bill_per_hour: f64,
 ) -> Option<Approved<'s>> {
-    let scene: &Scene<'_> = scan.scene;
     let all = wasteful.len().min(REMOVED_MAX);
     let sizes = EXCHANGED.into_iter().filter(|size| *size < all);
     let sizes = sizes.chain((all >= 2).then_some(all));
     let mut valid = Vec::new();
     for size in sizes {
-        if scene.interrupt.is_tripped() {
+        if scan.scene.interrupt.is_tripped() {
             break;
         }
         let first = wasteful.get(..size)?;
-        valid.extend(moves::compute(scene, first, METHOD, Replacements::Several).ok());
+        valid.extend(moves::compute(scan.weigh(), first, METHOD, Replacements::Several).ok());
     }
     best(approve(scan, valid), bill_per_hour)
 }

@@ -121,16 +121,16 @@ pub(crate) fn retain_pools_without_backoff<'s>(
 /// The first of the candidates that can be renewed and that its policy lets go.
 pub(crate) fn first<'s>(
     scan: &mut Scan<'s, '_>,
-    candidates: Vec<&'s Candidate>,
+    candidates: &[&'s Candidate],
     method: Method,
 ) -> Option<Command> {
     let scene = scan.scene;
     let order = RenewalOrder::of_drift(scene.input.gates);
-    for candidate in candidates {
+    for &candidate in candidates {
         if scan.note_if_held(candidate) {
             continue;
         }
-        let cost = scene.what_if().costs.of(candidate);
+        let cost = scan.weigh().costs.of(candidate);
         match renew(scene, candidate, Purpose::Renewal, order) {
             Ok(renewal) => {
                 let proposal = renewal.proposal(candidate, cost, method);

@@ -11,7 +11,7 @@ use state::ledger::{NodeOutcome, OutcomeId};
 
 use crate::budgets::Budgets;
 use crate::candidate::{Blocked, Candidate};
-use crate::command::{Approved, Command, Proposal};
+use crate::command::{Approved, Command, Cost, Proposal};
 use crate::consolidation::eligibility::NodeRule;
 use crate::decision::Decision;
 use crate::findings::{self, Findings, LastWord};
@@ -21,13 +21,16 @@ use crate::method::Method;
 use crate::node_finding::NodeFinding;
 use crate::obstacle::Obstacle;
 use crate::preferred::Deferred;
-use crate::scene::Scene;
+use crate::scene::{CostBasis, PricedSimulator, Scene};
 use crate::scored::{self, ScoredMove};
 
 /// The longest that a policy may hold a node back without being asked again.
 const HOLD_SECONDS_MAX: u32 = 3_600;
 /// While nodes come to rest, the next loop comes this soon.
-const SETTLING_SECONDS: u32 = 3;
+const STABILIZING_SECONDS: u32 = 3;
+
+/// Why a node was not reached.
+pub(crate) const CUT_OFF: &str = "the scan was cut off";
 
 /// State of a loop while its methods look: memory, findings and verdicts so far.
 pub(crate) struct Scan<'s, 'a> {
@@ -38,6 +41,10 @@ pub(crate) struct Scan<'s, 'a> {
     pub(crate) deferred: Deferred,
     findings: Findings<'s>,
     scored: Vec<ScoredMove>,
+    /// Costs by which policies are asked from now on.
+    basis: CostBasis<'s>,
+    /// The candidates in the policy's order, once it was asked; whether moves were weighed meanwhile does not matter.
+    order: Option<Vec<&'s Candidate>>,
     eligible: BTreeMap<Method, u32>,
     cut_short: Option<Method>,
     looks_again_soon: bool,
@@ -61,10 +68,23 @@ impl<'s, 'a> Scan<'s, 'a> {
             deferred: Deferred::default(),
             findings: Findings::default(),
             scored: Vec::new(),
+            basis: scene.first_basis(),
+            order: None,
             eligible: BTreeMap::new(),
             cut_short: None,
             looks_again_soon: false,
         }
+    }
+
+    /// What moves are simulated and weighed by. From then on all reckons with what the ranking policy says now.
+    pub(crate) fn weigh(&mut self) -> PricedSimulator<'s, 'a> {
+        self.basis = CostBasis::Asked;
+        self.scene.priced_simulator()
+    }
+
+    /// Cost of a candidate; asks nobody where an earlier loop knew it and no move was weighed yet.
+    pub(crate) fn cost(&self, candidate: &Candidate) -> Cost {
+        self.scene.costs(self.basis).of(candidate)
     }
 
     /// Nodes come to rest within seconds: the next loop comes soon.
@@ -138,7 +158,9 @@ impl<'s, 'a> Scan<'s, 'a> {
     pub(crate) fn put_in_order(&mut self, candidates: &[&'s Candidate]) -> Vec<&'s Candidate> {
         let named = candidates.iter().map(|it| (it.name(), *it));
         let mut left: BTreeMap<&str, &'s Candidate> = named.collect();
-        let mut ordered: Vec<&'s Candidate> = self.scene.ordered().collect();
+        let (scene, basis) = (self.scene, self.basis);
+        let order = self.order.get_or_insert_with(|| scene.ask_order(basis));
+        let mut ordered = order.clone();
         ordered.retain(|it| left.remove(it.name()).is_some());
         for candidate in left.into_values() {
             self.note(candidate, OutcomeId::NodePolicySkipped.into());
@@ -199,8 +221,8 @@ impl<'s, 'a> Scan<'s, 'a> {
         if proposals.is_empty() {
             return Vec::new();
         }
-        let judged = self.scene.judge(&proposals);
-        let round = self.scene.round();
+        let judged = self.scene.judge(&proposals, self.basis);
+        let round = self.scene.round(self.basis);
         let mut approved = Vec::new();
         for (proposal, judged) in proposals.into_iter().zip(judged) {
             if proposal.method.is_consolidation() {
@@ -264,7 +286,7 @@ impl<'s, 'a> Scan<'s, 'a> {
             first.map_or("", |it| it.claim()),
             scene.input.options.now.as_second(),
         );
-        Command::new(id, approved, |it| scene.cost(it))
+        Command::new(id, approved, |it| self.cost(it))
     }
 
     /// One outcome for every node.
@@ -316,7 +338,7 @@ impl<'s, 'a> Scan<'s, 'a> {
 
 /// When what was found may change although nothing happens.
 fn next_look(budgets: &Budgets, looks_again_soon: bool) -> Option<NonZero<u32>> {
-    let soon = NonZero::new(SETTLING_SECONDS).filter(|_| looks_again_soon);
+    let soon = NonZero::new(STABILIZING_SECONDS).filter(|_| looks_again_soon);
     soon.into_iter().chain(budgets.valid_for_seconds).min()
 }
 

@@ -1,9 +1,9 @@
 //! View that the methods of one loop share: the candidates, their budgets, and what would happen if some of them went.
 //!
 //! Complete from the start: what takes time and is not always needed (the simulator, the answers of the policies) is
-//! worked out when it is first asked for, so that no caller can find it missing. One answer depends on what was asked
-//! before it: what nodes cost is what an earlier loop knew until moves are weighed (`what_if`), and what the ranking
-//! policy says now from then on. Decides nothing. A second look at a command is given one as well.
+//! worked out when it is first asked for, so that no caller can find it missing, and is the same whoever asks first. By
+//! which costs a policy is asked is an argument ([`CostBasis`]). Decides nothing. A second look at a command is given one
+//! as well.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ use crate::command::{Cost, Proposal};
 use crate::consolidation::lower_bound::LowerBound;
 use crate::consolidation::price::{PoolPrices, Types};
 use crate::hooks::{Context, Move, Verdict};
-use crate::input::{DisruptionInput, PolicyHooks, context};
+use crate::input::{DisruptionInput, Gates, PolicyHooks, context};
 use crate::round::{PolicyRound, RoundSource};
 use crate::simulation::{SimulationInput, Simulator};
 
@@ -41,23 +41,32 @@ pub(crate) struct Scene<'a> {
     prices: PoolPrices,
     lower_bound: OnceCell<LowerBound>,
     /// Costs as the ranking policy reckons now.
-    costs: OnceCell<Costs>,
-    /// Costs from a loop that saw the same cluster.
-    known_costs: OnceCell<Option<Costs>>,
-    round: OnceCell<PolicyRound>,
-    /// The table with known costs.
-    known_round: OnceCell<PolicyRound>,
-    /// Positions of the candidates in the policy's order.
-    order: OnceCell<Vec<usize>>,
+    asked_costs: OnceCell<Costs>,
+    /// Costs that a loop was told which saw the same cluster, if it was told of every candidate.
+    remembered_costs: Option<Costs>,
+    asked_round: OnceCell<PolicyRound>,
+    remembered_round: OnceCell<PolicyRound>,
     buffer_nodes: OnceCell<BTreeSet<NodeRef>>,
     /// Policies asked, in order.
     uses: RefCell<Vec<PolicyUse>>,
 }
 
-/// Simulator, costs and prices by which moves are simulated and weighed.
-pub(crate) struct WhatIf<'s, 'a> {
+/// Costs by which policies are shown the nodes, and by which a command tells what its nodes cost.
+#[derive(Clone, Copy)]
+pub(crate) enum CostBasis<'s> {
+    /// What an earlier loop was told of the same cluster: enough to put nodes in order, and asks nobody.
+    Remembered(&'s Costs),
+    /// What the ranking policy says now: whatever follows the first move that is weighed reckons with that.
+    Asked,
+}
+
+/// A simulator with the costs and prices by which the moves that it finds are weighed.
+#[derive(Clone, Copy)]
+pub(crate) struct PricedSimulator<'s, 'a> {
     /// Tells what would happen.
     pub(crate) simulator: &'s Simulator<'a>,
+    /// Moves that are switched on.
+    pub(crate) gates: Gates,
     /// Cost of each candidate.
     pub(crate) costs: &'s Costs,
     /// Types that could come, by pool.
@@ -87,6 +96,7 @@ impl<'a> Scene<'a> {
         let budgets = Budgets::ask(&world, context.clone(), hooks.budgets);
         Self {
             uses: RefCell::new(budgets.uses.clone()),
+            remembered_costs: remembered_costs(input, &found.candidates, &judges(hooks)),
             input,
             hooks,
             interrupt,
@@ -97,11 +107,9 @@ impl<'a> Scene<'a> {
             simulator: OnceCell::new(),
             prices: PoolPrices::default(),
             lower_bound: OnceCell::new(),
-            costs: OnceCell::new(),
-            known_costs: OnceCell::new(),
-            round: OnceCell::new(),
-            known_round: OnceCell::new(),
-            order: OnceCell::new(),
+            asked_costs: OnceCell::new(),
+            asked_round: OnceCell::new(),
+            remembered_round: OnceCell::new(),
             buffer_nodes: OnceCell::new(),
         }
     }
@@ -114,8 +122,7 @@ impl<'a> Scene<'a> {
 
     /// The policies that judge: what others held back or found nothing in is looked at again.
     pub(crate) fn judges(&self) -> String {
-        let rank = self.hooks.rank.identity();
-        [rank, self.hooks.consolidation.identity()].join(" | ")
+        judges(self.hooks)
     }
 
     /// Tells what would happen, where no cost counts.
@@ -140,10 +147,11 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Simulator, costs and prices for moves, by what the ranking policy says now.
-    pub(crate) fn what_if(&self) -> WhatIf<'_, 'a> {
+    /// Simulator, costs and prices for moves, by what the ranking policy says now. Who weighs moves in a loop asks the
+    /// scan for it, which then goes on by these costs.
+    pub(crate) fn priced_simulator(&self) -> PricedSimulator<'_, 'a> {
         let simulator = self.simulator();
-        let costs = self.costs.get_or_init(|| {
+        let costs = self.asked_costs.get_or_init(|| {
             let prepared = simulator.prepared();
             let (costs, uses) =
                 Costs::ask(&self.candidates, &self.world(), &self.input.types, prepared);
@@ -151,8 +159,9 @@ impl<'a> Scene<'a> {
             self.note_uses(&uses);
             costs
         });
-        WhatIf {
+        PricedSimulator {
             simulator,
+            gates: self.input.gates,
             costs,
             prices: &self.prices,
             lower_bound: self
@@ -161,14 +170,23 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Cost of a candidate, as far as it is known without asking again.
-    pub(crate) fn cost(&self, candidate: &Candidate) -> Cost {
-        self.known_or_asked().1.of(candidate)
+    /// Costs that do until a move is weighed.
+    pub(crate) fn first_basis(&self) -> CostBasis<'_> {
+        let remembered = self.remembered_costs.as_ref();
+        remembered.map_or(CostBasis::Asked, CostBasis::Remembered)
+    }
+
+    /// What the candidates cost.
+    pub(crate) fn costs<'s>(&'s self, basis: CostBasis<'s>) -> &'s Costs {
+        match basis {
+            CostBasis::Remembered(costs) => costs,
+            CostBasis::Asked => self.priced_simulator().costs,
+        }
     }
 
     /// Effective costs that the ranking policy gave the nodes, if this loop asked.
     pub(crate) fn effective_costs(&self) -> Option<&EffectiveCosts> {
-        self.costs.get().map(Costs::by_offering)
+        self.asked_costs.get().map(Costs::by_offering)
     }
 
     fn source(&self) -> RoundSource<'_> {
@@ -180,58 +198,34 @@ impl<'a> Scene<'a> {
     }
 
     /// The table that policies see.
-    pub(crate) fn round(&self) -> &PolicyRound {
-        let (cell, costs) = self.known_or_asked();
-        cell.get_or_init(|| {
+    pub(crate) fn round<'s>(&'s self, basis: CostBasis<'s>) -> &'s PolicyRound {
+        let made = match basis {
+            CostBasis::Remembered(_) => &self.remembered_round,
+            CostBasis::Asked => &self.asked_round,
+        };
+        let costs = self.costs(basis);
+        made.get_or_init(|| {
             PolicyRound::new(&self.source(), self.hooks.consolidation.needs(), costs)
         })
     }
 
-    /// The costs to put into the table, and where the table is kept. What an earlier loop knew is enough to put nodes
-    /// in order; once moves are weighed, all that follows reckons with what was asked for them.
-    fn known_or_asked(&self) -> (&OnceCell<PolicyRound>, &Costs) {
-        if let Some(asked) = self.costs.get() {
-            return (&self.round, asked);
-        }
-        match self.known_costs() {
-            Some(known) => (&self.known_round, known),
-            None => (&self.round, self.what_if().costs),
-        }
-    }
-
-    fn known_costs(&self) -> Option<&Costs> {
-        let known = self.known_costs.get_or_init(|| {
-            let (memory, now) = (&self.input.memory, self.input.options.now);
-            let state = self.input.snapshot.consolidation_state(now);
-            let mut looks = memory.nothing_found.values();
-            let is_same = memory.judges == self.judges() && looks.any(|it| it.state == state);
-            is_same
-                .then(|| Costs::known(&self.candidates, &memory.costs))
-                .flatten()
-        });
-        known.as_ref()
-    }
-
-    /// The candidates in the policy's order, without those that it skips. It is asked once.
-    pub(crate) fn ordered(&self) -> impl Iterator<Item = &Candidate> {
-        let order = self.order.get_or_init(|| {
-            let answer = self.hooks.consolidation.order(&self.round().table);
-            self.note_uses(&answer.uses);
-            let keys = answer.keys.iter().copied();
-            let mut order: Vec<(f64, usize)> = keys
-                .zip(0..self.candidates.len())
-                .filter(|(key, _)| *key >= 0.0)
-                .collect();
-            // Candidates are in order of name, so equal keys fall back to it.
-            order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-            order.into_iter().map(|(_, position)| position).collect()
-        });
-        order.iter().map(|position| &self.candidates[*position])
+    /// Asks the policy for its order of the candidates, without those that it skips.
+    pub(crate) fn ask_order(&self, basis: CostBasis<'_>) -> Vec<&Candidate> {
+        let answer = self.hooks.consolidation.order(&self.round(basis).table);
+        self.note_uses(&answer.uses);
+        let keys = answer.keys.into_iter();
+        let mut order: Vec<(f64, &Candidate)> = keys
+            .zip(&self.candidates)
+            .filter(|(key, _)| *key >= 0.0)
+            .collect();
+        // Stable: candidates are in order of name, so equal keys fall back to it.
+        order.sort_by(|a, b| a.0.total_cmp(&b.0));
+        order.into_iter().map(|(_, candidate)| candidate).collect()
     }
 
     /// Asks the policy once about all proposals; the answers are in their order. One without a verdict has none.
-    pub(crate) fn judge(&self, proposals: &[Proposal<'_>]) -> Vec<ShownMove> {
-        let round = self.round();
+    pub(crate) fn judge(&self, proposals: &[Proposal<'_>], basis: CostBasis<'_>) -> Vec<ShownMove> {
+        let round = self.round(basis);
         let source = self.source();
         let shown = proposals.iter().map(|it| round.describe(it, &source));
         let moves: Vec<Move> = shown.collect();
@@ -259,7 +253,27 @@ impl<'a> Scene<'a> {
     }
 }
 
-impl WhatIf<'_, '_> {
+/// The policies that judge, by name and digest.
+fn judges(hooks: PolicyHooks<'_>) -> String {
+    [hooks.rank.identity(), hooks.consolidation.identity()].join(" | ")
+}
+
+/// Costs that an earlier loop was told, where the same policies judge the same cluster.
+fn remembered_costs(
+    input: &DisruptionInput,
+    candidates: &[Candidate],
+    judges: &str,
+) -> Option<Costs> {
+    let memory = &input.memory;
+    let state = input.snapshot.consolidation_state(input.options.now);
+    let mut looks = memory.nothing_found.values();
+    let is_same = memory.judges == judges && looks.any(|it| it.state == state);
+    is_same
+        .then(|| Costs::known(candidates, &memory.costs))
+        .flatten()
+}
+
+impl PricedSimulator<'_, '_> {
     /// Cost of the candidates together.
     pub(crate) fn cost_of(&self, candidates: &[&Candidate]) -> Cost {
         candidates.iter().map(|it| self.costs.of(it)).sum()

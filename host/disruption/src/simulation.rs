@@ -147,8 +147,8 @@ impl<'a> Simulator<'a> {
         Self::with(world, world.pools, options, tables)
     }
 
-    /// As [`Self::new`], for a node that goes before anything comes in its place: the slot of a reservation that it held
-    /// is free, and reservations are treated as by provisioning, so that its pods may count on what it leaves alone.
+    /// As [`Self::new`], for a node that goes before anything comes in its place: the slot of a reservation that it
+    /// held is free, and reservations are treated as by provisioning: what it leaves is all its pods may count on.
     pub(crate) fn after_termination(
         world: &SimulationInput<'a>,
         freed_reservation: Option<&str>,

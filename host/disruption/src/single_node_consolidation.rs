@@ -14,7 +14,7 @@ use crate::consolidation::{self, ConsolidationLook, guards};
 use crate::method::{ConsolidationMethod, Method};
 use crate::multi_node_consolidation::REMOVED_MAX;
 use crate::obstacle::Obstacle;
-use crate::scan::Scan;
+use crate::scan::{CUT_OFF, Scan};
 
 const METHOD: ConsolidationMethod = ConsolidationMethod::Single;
 /// Proposals judged in one call.
@@ -73,7 +73,7 @@ fn best<'s>(scan: &mut Scan<'s, '_>, look: &mut ConsolidationLook<'s>) -> Option
     let is_cut_off = scan.scene.interrupt.is_tripped();
     let found = choose(scan, approved);
     if is_cut_off {
-        leave(scan, look, &untried, "the scan was cut off");
+        leave(scan, look, &untried, CUT_OFF);
     } else if found.is_none() {
         let enough = "enough moves were found before it was tried";
         leave(scan, look, &untried, enough);
@@ -95,7 +95,8 @@ fn try_each<'s>(scan: &mut Scan<'s, '_>, candidates: &[&'s Candidate]) -> EachAl
         let (batch, rest) = ahead.split_at(BATCH.min(ahead.len()));
         ahead = rest;
         let mut proposals = Vec::new();
-        for (candidate, computed) in batch.iter().zip(moves::compute_each(scene, batch, METHOD)) {
+        let computed = moves::compute_each(scan.weigh(), batch, METHOD);
+        for (candidate, computed) in batch.iter().zip(computed) {
             match computed {
                 Ok(proposal) => proposals.push(proposal),
                 Err(obstacle) if obstacle.outcome == OutcomeId::NodeNotReached => {
@@ -156,7 +157,7 @@ fn together<'s>(
     best: Approved<'s>,
     others: &[Proposal<'s>],
 ) -> Approved<'s> {
-    let scene = scan.scene;
+    let (scene, priced) = (scan.scene, scan.weigh());
     let joined = join(&best.proposal, others, |candidates| {
         let method = ConsolidationMethod::Multi;
         let reason = Method::from(method).budget_reason();
@@ -165,7 +166,7 @@ fn together<'s>(
         if scene.interrupt.is_tripped() || !left.admit(pools, reason) {
             return None;
         }
-        let found = moves::compute(scene, candidates, method, Replacements::SeveralIfNeeded);
+        let found = moves::compute(priced, candidates, method, Replacements::SeveralIfNeeded);
         let found = found.ok();
         found.filter(|it| guards::broken_backoff(scene, it).is_none())
     });

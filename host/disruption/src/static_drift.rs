@@ -36,7 +36,7 @@ pub(crate) fn commands(scan: &mut Scan<'_, '_>) -> Vec<Command> {
     let mut counts = BTreeMap::new();
     let open = retain_without_surplus(scan, open, &mut counts);
     let open = renewal::retain_pools_without_backoff(scan, open);
-    let commands = exchange_each(scan, open, counts);
+    let commands = exchange_each(scan, &open, counts);
     scan.keep_of_drift(&drifted);
     commands
 }
@@ -63,7 +63,7 @@ fn retain_without_surplus<'s>(
 /// One by one: what is refused takes neither budget nor headroom from the next.
 fn exchange_each<'s>(
     scan: &mut Scan<'s, '_>,
-    candidates: Vec<&'s Candidate>,
+    candidates: &[&'s Candidate],
     mut counts_by_pool: BTreeMap<&'s str, NodeCounts>,
 ) -> Vec<Command> {
     let scene = scan.scene;
@@ -72,7 +72,7 @@ fn exchange_each<'s>(
     let order = RenewalOrder::of_drift(input.gates);
     let mut left = scene.budgets.remaining.clone();
     let mut commands = Vec::new();
-    for candidate in candidates {
+    for &candidate in candidates {
         if commands.len() == NODES_AT_ONCE {
             break;
         }
@@ -92,7 +92,7 @@ fn exchange_each<'s>(
                 continue;
             }
         };
-        let proposal = renewal.proposal(candidate, scene.cost(candidate), METHOD);
+        let proposal = renewal.proposal(candidate, scan.cost(candidate), METHOD);
         for approved in scan.ask_verdicts(vec![proposal]) {
             left.take(pool, reason);
             if !approved.proposal.replacements().is_empty() {

@@ -1,6 +1,6 @@
 //! Input of a solve: pools with their types, nodes, pending pods, DaemonSets, options.
 //!
-//! Values only, shared through `Arc` so that a what-if costs little. Answers to the arguments of Karpenter's
+//! Values only, shared through `Arc` so that a simulation costs little. Answers to the arguments of Karpenter's
 //! `scheduling.NewScheduler`.
 
 use std::cmp::Ordering;

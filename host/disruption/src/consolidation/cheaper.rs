@@ -44,7 +44,7 @@ pub(super) fn narrow_to_savings(
     claim: &mut NewClaim,
     removal: Removal<'_, '_, '_>,
 ) -> Result<(), OneNodeError> {
-    let types = removal.scene.what_if().types(&claim.pool);
+    let types = removal.priced.types(&claim.pool);
     apply_spot_and_price_rules(claim, removal, &types)?;
     if removal.method == ConsolidationMethod::Multi {
         drop_types_being_removed(claim, removal, &types)?;
@@ -65,7 +65,7 @@ fn apply_spot_and_price_rules(
     let is_spot_to_spot =
         are_all_spot && types.preferred_capacity_type(claim) == Some(CapacityType::Spot);
     if is_spot_to_spot {
-        if !removal.scene.input.gates.spot_to_spot {
+        if !removal.priced.gates.spot_to_spot {
             return Err(none_will_do(OutcomeId::NodeSpotToSpotDisabled));
         }
         pin_to(claim, CapacityType::Spot);
@@ -145,7 +145,7 @@ fn drop_types_being_removed(
     removal: Removal<'_, '_, '_>,
     types: &Types,
 ) -> Result<(), OneNodeError> {
-    let costs = removal.scene.what_if().costs;
+    let costs = removal.priced.costs;
     let comes_back = |name: &str| claim.instance_types.iter().any(|it| it == name);
     let removed = removal.removed.iter();
     let shared = removed

@@ -83,7 +83,8 @@ fn worth_the_preference(scan: &mut Scan<'_, '_>, proposal: &Proposal<'_>) -> Res
     preferred.judge(proposal, now, &mut scan.deferred)
 }
 
-/// A preference may not make what comes dearer than the bound above what goes.
+/// A preference may not make what comes dearer than the bound above what goes. `minValues` lifts the bound of a launch,
+/// which has to come to a node; a move need not be made.
 fn within_premium(scan: &mut Scan<'_, '_>, proposal: &Proposal<'_>) -> Result<(), Obstacle> {
     let prepared = scan.scene.simulator().prepared();
     let pools = proposal.replacements().iter().map(|it| it.pool.as_str());
@@ -108,7 +109,7 @@ pub(crate) fn put_off_small_gain<'s>(
     if !scene.input.gates.puts_moves_off {
         return Some(found);
     }
-    let bill = bill_per_hour(scene);
+    let bill = bill_per_hour(scan);
     let (now, preferred) = (scene.input.options.now, &scan.memory.preferred);
     let judged = preferred.judge_gain(&found.proposal, bill, now, &mut scan.deferred);
     let Err(obstacle) = judged else {
@@ -130,7 +131,7 @@ pub(crate) fn judge_behind<'s: 'p, 'p>(
     if !scene.input.gates.puts_moves_off {
         return Vec::new();
     }
-    let (bill, now) = (bill_per_hour(scene), scene.input.options.now);
+    let (bill, now) = (bill_per_hour(scan), scene.input.options.now);
     let (preferred, deferred) = (&scan.memory.preferred, &mut scan.deferred);
     let judged = moves.map(|proposal| {
         let judged = preferred.judge_gain(proposal, bill, now, deferred);
@@ -141,9 +142,9 @@ pub(crate) fn judge_behind<'s: 'p, 'p>(
 }
 
 /// Effective cost of all candidates.
-fn bill_per_hour(scene: &Scene<'_>) -> f64 {
-    let costs = scene.what_if().costs;
-    let all = scene.candidates.iter();
+fn bill_per_hour(scan: &mut Scan<'_, '_>) -> f64 {
+    let costs = scan.weigh().costs;
+    let all = scan.scene.candidates.iter();
     all.map(|it| costs.of(it).effective_per_hour).sum()
 }
 

@@ -13,7 +13,7 @@ use crate::candidate::Candidate;
 use crate::command::Proposal;
 use crate::method::ConsolidationMethod;
 use crate::obstacle::Obstacle;
-use crate::scene::Scene;
+use crate::scene::PricedSimulator;
 use crate::simulation::{Purpose, Simulated};
 
 /// How many nodes may come in place of those that go.
@@ -29,15 +29,14 @@ pub(crate) enum Replacements {
 
 /// Simulates the removal of some candidates and makes the cheapest sound proposal of it.
 pub(crate) fn compute<'s>(
-    scene: &Scene<'_>,
+    priced: PricedSimulator<'_, '_>,
     removed: &[&'s Candidate],
     method: ConsolidationMethod,
     replacements: Replacements,
 ) -> Result<Proposal<'s>, Obstacle> {
-    let what_if = scene.what_if();
-    let simulated = what_if.simulator.without(removed, Purpose::Consolidation)?;
+    let simulated = priced.simulator.without(removed, Purpose::Consolidation)?;
     Removal {
-        scene,
+        priced,
         removed,
         method,
     }
@@ -46,19 +45,18 @@ pub(crate) fn compute<'s>(
 
 /// As [`compute`], for each candidate alone.
 pub(crate) fn compute_each<'s>(
-    scene: &Scene<'_>,
+    priced: PricedSimulator<'_, '_>,
     candidates: &[&'s Candidate],
     method: ConsolidationMethod,
 ) -> Vec<Result<Proposal<'s>, Obstacle>> {
-    let what_if = scene.what_if();
-    let simulator = what_if.simulator;
+    let simulator = priced.simulator;
     let simulated = simulator.without_each(candidates, Purpose::Consolidation);
     candidates
         .chunks(1)
         .zip(simulated)
         .map(|(removed, simulated)| {
             let removal = Removal {
-                scene,
+                priced,
                 removed,
                 method,
             };
@@ -95,7 +93,7 @@ impl<'s> Removal<'_, 's, '_> {
         };
         let most = most_after(to_beat);
         // Not worth a simulation where not even full nodes would cost so little.
-        let lower_bound = self.scene.what_if().lower_bound.cost_per_hour(&needed);
+        let lower_bound = self.priced.lower_bound.cost_per_hour(&needed);
         if lower_bound > most {
             return one;
         }

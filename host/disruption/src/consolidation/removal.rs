@@ -8,12 +8,12 @@ use scheduling::solution::NewClaim;
 use crate::candidate::Candidate;
 use crate::command::{Cost, Execution, Proposal};
 use crate::method::ConsolidationMethod;
-use crate::scene::Scene;
+use crate::scene::PricedSimulator;
 
 /// Nodes that would go.
 #[derive(Clone, Copy)]
 pub(super) struct Removal<'m, 's, 'a> {
-    pub(super) scene: &'m Scene<'a>,
+    pub(super) priced: PricedSimulator<'m, 'a>,
     pub(super) removed: &'m [&'s Candidate],
     pub(super) method: ConsolidationMethod,
 }
@@ -37,6 +37,6 @@ impl<'s> Removal<'_, 's, '_> {
 
     /// Cost of the nodes that go.
     pub(super) fn cost(self) -> Cost {
-        self.scene.what_if().cost_of(self.removed)
+        self.priced.cost_of(self.removed)
     }
 }

@@ -23,8 +23,8 @@ const COMING_MAX: usize = 50;
 
 /// The cheapest set of nodes for the pods of those that go.
 pub(super) fn compute<'s>(removal: Removal<'_, 's, '_>) -> Result<Proposal<'s>, Obstacle> {
-    let what_if = removal.scene.what_if();
-    let simulator = what_if.simulator;
+    let priced = removal.priced;
+    let simulator = priced.simulator;
     let simulated = simulator.without(removal.removed, Purpose::Repacking)?;
     let destinations = simulated.destinations();
     let mut plan = Solution {
@@ -38,9 +38,9 @@ pub(super) fn compute<'s>(removal: Removal<'_, 's, '_>) -> Result<Proposal<'s>, 
     }
     let is_spot = |it: &Candidate| it.capacity_type() == Some(CapacityType::Spot);
     let may_not_be_spot =
-        !removal.scene.input.gates.spot_to_spot && removal.removed.iter().copied().all(is_spot);
+        !priced.gates.spot_to_spot && removal.removed.iter().copied().all(is_spot);
     for claim in &mut plan.claims {
-        let types = what_if.types(&claim.pool);
+        let types = priced.types(&claim.pool);
         if types.may_be_spot_or_on_demand(claim) {
             pin_to_preferred(claim, &types);
         }
@@ -63,7 +63,7 @@ pub(super) fn compute<'s>(removal: Removal<'_, 's, '_>) -> Result<Proposal<'s>, 
         f64::MAX
     };
     for claim in &mut plan.claims {
-        let types = what_if.types(&claim.pool);
+        let types = priced.types(&claim.pool);
         let most = claim.best.effective_cost_per_hour * slack;
         if !retain_below_somewhere(claim, &types, most) {
             return Err(no_cheaper());

@@ -1,7 +1,7 @@
 //! Strict reservations: a pod that misses a slot only because others of this pass hold it waits for the next pass,
 //! when those slots are launched and the provider knows again what is free.
 //!
-//! Falling back (what-ifs of disruption) never comes here. Answers to `offeringsToReserve` of Karpenter's
+//! Falling back (simulations of disruption) never comes here. Answers to `offeringsToReserve` of Karpenter's
 //! `scheduling/nodeclaim.go`.
 
 use std::collections::BTreeMap;

@@ -15,7 +15,7 @@ use crate::solve::input::rank_round::OfferingCatalogue;
 use crate::solve::input::vocabulary::Dimensions;
 use crate::template::requirements_of_template;
 
-/// How many rounds an unused table is kept: one decision asks in several (pools of other weights, what-ifs).
+/// How many rounds an unused table is kept: one decision asks in several (pools of other weights, simulations).
 const ROUNDS_KEPT: u64 = 8;
 
 /// Tables of earlier rounds, for any number of threads that run rounds over the same pools; dropping it costs time,
