@@ -126,7 +126,11 @@ pub(crate) fn first<'s>(
 ) -> Option<Command> {
     let scene = scan.scene;
     let order = RenewalOrder::of_drift(scene.input.gates);
-    for &candidate in candidates {
+    for (position, &candidate) in candidates.iter().enumerate() {
+        if scene.interrupt.is_tripped() {
+            scan.note_cut_off(&candidates[position..]);
+            break;
+        }
         if scan.note_if_held(candidate) {
             continue;
         }

@@ -206,6 +206,14 @@ impl<'s, 'a> Scan<'s, 'a> {
         kept
     }
 
+    /// The scan was cut off before it came to these nodes.
+    pub(crate) fn note_cut_off(&mut self, untried: &[&'s Candidate]) {
+        for candidate in untried {
+            let cut_off = Obstacle::new(OutcomeId::NodeNotReached, CUT_OFF);
+            self.note(candidate, cut_off);
+        }
+    }
+
     /// The budget of its pool keeps the node.
     pub(crate) fn note_out_of_budget(&mut self, candidate: &'s Candidate, method: Method) {
         let budgets = &self.scene.budgets;

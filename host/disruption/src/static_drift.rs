@@ -72,8 +72,12 @@ fn exchange_each<'s>(
     let order = RenewalOrder::of_drift(input.gates);
     let mut left = scene.budgets.remaining.clone();
     let mut commands = Vec::new();
-    for &candidate in candidates {
+    for (position, &candidate) in candidates.iter().enumerate() {
         if commands.len() == NODES_AT_ONCE {
+            break;
+        }
+        if scene.interrupt.is_tripped() {
+            scan.note_cut_off(&candidates[position..]);
             break;
         }
         let pool = candidate.pool();

@@ -1,6 +1,7 @@
 //! Loops told as a few lines of text: what the cluster is, what must come of it.
 
 mod currency;
+mod cut_off;
 mod deletion_costs;
 mod invariants;
 mod joining;

@@ -1,0 +1,59 @@
+//! Loops that are cut off: what they did not come to is said, and the next one goes on with it.
+
+use super::*;
+
+/// Says the same of every move, and has the loop stop at the first.
+struct CutsOff<'a> {
+    interrupt: &'a Interrupt,
+    decision: VerdictDecision,
+}
+
+impl ConsolidationHook for CutsOff<'_> {
+    fn order(&self, round: &ConsolidationRound) -> OrderAnswer {
+        DefaultConsolidation.order(round)
+    }
+
+    fn judge(&self, round: &ConsolidationRound, moves: &[Move]) -> JudgeAnswer {
+        self.interrupt.trip();
+        let mut answer = DefaultConsolidation.judge(round, moves);
+        for verdict in &mut answer.verdicts {
+            verdict.decision = self.decision;
+        }
+        answer
+    }
+}
+
+#[test]
+fn no_policy_is_asked_about_another_drifted_node_once_the_loop_is_cut_off() {
+    let drifted = |pool: &str| {
+        let nodes = ["n1", "n2", "n3"]
+            .map(|it| format!("\nnode {it} nano on-demand a drifted\npod p-{it} {it} 900"));
+        World::new(&format!("{pool}{}", nodes.concat()))
+    };
+    let (approve, reject) = (VerdictDecision::Approve, VerdictDecision::Reject);
+    for (pool, decision, commands, first) in [
+        (
+            "pool web replicas=3",
+            approve,
+            "static drift: n1 -> nano",
+            "node-chosen-drifted",
+        ),
+        ("pool web replicas=3", reject, "", "node-policy-rejected"),
+        ("pool web", reject, "", "node-policy-rejected"),
+    ] {
+        let interrupt = Interrupt::never();
+        let consolidation = CutsOff {
+            interrupt: &interrupt,
+            decision,
+        };
+        let hooks = PolicyHooks {
+            consolidation: &consolidation,
+            ..natively()
+        };
+        let found = drifted(pool).decide_until(hooks, &interrupt);
+        assert_eq!(told(&found), commands, "{pool} {decision:?}");
+        let outcomes = ["n1", "n2", "n3"].map(|it| outcome(&found, it));
+        let expected = [first, "node-not-reached", "node-not-reached"];
+        assert_eq!(outcomes, expected, "{pool} {decision:?}");
+    }
+}
