@@ -13,8 +13,8 @@ pub(crate) mod moves;
 pub(crate) mod price;
 mod removal;
 pub(crate) mod savings;
-pub(crate) mod settling;
 mod several;
+pub(crate) mod stabilization;
 
 use std::collections::BTreeSet;
 
@@ -62,7 +62,7 @@ fn prepare_look<'s>(
     // What emptiness or drift said of empty nodes stands.
     let used = scene.candidates.iter().filter(|it| !it.is_empty());
     let eligible = scan.retain_eligible(used, eligibility);
-    if settling::wait_for_others(scan, &eligible) {
+    if stabilization::wait_for_others(scan, &eligible) {
         return None;
     }
     let eligible = scan.retain_unblocked(eligible, method);

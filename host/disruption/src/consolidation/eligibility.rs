@@ -43,7 +43,11 @@ pub(crate) fn eligibility_when_empty(
 }
 
 /// Whether nothing but the last pod event keeps the candidate, and that for no longer than `within`.
-pub(crate) fn comes_to_rest(scene: &Scene<'_>, candidate: &Candidate, within: GoDuration) -> bool {
+pub(crate) fn becomes_consolidatable(
+    scene: &Scene<'_>,
+    candidate: &Candidate,
+    within: GoDuration,
+) -> bool {
     let after = &candidate.node_pool.spec.disruption.consolidate_after;
     let is_soon = after.duration().is_some_and(|after| after <= within);
     let passes = || RULES.iter().all(|rule| rule(scene, candidate).is_ok());

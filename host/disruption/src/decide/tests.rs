@@ -3,11 +3,12 @@
 mod currency;
 mod cut_off;
 mod deletion_costs;
+mod end_state;
 mod invariants;
 mod joining;
 mod patience;
+mod policies;
 mod scenarios;
-mod settling;
 mod world;
 
 use std::collections::BTreeSet;
@@ -534,5 +535,18 @@ fn an_unchanged_cluster_is_not_simulated_again_even_where_a_budget_leaves_nodes_
         assert_eq!(look(&mut world), 1, "{budget}");
         world.apply(Event::OfferingsChanged);
         assert_eq!(look(&mut world), 2, "{budget}");
+    }
+}
+
+#[test]
+fn a_sick_node_that_goes_is_not_told_that_repair_may_not_touch_it() {
+    let text = "node n1 small on-demand a do-not-repair sick=DiskFailed:True:x:11";
+    for (pods, expected, blocked) in [("", "empty: n1", 0), ("pod p n1 1900", "", 1)] {
+        let mut world = World::new(&format!("{text}\n{pods}"));
+        world.repair = Some(std::sync::Arc::new(world::repair_policies()));
+        let decision = world.decide();
+        assert_eq!(told(&decision), expected);
+        let of_node = decision.blocked.iter().filter(|it| it.name == "n1");
+        assert_eq!(of_node.count(), blocked, "{:?}", decision.blocked);
     }
 }

@@ -1,6 +1,45 @@
 //! Loops that are cut off: what they did not come to is said, and the next one goes on with it.
 
+use std::fmt::Write;
+
 use super::*;
+
+#[test]
+fn a_scan_that_was_cut_off_goes_on_where_it_stopped() {
+    let mut text = String::new();
+    for it in 0..40 {
+        writeln!(text, "node n{it:02} nano on-demand a").unwrap();
+        writeln!(text, "pod p{it:02} n{it:02} 900").unwrap();
+    }
+    let mut world = World::new(&text);
+    let stopped = Interrupt::never();
+    stopped.trip();
+    let first = world.decide_until(natively(), &stopped);
+    assert!(first.is_interrupted);
+    assert_eq!(first.cut_short, Some(Method::MultiNodeConsolidation));
+    assert_eq!(first.outcomes.len(), 40);
+    let unseen = first.memory.unseen.len();
+    assert!(unseen > 0, "{:?}", first.outcomes);
+    world.memory = first.memory;
+    let second = world.decide();
+    assert_eq!(second.cut_short, None);
+    assert!(second.memory.unseen.is_empty());
+    let tried = second.outcomes.iter();
+    let tried = tried.filter(|it| it.outcome == OutcomeId::NodeNoCheaperReplacement);
+    assert_eq!(tried.count(), 40);
+}
+
+#[test]
+fn what_ends_before_consolidation_cuts_none_short() {
+    let world = World::new("node n1 small on-demand a");
+    let stopped = Interrupt::never();
+    stopped.trip();
+    let decision = world.decide_until(natively(), &stopped);
+    let methods: Vec<Method> = decision.commands.iter().map(|it| it.method).collect();
+    assert_eq!(methods, [Method::Emptiness]);
+    assert!(decision.is_interrupted);
+    assert_eq!(decision.cut_short, None);
+}
 
 /// Says the same of every move, and has the loop stop at the first.
 struct CutsOff<'a> {

@@ -133,80 +133,121 @@ fn a_scan_that_never_gets_far_comes_to_every_node() {
     assert!(decision.memory.unseen.contains("n79-claim"));
 }
 
-/// Keeps the instance types that moves would bring.
-#[derive(Default)]
-struct Noting(std::sync::Mutex<BTreeSet<String>>);
-
-impl ConsolidationHook for Noting {
-    fn order(&self, round: &ConsolidationRound) -> OrderAnswer {
-        DefaultConsolidation.order(round)
-    }
-
-    fn judge(&self, round: &ConsolidationRound, moves: &[Move]) -> JudgeAnswer {
-        let word = |symbol: u32| round.nodes.symbols.get(symbol as usize).cloned();
-        let comes = moves.iter().map(|it| word(it.replacement_type));
-        let comes = comes.map(Option::unwrap_or_default);
-        self.0.lock().unwrap().extend(comes);
-        DefaultConsolidation.judge(round, moves)
-    }
-}
-
 #[test]
-fn a_policy_is_told_what_comes_of_a_pool_that_has_no_node() {
-    let large = [instance_type("large", 8, 0.4)];
-    let mut world = World::with_types("node n1 large on-demand a\npod p n1 900", &large.into());
-    world.pool("other", &["weight=10"], &world::catalogue());
-    let noting = Noting::default();
-    let hooks = PolicyHooks {
-        consolidation: &noting,
-        ..natively()
-    };
-    let decision = world.decide_by(hooks);
-    let comes = noting.0.into_inner().unwrap();
-    assert_eq!(
-        comes,
-        BTreeSet::from(["nano".to_owned()]),
-        "{}",
-        told(&decision)
-    );
-}
-
-/// Lets one node of a pool go in an hour.
-struct OneAnHour;
-
-impl BudgetsHook for OneAnHour {
-    fn allow(&self, round: &BudgetRound) -> AllowAnswer {
-        let mut answer = DeclaredBudgets.allow(round);
-        for item in &mut answer.items {
-            let activity = round.pools[item.pool as usize].activity;
-            let recent = activity[item.reason.index()].recent_hour;
-            item.allowed = item.allowed.min(1_u32.saturating_sub(recent));
+fn what_saves_next_to_nothing_of_the_bill_waits_until_it_has_paid() {
+    // It saves 0.05 an hour and disturbs one pod and a node, worth 0.02: that is less than the hour it must wait.
+    let few = "node n1 small on-demand a\npod p n1 900";
+    let full = |number| format!("\nnode f{number} large on-demand a\npod q{number} f{number} 7900");
+    let many = format!("{few}{}", (0..10).map(full).collect::<String>());
+    for (lines, waits, minutes, expected) in [
+        (few, true, 0, 1),
+        (&many, false, 0, 1),
+        (&many, true, 0, 0),
+        (&many, true, 55, 0),
+        (&many, true, 61, 1),
+    ] {
+        let mut world = World::new(lines);
+        world.gates.puts_moves_off = waits;
+        let mut look = |minutes: i64| {
+            world.now = now() + jiff::SignedDuration::from_mins(minutes);
+            let decision = world.decide();
+            world.memory = decision.memory.clone();
+            decision
+        };
+        let mut decision = look(0);
+        if minutes > 0 {
+            assert_eq!(outcome(&decision, "n1"), "node-gain-too-small");
+            decision = look(minutes);
         }
-        answer
+        assert_eq!(decision.commands.len(), expected, "{minutes} {waits}");
     }
 }
 
 #[test]
-fn a_budget_by_activity_holds_on_the_way_to_where_a_cluster_ends_up() {
-    let mut world = World::new("node n1 small on-demand a\nnode n2 small on-demand a");
-    let hooks = PolicyHooks {
-        budgets: &OneAnHour,
-        ..natively()
+fn nodes_beside_a_move_that_is_put_off_are_told_what_keeps_them() {
+    // One may go at a time, and each saves next to nothing of the bill.
+    let small = |number| {
+        format!("\nnode n{number:02} small on-demand a\npod p{number:02} n{number:02} 900")
     };
-    let settled = world.settle(hooks, 9);
-    let gone = settled.commands().flat_map(|it| &it.candidates);
-    assert_eq!(gone.count(), 1);
+    let full = |number| format!("\nnode f{number} large on-demand a\npod q{number} f{number} 7900");
+    // Of 100 nodes in batches of 16 the first six have more such moves than are looked for.
+    for (nodes, untried) in [(3, 0), (80, 4)] {
+        let nodes: String = (0..nodes).map(small).collect();
+        let full: String = (0..20).map(full).collect();
+        let mut world = World::new(&format!("pool web budget=1{nodes}{full}"));
+        world.gates.puts_moves_off = true;
+        let decision = world.decide();
+        assert_eq!(told(&decision), "");
+        let small = decision
+            .outcomes
+            .iter()
+            .filter(|it| it.node.starts_with('n'));
+        let others: Vec<&str> = small
+            .map(|it| it.outcome.name())
+            .filter(|it| *it != "node-gain-too-small")
+            .collect();
+        assert_eq!(others, vec!["node-not-reached"; untried]);
+    }
+}
+
+/// Nodes with a small pod each, of which the first have pods that came or left just now.
+fn thin(nodes: u32, young: u32) -> String {
+    let mut text = String::new();
+    for number in 0..nodes {
+        let flag = if number < young { "young" } else { "" };
+        writeln!(text, "node n{number} small on-demand a {flag}").unwrap();
+        writeln!(text, "pod p{number} n{number} 100").unwrap();
+    }
+    text
 }
 
 #[test]
-fn a_sick_node_that_goes_is_not_told_that_repair_may_not_touch_it() {
-    let text = "node n1 small on-demand a do-not-repair sick=DiskFailed:True:x:11";
-    for (pods, expected, blocked) in [("", "empty: n1", 0), ("pod p n1 1900", "", 1)] {
-        let mut world = World::new(&format!("{text}\n{pods}"));
-        world.repair = Some(std::sync::Arc::new(world::repair_policies()));
+fn nodes_that_just_fell_empty_go_before_pods_are_moved() {
+    let emptied = "node e1 small on-demand a young\nnode e2 small on-demand a young\n";
+    let mut world = World::new(&format!("{}{emptied}", thin(4, 0)));
+    world.gates.puts_moves_off = true;
+    let decision = world.decide();
+    assert!(decision.commands.is_empty());
+    assert_eq!(outcome(&decision, "n0"), "node-awaits-others");
+    assert_eq!(outcome(&decision, "e1"), "node-not-consolidatable");
+}
+
+#[test]
+fn who_asks_where_a_cluster_ends_up_is_not_told_to_wait_for_a_burst_to_end() {
+    let decision = World::new(&thin(4, 2)).decide();
+    assert_ne!(told(&decision), "");
+    assert_eq!(decision.memory.unsettled_since, None);
+    assert_eq!(decision.next_look_seconds, None);
+}
+
+#[test]
+fn one_plan_is_made_for_all_nodes_of_a_burst_that_ends() {
+    let in_a_minute = now() + jiff::SignedDuration::from_secs(60);
+    // Nodes, how many of them are restless, since when that is known, and whether it is waited for.
+    let cases = [
+        (4, 0, None, false),
+        (4, 1, None, false),
+        (4, 2, None, true),
+        (12, 3, None, false),
+        (12, 4, None, true),
+        (12, 11, None, true),
+        (12, 4, Some(now()), false),
+    ];
+    for (nodes, young, since, is_awaited) in cases {
+        let mut world = World::new(&thin(nodes, young));
+        world.gates.puts_moves_off = true;
+        world.memory.unsettled_since = since;
+        if since.is_some() {
+            world.now = in_a_minute;
+        }
         let decision = world.decide();
-        assert_eq!(told(&decision), expected);
-        let of_node = decision.blocked.iter().filter(|it| it.name == "n1");
-        assert_eq!(of_node.count(), blocked, "{:?}", decision.blocked);
+        let case = format!("{young} of {nodes} are restless, known since {since:?}");
+        assert_eq!(decision.commands.is_empty(), is_awaited, "{case}");
+        let last = outcome(&decision, &format!("n{}", nodes - 1));
+        assert_eq!(last == "node-awaits-others", is_awaited, "{case}: {last}");
+        if is_awaited {
+            assert_eq!(decision.next_look_seconds.unwrap().get(), 3, "{case}");
+            assert_eq!(decision.memory.unsettled_since, Some(now()), "{case}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use state::ledger::OutcomeId;
 
 use crate::candidate::Candidate;
-use crate::consolidation::eligibility::comes_to_rest;
+use crate::consolidation::eligibility::becomes_consolidatable;
 use crate::scan::Scan;
 
 /// Nodes that come to rest later than this are not waited for.
@@ -44,7 +44,7 @@ pub(crate) fn wait_for_others<'s>(scan: &mut Scan<'s, '_>, at_rest: &[&'s Candid
 fn is_unsettled(scan: &Scan<'_, '_>, at_rest: usize) -> bool {
     let scene = scan.scene;
     let candidates = scene.candidates.iter();
-    let restless = candidates.filter(|it| comes_to_rest(scene, it, REST_WITHIN));
+    let restless = candidates.filter(|it| becomes_consolidatable(scene, it, REST_WITHIN));
     let restless = restless.count();
     restless * ONE_IN > at_rest + restless
 }
