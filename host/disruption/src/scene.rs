@@ -2,8 +2,8 @@
 //!
 //! Complete from the start: what takes time and is not always needed (the simulator, the answers of the policies) is
 //! worked out when it is first asked for, so that no caller can find it missing, and is the same whoever asks first. By
-//! which costs a policy is asked is an argument ([`CostBasis`]). Decides nothing. A second look at a command is given one
-//! as well.
+//! which costs a policy is asked is an argument ([`CostBasis`]). Decides nothing. A second look at a command is given
+//! one as well.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;

@@ -1,8 +1,8 @@
 //! The in-process controllers' view of the cluster: typed, and fed by one watch.
 //!
 //! Pods, nodes and NodeClaims are kept parsed, so that the server need not hold them ready to read for us; other kinds
-//! as its own shared values. Nothing here writes; the controllers do, each through `api`. Answers to the informer caches
-//! of kube-controller-manager.
+//! as its own shared values. Nothing here writes; the controllers do, each through `api`. Answers to the informer
+//! caches of kube-controller-manager.
 
 pub(crate) mod amounts;
 mod apply;

@@ -9,7 +9,7 @@ use apis::GoDuration;
 use jiff::Timestamp;
 
 use super::evaluation_error::{Evaluated, overflow};
-use super::functions::{ConvertsTo, Finds, FoldsTo, Function, ReadsAs};
+use super::functions::{ConvertsTo, FoldsTo, Function, ReadsAs, StringSearch};
 use super::place::SourcePosition;
 use super::steps::Steps;
 use super::value::Value;
@@ -30,10 +30,10 @@ pub(super) fn apply<'a>(
         return Ok(match function {
             // Absent is false, so that it is not is true.
             Function::Not => Value::Bool(true),
-            Function::Find(Finds::StartsWith | Finds::EndsWith | Finds::Contains) => {
-                Value::Bool(false)
-            }
-            Function::Find(Finds::IndexOf | Finds::LastIndexOf)
+            Function::Find(
+                StringSearch::StartsWith | StringSearch::EndsWith | StringSearch::Contains,
+            ) => Value::Bool(false),
+            Function::Find(StringSearch::IndexOf | StringSearch::LastIndexOf)
             | Function::Negate
             | Function::Abs
             | Function::Floor

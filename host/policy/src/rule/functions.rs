@@ -17,8 +17,8 @@ pub(crate) enum Function {
     Convert(ConvertsTo),
     Size,
     Read(ReadsAs),
-    Find(Finds),
-    Change(Changes),
+    Find(StringSearch),
+    Change(StringChange),
     Split,
     Join,
     Format,
@@ -28,7 +28,7 @@ pub(crate) enum Function {
 
 /// Question about a text in another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Finds {
+pub(crate) enum StringSearch {
     StartsWith,
     EndsWith,
     Contains,
@@ -38,7 +38,7 @@ pub(crate) enum Finds {
 
 /// Text that is made of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Changes {
+pub(crate) enum StringChange {
     LowerAscii,
     UpperAscii,
     Trim,
@@ -202,43 +202,43 @@ pub(super) static FUNCTIONS: &[Signature] = &[
         "startsWith",
         &[Text, Text],
         Gives::Bool,
-        Function::Find(Finds::StartsWith),
+        Function::Find(StringSearch::StartsWith),
     ),
     method(
         "endsWith",
         &[Text, Text],
         Gives::Bool,
-        Function::Find(Finds::EndsWith),
+        Function::Find(StringSearch::EndsWith),
     ),
     method(
         "contains",
         &[Text, Text],
         Gives::Bool,
-        Function::Find(Finds::Contains),
+        Function::Find(StringSearch::Contains),
     ),
     method(
         "lowerAscii",
         &[Text],
         Gives::Text,
-        Function::Change(Changes::LowerAscii),
+        Function::Change(StringChange::LowerAscii),
     ),
     method(
         "upperAscii",
         &[Text],
         Gives::Text,
-        Function::Change(Changes::UpperAscii),
+        Function::Change(StringChange::UpperAscii),
     ),
     method(
         "trim",
         &[Text],
         Gives::Text,
-        Function::Change(Changes::Trim),
+        Function::Change(StringChange::Trim),
     ),
     last_optional(method(
         "replace",
         &[Text, Text, Text, Int],
         Gives::Text,
-        Function::Change(Changes::Replace),
+        Function::Change(StringChange::Replace),
     )),
     last_optional(method(
         "split",
@@ -250,25 +250,25 @@ pub(super) static FUNCTIONS: &[Signature] = &[
         "substring",
         &[Text, Int, Int],
         Gives::Text,
-        Function::Change(Changes::Substring),
+        Function::Change(StringChange::Substring),
     )),
     last_optional(method(
         "indexOf",
         &[Text, Text, Int],
         Gives::Int,
-        Function::Find(Finds::IndexOf),
+        Function::Find(StringSearch::IndexOf),
     )),
     method(
         "lastIndexOf",
         &[Text, Text],
         Gives::Int,
-        Function::Find(Finds::LastIndexOf),
+        Function::Find(StringSearch::LastIndexOf),
     ),
     method(
         "charAt",
         &[Text, Int],
         Gives::Text,
-        Function::Change(Changes::CharAt),
+        Function::Change(StringChange::CharAt),
     ),
     last_optional(method("join", &[Texts, Text], Gives::Text, Function::Join)),
     method("sum", &[Numbers], Gives::Item, Function::Fold(FoldsTo::Sum)),

@@ -3,20 +3,22 @@
 use std::rc::Rc;
 
 use super::super::evaluation_error::Evaluated;
-use super::super::functions::{Changes, Finds};
+use super::super::functions::{StringChange, StringSearch};
 use super::super::steps::{ITEM_BYTES, Steps};
 use super::super::value::Value;
 
 pub(super) fn found<'a>(
-    finds: Finds,
+    finds: StringSearch,
     text: &Value<'_>,
     rest: &[Value<'_>],
     steps: &mut Steps,
 ) -> Evaluated<'a> {
     let (text, part) = (text.as_text(), rest.first().map_or("", Value::as_text));
     let looked_at = match finds {
-        Finds::StartsWith | Finds::EndsWith => part.len(),
-        Finds::Contains | Finds::IndexOf | Finds::LastIndexOf => text.len() + part.len(),
+        StringSearch::StartsWith | StringSearch::EndsWith => part.len(),
+        StringSearch::Contains | StringSearch::IndexOf | StringSearch::LastIndexOf => {
+            text.len() + part.len()
+        }
     };
     steps.look(looked_at)?;
     // Places are counted in characters.
@@ -25,11 +27,11 @@ pub(super) fn found<'a>(
         i64::try_from(before).unwrap_or(i64::MAX)
     };
     Ok(match finds {
-        Finds::StartsWith => Value::Bool(text.starts_with(part)),
-        Finds::EndsWith => Value::Bool(text.ends_with(part)),
-        Finds::Contains => Value::Bool(text.contains(part)),
-        Finds::LastIndexOf => Value::Int(text.rfind(part).map_or(-1, place)),
-        Finds::IndexOf => {
+        StringSearch::StartsWith => Value::Bool(text.starts_with(part)),
+        StringSearch::EndsWith => Value::Bool(text.ends_with(part)),
+        StringSearch::Contains => Value::Bool(text.contains(part)),
+        StringSearch::LastIndexOf => Value::Int(text.rfind(part).map_or(-1, place)),
+        StringSearch::IndexOf => {
             let from = rest.get(1).and_then(Value::int).unwrap_or(0);
             let Some(from) = bytes_at(text, from) else {
                 return Ok(Value::Int(-1));
@@ -48,7 +50,7 @@ fn bytes_at(text: &str, place: i64) -> Option<usize> {
 }
 
 pub(super) fn changed<'a>(
-    to: Changes,
+    to: StringChange,
     text: &Value<'_>,
     rest: &[Value<'_>],
     steps: &mut Steps,
@@ -57,10 +59,10 @@ pub(super) fn changed<'a>(
     steps.look(text.len())?;
     let int = |at: usize| rest.get(at).and_then(Value::int);
     let made = match to {
-        Changes::LowerAscii => text.to_ascii_lowercase(),
-        Changes::UpperAscii => text.to_ascii_uppercase(),
-        Changes::Trim => text.trim().to_owned(),
-        Changes::CharAt => {
+        StringChange::LowerAscii => text.to_ascii_lowercase(),
+        StringChange::UpperAscii => text.to_ascii_uppercase(),
+        StringChange::Trim => text.trim().to_owned(),
+        StringChange::CharAt => {
             let at = int(0).and_then(|it| bytes_at(text, it));
             let one = at.and_then(|at| text.get(at..)).map(|it| it.chars().next());
             match one {
@@ -68,7 +70,7 @@ pub(super) fn changed<'a>(
                 None => return Ok(Value::Absent),
             }
         }
-        Changes::Substring => {
+        StringChange::Substring => {
             let begin = int(0).and_then(|it| bytes_at(text, it));
             let end = int(1).map_or(Some(text.len()), |it| bytes_at(text, it));
             let part = begin.zip(end).and_then(|(begin, end)| text.get(begin..end));
@@ -77,7 +79,7 @@ pub(super) fn changed<'a>(
                 None => return Ok(Value::Absent),
             }
         }
-        Changes::Replace => return replaced(text, rest, steps),
+        StringChange::Replace => return replaced(text, rest, steps),
     };
     steps.make(made.len())?;
     Ok(Value::made(&made))
