@@ -293,16 +293,11 @@ fn nothing_is_left_unfinished_or_out_of_bounds() {
 fn tests_ask_for_what_they_wait_for_instead_of_sleeping() {
     // Without the parenthesis, so that importing it is found, too.
     let word = ["thread::", "sleep"].concat();
-    let sources = rust_sources();
-    let places: Vec<_> = sources
-        .iter()
-        .filter(|(path, source)| path.starts_with("tests") && source.contains(&word))
-        .map(|(path, source)| (path.display().to_string(), source.matches(&word).count()))
-        .collect();
     // A program that measures: a look too many is load that it measures, and it watches for as long as it is asked to.
     let allowed = [("tests/fleet/src/cluster.rs".to_owned(), 2)];
     assert_eq!(
-        places, allowed,
+        uses_of(&word, "tests"),
+        allowed,
         "what is waited for is asked for again until a deadline, as `becomes_true_within` does"
     );
 }
@@ -310,17 +305,20 @@ fn tests_ask_for_what_they_wait_for_instead_of_sleeping() {
 #[test]
 fn unsafe_code_is_only_in_the_loader_of_builtins() {
     let word = ["uns", "afe_code"].concat();
-    let sources = rust_sources();
-    let places: Vec<_> = sources
-        .iter()
-        .filter(|(path, source)| path.starts_with("host") && source.contains(&word))
-        .map(|(path, source)| (path.display().to_string(), source.matches(&word).count()))
-        .collect();
     assert_eq!(
-        places,
+        uses_of(&word, "host"),
         [("host/policy/src/guest/precompiled.rs".to_owned(), 1)],
         "unsafe code needs a reason that none but the loader of built-ins has"
     );
+}
+
+/// Files of a folder that have the word, and how often.
+fn uses_of(word: &str, folder: &str) -> Vec<(String, usize)> {
+    let sources = rust_sources().into_iter();
+    sources
+        .filter(|(path, source)| path.starts_with(folder) && source.contains(word))
+        .map(|(path, source)| (path.display().to_string(), source.matches(word).count()))
+        .collect()
 }
 
 /// The rows of the crate table: name -> crates it may depend on.

@@ -1,7 +1,7 @@
-//! Looks at everything anew after a watch that was cut off: what it did not tell is found by comparison.
+//! Looks at everything anew after a watch that was cut off.
 //!
-//! Takes each difference in as the change that the watch would have told. Answers to the relists of client-go's
-//! reflector.
+//! Takes in all that there is as changed, and what is known and no longer there as deleted. Answers to the relists of
+//! client-go's reflector.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -73,48 +73,43 @@ impl<V: Variable> Compiler<'_, V> {
         [left, right]: [Typed<V>; 2],
     ) -> Typed<V> {
         let (one, other) = (left.of, right.of);
-        let parts = Box::new([left.node, right.node]);
         let is_sum = operator == Arithmetic::Add;
         let is_shift = is_sum || operator == Arithmetic::Subtract;
-        match (&one, &other) {
-            (RuleType::Unknown, RuleType::Unknown) => Typed::new(
-                RuleNode::Compute(Computation::Real(operator), parts),
-                RuleType::Unknown,
-            ),
-            (RuleType::Int, RuleType::Int) if operator != Arithmetic::Divide => Typed::new(
-                RuleNode::Compute(Computation::Whole(operator, at), parts),
-                RuleType::Int,
-            ),
+        let (computation, of) = match (&one, &other) {
+            (RuleType::Unknown, RuleType::Unknown) => {
+                (Computation::Real(operator), RuleType::Unknown)
+            }
+            (RuleType::Int, RuleType::Int) if operator != Arithmetic::Divide => {
+                (Computation::Whole(operator, at), RuleType::Int)
+            }
             (RuleType::Text, RuleType::Text | RuleType::Unknown)
             | (RuleType::Unknown, RuleType::Text)
                 if is_sum =>
             {
-                Typed::new(RuleNode::Compute(Computation::Join, parts), RuleType::Text)
+                (Computation::Join, RuleType::Text)
             }
-            (RuleType::Moment, RuleType::Moment) if operator == Arithmetic::Subtract => Typed::new(
-                RuleNode::Compute(Computation::Real(operator), parts),
-                RuleType::Double,
-            ),
-            (RuleType::Moment, number) if is_shift && number.is_number() => Typed::new(
-                RuleNode::Compute(Computation::Shift(operator), parts),
-                RuleType::Moment,
-            ),
-            (number, RuleType::Moment) if is_sum && number.is_number() => Typed::new(
-                RuleNode::Compute(Computation::Shift(operator), parts),
-                RuleType::Moment,
-            ),
-            (one, other) if one.is_number() && other.is_number() => Typed::new(
-                RuleNode::Compute(Computation::Real(operator), parts),
-                RuleType::Double,
-            ),
+            (RuleType::Moment, RuleType::Moment) if operator == Arithmetic::Subtract => {
+                (Computation::Real(operator), RuleType::Double)
+            }
+            (RuleType::Moment, number) if is_shift && number.is_number() => {
+                (Computation::Shift(operator), RuleType::Moment)
+            }
+            (number, RuleType::Moment) if is_sum && number.is_number() => {
+                (Computation::Shift(operator), RuleType::Moment)
+            }
+            (one, other) if one.is_number() && other.is_number() => {
+                (Computation::Real(operator), RuleType::Double)
+            }
             _ => {
                 let hint = either_hint(&one, &other);
-                self.wrong(
+                return self.wrong(
                     at,
                     format!("{one} and {other} cannot be computed with{hint}"),
-                )
+                );
             }
-        }
+        };
+        let parts = Box::new([left.node, right.node]);
+        Typed::new(RuleNode::Compute(computation, parts), of)
     }
 
     fn compared(
