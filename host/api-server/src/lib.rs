@@ -7,6 +7,7 @@
 
 mod api_server;
 mod builtin;
+mod conditions;
 mod object_key;
 mod quantity;
 mod request;

@@ -261,27 +261,18 @@ fn dotted(path: &FieldPath) -> String {
     text
 }
 
-/// Whether an apply changed nothing but the time of its entry.
+/// Whether an apply changed nothing but the times of entries, and their order.
 fn is_same_but_for_times(old: &Value, new: &Value) -> bool {
     let without_times = |object: &Value| {
         let mut bare = object.clone();
-        let entries = bare["metadata"]["managedFields"].as_array_mut();
-        for entry in entries.into_iter().flatten() {
-            entry["time"] = Value::Null;
+        let entries = bare.pointer_mut("/metadata/managedFields");
+        if let Some(entries) = entries.and_then(Value::as_array_mut) {
+            for entry in entries.iter_mut() {
+                entry["time"] = Value::Null;
+            }
+            entries.sort_by_key(|it| (it["manager"].to_string(), it["operation"].to_string()));
         }
-        let mut list = bare["metadata"]["managedFields"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
-        list.sort_by_key(|entry| (entry["manager"].to_string(), entry["operation"].to_string()));
-        (bare["metadata"].take(), bare, list)
+        bare
     };
-    let (mut old_metadata, old_rest, old_entries) = without_times(old);
-    let (mut new_metadata, new_rest, new_entries) = without_times(new);
-    for metadata in [&mut old_metadata, &mut new_metadata] {
-        if let Some(fields) = metadata.as_object_mut() {
-            fields.remove("managedFields");
-        }
-    }
-    old_metadata == new_metadata && old_rest == new_rest && old_entries == new_entries
+    without_times(old) == without_times(new)
 }

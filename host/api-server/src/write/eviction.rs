@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use crate::conditions::is_true;
 use crate::object_key::NamespacedName;
 use crate::resource::Resource;
 use crate::selectors::{ParsedLabelSelector, Selection};
@@ -38,14 +39,6 @@ fn is_beyond_budgets(pod: &Value) -> bool {
     ) || pod["metadata"]["deletionTimestamp"].is_string()
 }
 
-fn is_ready(pod: &Value) -> bool {
-    let conditions = pod["status"]["conditions"].as_array();
-    conditions
-        .into_iter()
-        .flatten()
-        .any(|c| c["type"].as_str() == Some("Ready") && c["status"].as_str() == Some("True"))
-}
-
 fn spend_budget(
     store: &mut Store,
     key: &NamespacedName,
@@ -74,7 +67,7 @@ fn spend_budget(
         }
     };
     let status = &budget["status"];
-    if !is_ready(pod) {
+    if !is_true(pod, "Ready") {
         let always = budget["spec"]["unhealthyPodEvictionPolicy"].as_str() == Some("AlwaysAllow");
         let current = status["currentHealthy"].as_i64().unwrap_or(0);
         let desired = status["desiredHealthy"].as_i64().unwrap_or(0);

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::cells::{age, name};
 use super::printer::Printer;
+use crate::conditions::condition;
 
 pub(super) const PRINTER: Printer = Printer {
     columns: &[
@@ -57,12 +58,8 @@ fn cells(node: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 fn status(node: &Value) -> String {
-    let conditions = node["status"]["conditions"].as_array();
-    let ready = conditions
-        .into_iter()
-        .flatten()
-        .find(|c| c["type"].as_str() == Some("Ready"));
-    let mut words = vec![match ready.map(|c| c["status"].as_str() == Some("True")) {
+    let ready = condition(node, "Ready");
+    let mut words = vec![match ready.map(|it| it["status"] == "True") {
         Some(true) => "Ready",
         Some(false) => "NotReady",
         None => "Unknown",

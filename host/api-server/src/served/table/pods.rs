@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::cells::{age, count, name, or_none, since};
 use super::printer::Printer;
+use crate::conditions::is_true;
 
 pub(super) const PRINTER: Printer = Printer {
     columns: &[
@@ -55,17 +56,11 @@ fn readiness_gates(pod: &Value) -> Value {
     let Some(gates) = gates.filter(|gates| !gates.is_empty()) else {
         return "<none>".into();
     };
-    let is_true = |kind: &Value| {
-        let conditions = pod["status"]["conditions"].as_array();
-        conditions
-            .into_iter()
-            .flatten()
-            .any(|c| c["type"] == *kind && c["status"].as_str() == Some("True"))
+    let has_passed = |gate: &Value| {
+        let condition_type = gate["conditionType"].as_str();
+        condition_type.is_some_and(|it| is_true(pod, it))
     };
-    let passed = gates
-        .iter()
-        .filter(|gate| is_true(&gate["conditionType"]))
-        .count();
+    let passed = gates.iter().filter(|gate| has_passed(gate)).count();
     format!("{passed}/{}", gates.len()).into()
 }
 

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::cells::{age, count, human_duration, labels_text, name, or_none, since};
 use super::printer::Printer;
+use crate::conditions::is_true;
 
 /// The printer of a workload kind.
 pub(super) fn printer(kind: &str) -> Option<Printer> {
@@ -184,20 +185,13 @@ const JOB: Printer = Printer {
 };
 
 fn job_status(job: &Value) -> &'static str {
-    let is = |kind: &str| {
-        let conditions = job["status"]["conditions"].as_array();
-        conditions
-            .into_iter()
-            .flatten()
-            .any(|c| c["type"].as_str() == Some(kind) && c["status"].as_str() == Some("True"))
-    };
-    if is("Complete") {
+    if is_true(job, "Complete") {
         "Complete"
-    } else if is("Failed") {
+    } else if is_true(job, "Failed") {
         "Failed"
     } else if job["metadata"]["deletionTimestamp"].is_string() {
         "Terminating"
-    } else if is("Suspended") {
+    } else if is_true(job, "Suspended") {
         "Suspended"
     } else {
         "Running"
