@@ -149,35 +149,51 @@ pub fn rank_for_launch(launch: &LaunchRanking<'_>, hook: &dyn RankHook) -> Ranke
     let answer = hook.rank(&round);
     let bound = answer.rankings.first().and_then(|it| it.premium_max);
     let bound = bound.unwrap_or(PremiumMax::OFF);
-    let mut ranked = order(&fitting, &rows, &candidates, answer);
     let own = premium_of_pool(launch.node_pool, launch.premium_max);
-    ranked.hold_to_premium(premium_of_node(own.tighter(bound), &requirements));
-    ranked
+    let bound = premium_of_node(own.tighter(bound), &requirements);
+    let (ranked, ordered) = order(&fitting, &rows, &candidates, answer);
+    ranked.with_offerings(ordered, bound)
 }
 
+/// An offering and the generation of its type, which decides between those that cost the same.
+type WithGeneration = (u32, RankedOffering);
+
 impl RankedLaunch {
-    /// Drops what a policy prefers beyond what it may cost, and works out what the best of the rest costs above the
-    /// cheapest. Without a policy's say there is nothing to bound: more expensive offerings are what a launch falls
-    /// back on.
-    fn hold_to_premium(&mut self, bound: PremiumMax) {
-        let prices = self.offerings.iter().map(|it| it.price_per_hour);
+    /// Takes the offerings in their order, but what a policy prefers beyond what it may cost, and works out how they
+    /// differ from the order of prices. Without a policy's say there is nothing to bound: more expensive offerings are
+    /// what a launch falls back on.
+    fn with_offerings(mut self, mut ordered: Vec<WithGeneration>, bound: PremiumMax) -> Self {
+        let prices = ordered.iter().map(|it| it.1.price_per_hour);
         let Some(cheapest) = prices.min_by(f64::total_cmp) else {
-            return;
+            return self;
         };
-        if self.order_differs_from_price && bound.is_on() {
-            let before = self.offerings.len();
+        if differs_from_price(&ordered) && bound.is_on() {
+            let before = ordered.len();
             let most = bound.most(cheapest);
-            let kept = self.offerings.iter().filter(|it| it.price_per_hour <= most);
-            self.offerings = kept.cloned().collect();
-            let dropped = before - self.offerings.len();
+            ordered.retain(|it| it.1.price_per_hour <= most);
+            let dropped = before - ordered.len();
             self.above_premium = (dropped > 0).then_some(AbovePremium {
                 offerings: dropped,
                 bound,
             });
         }
-        let best = self.offerings.first().map_or(0.0, |it| it.price_per_hour);
-        self.premium_per_hour = best - cheapest;
+        let by_price = ordered
+            .iter()
+            .min_by(|a, b| by(|it| it.price_per_hour)(a, b));
+        let best = ordered.first();
+        self.best_differs_from_list_price =
+            by_price.map(|it| tie(&it.1)) != best.map(|it| tie(&it.1));
+        self.premium_per_hour = best.map_or(0.0, |it| it.1.price_per_hour) - cheapest;
+        self.order_differs_from_price = differs_from_price(&ordered);
+        self.offerings = ordered.into_iter().map(|(_, ranked)| ranked).collect();
+        self
     }
+}
+
+fn differs_from_price(ordered: &[WithGeneration]) -> bool {
+    ordered
+        .windows(2)
+        .any(|pair| pair[0].1.price_per_hour > pair[1].1.price_per_hour)
 }
 
 fn workloads(launch: &LaunchRanking<'_>, needs: Needs, symbols: &mut Symbols) -> WorkloadTable {
@@ -228,12 +244,13 @@ fn claim_view(
     }
 }
 
+/// Offerings in the order of the answer, and what else it says.
 fn order(
     types: &[Arc<InstanceType>],
     rows: &[TableRow],
     candidates: &[usize],
     answer: RankAnswer,
-) -> RankedLaunch {
+) -> (RankedLaunch, Vec<WithGeneration>) {
     let ranking = answer.rankings.into_iter().next().unwrap_or_default();
     let excluded: BTreeMap<usize, String> = ranking
         .excluded
@@ -276,20 +293,12 @@ fn order(
     }
     launch.exclusions = Exclusions::of(reasons);
     keyed.sort_by(by(|it| it.effective_cost_per_hour));
-    let by_price = keyed.iter().min_by(|a, b| by(|it| it.price_per_hour)(a, b));
-    launch.best_differs_from_list_price =
-        by_price.map(|it| tie(&it.1)) != keyed.first().map(|it| tie(&it.1));
-    launch.offerings = keyed.into_iter().map(|(_, ranked)| ranked).collect();
-    launch.order_differs_from_price = launch
-        .offerings
-        .windows(2)
-        .any(|pair| pair[0].price_per_hour > pair[1].price_per_hour);
-    launch
+    (launch, keyed)
 }
 
 /// The order in which offerings with their generations are taken: the cheapest first, ties as [`rank_for_launch`] has
 /// them.
-fn by<C>(cost: C) -> impl Fn(&(u32, RankedOffering), &(u32, RankedOffering)) -> Ordering
+fn by<C>(cost: C) -> impl Fn(&WithGeneration, &WithGeneration) -> Ordering
 where
     C: Fn(&RankedOffering) -> f64,
 {

@@ -71,5 +71,8 @@ fn the_premium_of_a_launch_is_told_also_where_min_values_keep_what_is_dear() {
         assert_eq!(above, dropped, "{min_values}");
         let told = ranked.premium_per_hour;
         assert!((told - premium).abs() < 1e-9, "{min_values}: {told}");
+        let differs = dropped.is_none();
+        assert_eq!(ranked.best_differs_from_list_price, differs, "{min_values}");
+        assert_eq!(ranked.order_differs_from_price, differs, "{min_values}");
     }
 }
