@@ -10,12 +10,12 @@ use apis::resources::Resources;
 use apis::{NodeClaim, NodePool};
 use disruption::candidate::TypesByPool;
 use disruption::history::History;
-use disruption::hooks::{DeclaredBudgets, DefaultConsolidation};
 use disruption::{DisruptionInput, Gates, Memory, PolicyHooks, decide};
+use hooks::disruption::{DeclaredBudgets, DefaultConsolidation};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use planning::provisioning::PoolTypes;
-use scheduling::instance_type::{Availability, InstanceType, Offering, Overhead};
+use scheduling::instance_type::{InstanceType, Offering, Overhead};
 use scheduling::problem::Options;
 use scheduling::ranking::PriceRank;
 use scheduling::requirements::{Operator, Requirement, Requirements};
@@ -107,19 +107,16 @@ fn instance_type(family: u32, cpus: u32) -> InstanceType {
     let name = format!("f{family:02}.{cpus}");
     let price = f64::from(cpus) * (0.048 + f64::from(family) * 0.001);
     let sold = |zone: &str, capacity_type: &str, share: f64| Offering {
-        requirements: [
-            single("topology.kubernetes.io/zone", zone),
-            single("karpenter.sh/capacity-type", capacity_type),
-        ]
-        .into_iter()
-        .collect(),
-        price_per_hour: price * share,
         on_demand_price_per_hour: Some(price),
-        availability: Availability::Now,
-        reservation_capacity: 0,
-        ice_count: 0,
-        ice_age_seconds: None,
-        interruption_rate: None,
+        ..Offering::new(
+            [
+                single("topology.kubernetes.io/zone", zone),
+                single("karpenter.sh/capacity-type", capacity_type),
+            ]
+            .into_iter()
+            .collect(),
+            price * share,
+        )
     };
     let requirements: Requirements = [
         single("node.kubernetes.io/instance-type", &name),

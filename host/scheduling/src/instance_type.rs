@@ -96,6 +96,20 @@ pub struct Offering {
 }
 
 impl Offering {
+    /// One that can be bought now, for `price_per_hour` USD, and of which nothing else is known.
+    pub fn new(requirements: Requirements, price_per_hour: f64) -> Self {
+        Self {
+            requirements,
+            price_per_hour,
+            on_demand_price_per_hour: None,
+            availability: Availability::Now,
+            reservation_capacity: 0,
+            ice_count: 0,
+            ice_age_seconds: None,
+            interruption_rate: None,
+        }
+    }
+
     /// The zone, where it is sold in one.
     pub fn zone(&self) -> Option<&str> {
         self.label(labels::TOPOLOGY_ZONE)
@@ -169,11 +183,7 @@ impl InstanceType {
         let huge_pages = self.capacity.iter();
         let huge_pages = huge_pages.filter(|(name, _)| name.starts_with("hugepages-"));
         let huge_pages = huge_pages.fold(0_i64, |sum, (_, amount)| sum.saturating_add(amount));
-        if huge_pages > 0 {
-            left.saturating_sub(huge_pages).max(0)
-        } else {
-            left
-        }
+        left.saturating_sub(huge_pages).max(0)
     }
 
     /// The offering of a zone and capacity type; of several reservations there, the first.

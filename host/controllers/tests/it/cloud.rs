@@ -211,16 +211,7 @@ fn offering(zone: &str, capacity_type: &str, price_per_hour: f64) -> Offering {
     let mut requirements = Requirements::new();
     requirements.add(requirement(labels::TOPOLOGY_ZONE, zone));
     requirements.add(requirement(labels::CAPACITY_TYPE, capacity_type));
-    Offering {
-        requirements,
-        price_per_hour,
-        on_demand_price_per_hour: None,
-        availability: Availability::Now,
-        reservation_capacity: 0,
-        ice_count: 0,
-        ice_age_seconds: None,
-        interruption_rate: None,
-    }
+    Offering::new(requirements, price_per_hour)
 }
 
 fn capacity(cpus: i64) -> Resources {

@@ -13,7 +13,7 @@ use cloudprovider::InterruptionQueue;
 use controllers::{
     Controllers, ControllersConfig, ControllersHooks, Metrics, Settings, SharedLedger,
 };
-use disruption::hooks::{DeclaredBudgets, DefaultConsolidation};
+use hooks::disruption::{DeclaredBudgets, DefaultConsolidation};
 use scheduling::ranking::PriceRank;
 use serde_json::{Value, json};
 use sim::ec2::{Ec2Config, Ec2Faults, SimulatedEc2, SimulatedQueue};

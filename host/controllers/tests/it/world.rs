@@ -11,8 +11,8 @@ use controllers::{
     Controllers, ControllersConfig, ControllersHooks, Metrics, Settings, SharedLedger,
     SolvePlacement,
 };
-use disruption::hooks::{DeclaredBudgets, DefaultConsolidation};
 use hooks::binding::PolicyRegistry;
+use hooks::disruption::{DeclaredBudgets, DefaultConsolidation};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use scheduling::ranking::{PriceRank, RankHook};

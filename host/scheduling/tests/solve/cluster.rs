@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use apis::resources::Resources;
 use apis::{NodePool, labels};
-use scheduling::instance_type::{Availability, InstanceType, Offering, Overhead};
+use scheduling::instance_type::{InstanceType, Offering, Overhead};
 use scheduling::pod::{Pod, PodKey, PodShape, ShapeTable};
 use scheduling::problem::{DaemonPod, ExistingNode, Options, Pool, Problem};
 use scheduling::ranking::PriceRank;
@@ -89,21 +89,15 @@ pub(crate) fn instance_type(
 }
 
 pub(crate) fn offering(zone: &str, capacity_type: &str, price: f64) -> Offering {
-    Offering {
-        requirements: [
+    Offering::new(
+        [
             Requirement::new(labels::TOPOLOGY_ZONE, Operator::In, [zone]),
             Requirement::new(labels::CAPACITY_TYPE, Operator::In, [capacity_type]),
         ]
         .into_iter()
         .collect(),
-        price_per_hour: price,
-        on_demand_price_per_hour: None,
-        availability: Availability::Now,
-        reservation_capacity: 0,
-        ice_count: 0,
-        ice_age_seconds: None,
-        interruption_rate: None,
-    }
+        price,
+    )
 }
 
 /// A problem under construction.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use apis::resources::Resources;
 use apis::{NodePool, labels};
-use scheduling::instance_type::{Availability, InstanceType, Offering, Overhead};
+use scheduling::instance_type::{InstanceType, Offering, Overhead};
 use scheduling::pod::{Pod, PodKey, ShapeTable};
 use scheduling::problem::{ExistingNode, Options, Pool, Problem};
 use scheduling::requirements::{Operator, Requirement, Requirements};
@@ -545,21 +545,15 @@ fn instance_type(
 }
 
 fn offering(zone: &str, capacity_type: &str, price: f64) -> Offering {
-    Offering {
-        requirements: [
+    Offering::new(
+        [
             Requirement::new(labels::TOPOLOGY_ZONE, Operator::In, [zone]),
             Requirement::new(labels::CAPACITY_TYPE, Operator::In, [capacity_type]),
         ]
         .into_iter()
         .collect(),
-        price_per_hour: (price * 1e6).round() / 1e6,
-        on_demand_price_per_hour: None,
-        availability: Availability::Now,
-        reservation_capacity: 0,
-        ice_count: 0,
-        ice_age_seconds: None,
-        interruption_rate: None,
-    }
+        (price * 1e6).round() / 1e6,
+    )
 }
 
 /// Adds nodes of eight cores that are half full.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use scheduling::instance_type::{Availability, InstanceType, Overhead};
+use scheduling::instance_type::{InstanceType, Overhead};
 use scheduling::ranking::RankedOffering;
 use scheduling::requirements::{Operator, Requirement};
 
@@ -45,14 +45,8 @@ fn offering(row: &ReservedRow) -> Offering {
     ];
     let requirement = |(key, value)| Requirement::new(key, Operator::In, [value]);
     Offering {
-        requirements: told.into_iter().map(requirement).collect(),
-        price_per_hour: row.price,
-        on_demand_price_per_hour: None,
-        availability: Availability::Now,
         reservation_capacity: row.free,
-        ice_count: 0,
-        ice_age_seconds: None,
-        interruption_rate: None,
+        ..Offering::new(told.into_iter().map(requirement).collect(), row.price)
     }
 }
 

@@ -12,7 +12,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use planning::provisioning::PoolTypes;
 use scheduling::Interrupt;
 use scheduling::TableCache;
-use scheduling::instance_type::{Availability, InstanceType, Offering, Overhead};
+use scheduling::instance_type::{InstanceType, Offering, Overhead};
 use scheduling::pod::PodKey;
 use scheduling::problem::Options;
 use scheduling::requirements::{Operator, Requirement, Requirements};
@@ -54,14 +54,8 @@ pub(super) fn instance_type(name: &str, cpus: i64, price: f64) -> Arc<InstanceTy
             .into_iter()
             .collect();
             offerings.push(Offering {
-                requirements,
-                price_per_hour: price * factor,
                 on_demand_price_per_hour: Some(price),
-                availability: Availability::Now,
-                reservation_capacity: 0,
-                ice_count: 0,
-                ice_age_seconds: None,
-                interruption_rate: None,
+                ..Offering::new(requirements, price * factor)
             });
         }
     }
