@@ -342,6 +342,9 @@ pub const WELL_KNOWN_AWS: [&str; 29] = [
 /// Domains in which only well-known labels may be set; their sub-domains count too.
 const RESTRICTED_DOMAINS: [&str; 2] = [GROUP, AWS_GROUP];
 
+/// Domains of what Karpenter and this project write and read; their sub-domains count too.
+const OWN_DOMAINS: [&str; 3] = [GROUP, AWS_GROUP, "mortise.dev"];
+
 /// Whether the annotations of a node or a claim forbid to disrupt it: `true` and nothing else does, no duration as on a
 /// pod.
 pub fn has_do_not_disrupt(annotations: &BTreeMap<String, String>) -> bool {
@@ -356,22 +359,25 @@ pub fn is_well_known(key: &str) -> bool {
     WELL_KNOWN_CORE.contains(&key) || WELL_KNOWN_AWS.contains(&key) || key == EC2_NODE_CLASS
 }
 
-/// Whether the key lies in a restricted domain (without asking whether it is well-known).
-fn is_restricted_domain(key: &str) -> bool {
-    let Some((domain, _)) = key.split_once('/') else {
+/// Whether the key of a label or an annotation is Karpenter's or this project's.
+pub fn is_ours(key: &str) -> bool {
+    lies_in(key, &OWN_DOMAINS)
+}
+
+/// Whether the key lies in one of the domains or in a sub-domain of one.
+fn lies_in(key: &str, domains: &[&str]) -> bool {
+    let Some((of_key, _)) = key.split_once('/') else {
         return false;
     };
-    RESTRICTED_DOMAINS.iter().any(|restricted| {
-        domain == *restricted
-            || domain
-                .strip_suffix(restricted)
-                .is_some_and(|d| d.ends_with('.'))
+    domains.iter().any(|domain| {
+        let before = of_key.strip_suffix(domain);
+        before.is_some_and(|it| it.is_empty() || it.ends_with('.'))
     })
 }
 
 /// Whether a user may not set the label: a key of a restricted domain that is not well-known, or the host name.
 pub fn is_restricted(key: &str) -> bool {
-    !is_well_known(key) && (is_restricted_domain(key) || key == HOSTNAME)
+    !is_well_known(key) && (lies_in(key, &RESTRICTED_DOMAINS) || key == HOSTNAME)
 }
 
 /// The key under which older or foreign spellings of a label are kept.
@@ -456,6 +462,22 @@ mod tests {
     #[case("sub.karpenter.k8s.aws/anything", true)]
     fn restriction(#[case] key: &str, #[case] expected: bool) {
         assert_eq!(is_restricted(key), expected);
+    }
+
+    #[rstest]
+    #[case(DO_NOT_DISRUPT_ANNOTATION, true)]
+    #[case(EC2_NODE_CLASS_HASH_ANNOTATION, true)]
+    #[case(CLUSTER_NAME_TAGGED_ANNOTATION, true)]
+    #[case(MAX_PREMIUM_ANNOTATION, true)]
+    #[case("sub.mortise.dev/x", true)]
+    #[case("notmortise.dev/x", false)]
+    #[case("notkarpenter.sh/x", false)]
+    #[case("mortise.dev", false)]
+    #[case("mortise.dev.example.com/x", false)]
+    #[case(POD_DELETION_COST_ANNOTATION, false)]
+    #[case("team", false)]
+    fn own_keys(#[case] key: &str, #[case] expected: bool) {
+        assert_eq!(is_ours(key), expected);
     }
 
     #[rstest]

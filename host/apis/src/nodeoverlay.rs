@@ -1,6 +1,6 @@
 //! NodeOverlay: changes what instance types cost and hold, as the scheduler sees them.
 //!
-//! Wire types only. Answers to Karpenter's `pkg/apis/v1alpha1/nodeoverlay.go`.
+//! Wire types, and what their texts mean. Answers to Karpenter's `pkg/apis/v1alpha1/nodeoverlay.go`.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::requirement::NodeSelectorRequirement;
 use crate::schema;
+
+mod price_change;
+
+pub use price_change::{PriceChange, PriceChangeError};
 
 /// Which instance types are changed, and how.
 #[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -54,6 +58,17 @@ pub struct NodeOverlaySpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10000))]
     pub weight: Option<i32>,
+}
+
+impl NodeOverlaySpec {
+    /// What the overlay makes of prices; `None` where it says nothing, or what validation finds at fault.
+    pub fn price_change(&self) -> Option<PriceChange> {
+        match (&self.price, &self.price_adjustment) {
+            (Some(price), _) => PriceChange::of_price(price).ok(),
+            (None, Some(adjustment)) => PriceChange::of_adjustment(adjustment).ok(),
+            (None, None) => None,
+        }
+    }
 }
 
 /// Whether the overlay is in force.

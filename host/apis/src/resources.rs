@@ -175,6 +175,15 @@ impl Resources {
         self.merge(other, |own, millis| own.unwrap_or(0).saturating_sub(millis));
     }
 
+    /// Takes the requests away if they fit, and nothing otherwise; whether they did.
+    pub fn take(&mut self, requests: &Self) -> bool {
+        let has_room = requests.fits(self);
+        if has_room {
+            self.sub_assign(requests);
+        }
+        has_room
+    }
+
     /// The difference, which may be negative.
     #[expect(
         clippy::should_implement_trait,
@@ -279,6 +288,22 @@ mod tests {
     #[case("cpu=1", "cpu=2 memory=-1", false)]
     fn fits(#[case] requests: &str, #[case] total: &str, #[case] expected: bool) {
         assert_eq!(resources(requests).fits(&resources(total)), expected);
+    }
+
+    #[rstest]
+    #[case("cpu=2 memory=1Gi", "cpu=1", true, "cpu=1 memory=1Gi")]
+    #[case("cpu=2 memory=1Gi", "cpu=2 memory=1Gi", true, "cpu=0 memory=0")]
+    #[case("cpu=2 memory=1Gi", "cpu=1 memory=2Gi", false, "cpu=2 memory=1Gi")]
+    #[case("cpu=2", "cpu=1 nvidia.com/gpu=1", false, "cpu=2")]
+    fn only_what_fits_is_taken(
+        #[case] free: &str,
+        #[case] requests: &str,
+        #[case] expected: bool,
+        #[case] left: &str,
+    ) {
+        let mut free = resources(free);
+        assert_eq!(free.take(&resources(requests)), expected);
+        assert_eq!(free, resources(left));
     }
 
     #[test]

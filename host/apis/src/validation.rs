@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::Taint;
 
+use crate::nodeoverlay::PriceChange;
 use crate::{
     Budget, NodeOverlay, NodePool, NodeSelectorRequirementWithMinValues, Operator, labels,
 };
@@ -81,18 +82,22 @@ pub fn node_overlay(overlay: &NodeOverlay) -> Vec<Invalid> {
             );
         }
     }
-    let is_number = |text: &str| {
-        let number = text.trim_start_matches(['+', '-']).trim_end_matches('%');
-        number.bytes().any(|b| b.is_ascii_digit())
-            && number.bytes().all(|b| b.is_ascii_digit() || b == b'.')
-    };
+    let (price, adjustment) = (&overlay.spec.price, &overlay.spec.price_adjustment);
     let prices = [
-        ("spec.price", &overlay.spec.price),
-        ("spec.priceAdjustment", &overlay.spec.price_adjustment),
+        (
+            "spec.price",
+            price,
+            price.as_deref().map(PriceChange::of_price),
+        ),
+        (
+            "spec.priceAdjustment",
+            adjustment,
+            adjustment.as_deref().map(PriceChange::of_adjustment),
+        ),
     ];
-    for (field, price) in prices {
-        if let Some(price) = price.as_deref().filter(|price| !is_number(price)) {
-            report.push(field, price, FieldFault::Price);
+    for (field, text, change) in prices {
+        if let (Some(text), Some(Err(error))) = (text, change) {
+            report.push(field, text, error.into());
         }
     }
     for resource in overlay.spec.capacity.keys() {

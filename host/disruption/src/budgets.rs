@@ -14,14 +14,14 @@ use std::sync::Arc;
 
 use apis::NodePool;
 use apis::nodepool::{Budget, DisruptionReason};
+use hooks::disruption::{
+    Allowance, BudgetPool, BudgetReason, BudgetReasons, BudgetRound, BudgetsHook, Context,
+    DeclaredBudget,
+};
 use jiff::Timestamp;
 use scheduling::ranking::PolicyUse;
 use state::Snapshot;
 
-use crate::hooks::{
-    Allowance, BudgetPool, BudgetReason, BudgetReasons, BudgetRound, BudgetsHook, Context,
-    DeclaredBudget,
-};
 use pools::pools;
 pub use pools::{BudgetWorld, RolloutTarget, Targets, targets};
 use remaining::Remaining;
@@ -89,7 +89,8 @@ impl Budgets {
                     .items
                     .iter()
                     .find(|it| it.pool == index && it.reason == reason);
-                let (allowed, why) = combine(pool.declared_allowed(reason), asked);
+                let declared = pool.declared_allowed(reason);
+                let (allowed, why) = combine(declared, asked, fault.as_ref());
                 let consuming = match reason {
                     // Sick nodes are what repair is for, so they do not use up its budget.
                     BudgetReason::Unhealthy => pool.deleting + rebooting.unwrap_or_default(),
@@ -103,7 +104,7 @@ impl Budgets {
                     allowed,
                     consuming,
                     total: pool.total,
-                    why: blamed(allowed, why, fault.as_ref()),
+                    why,
                 });
                 allowed.saturating_sub(consuming)
             });
@@ -127,11 +128,19 @@ impl Budgets {
     }
 }
 
-/// The host's minimum: a policy narrows, and widens only with authority.
-fn combine(declared: u32, asked: Option<&Allowance>) -> (u32, String) {
+/// The host's minimum and its source in words: a policy narrows, and widens only with authority. What it says in place
+/// of the declared budgets is its own, whatever is wrong with them.
+fn combine(
+    declared: u32,
+    asked: Option<&Allowance>,
+    fault: Option<&InvalidBudget>,
+) -> (u32, String) {
     match asked {
-        Some(it) if it.replaces_declared || it.allowed <= declared => (it.allowed, it.why.clone()),
-        Some(_) | None => (declared, DECLARED.to_owned()),
+        Some(it) if it.replaces_declared => (it.allowed, it.why.clone()),
+        Some(it) if it.allowed <= declared => {
+            (it.allowed, blamed(it.allowed, it.why.clone(), fault))
+        }
+        Some(_) | None => (declared, blamed(declared, DECLARED.to_owned(), fault)),
     }
 }
 

@@ -6,10 +6,10 @@ use apis::duration::GoDuration;
 use apis::nodepool::DisruptionReason;
 use apis::{CapacityType, NodeRef};
 use hooks::columns::saturated;
+use hooks::disruption::Verdict;
 use scheduling::solution::NewClaim;
 
 use crate::candidate::Candidate;
-use crate::hooks::Verdict;
 use crate::method::Method;
 use crate::repair::policies::NodeFault;
 

@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 
 use apis::labels;
+use hooks::disruption::BudgetReason;
 use scheduling::pod::{Pod, PodKey};
 use state::{Snapshot, StateNode};
 
 use crate::budgets::Budgets;
 use crate::candidate::{Candidate, Candidates};
-use crate::hooks::BudgetReason;
 
 /// Pods in this namespace pin no node.
 const SYSTEM_NAMESPACE: &str = "kube-system";

@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use apis::CapacityType;
 use hooks::columns::saturated;
+use hooks::disruption::BudgetReason;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::command::{Command, Proposal};
 use crate::consolidation::savings::SAVINGS_SHARE_MIN;
-use crate::hooks::BudgetReason;
 
 /// For this long a replacement is not traded for what it replaced.
 const GUARD_SECONDS: i64 = 3_600;

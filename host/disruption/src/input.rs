@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use hooks::disruption::{BudgetsHook, Civil, ConsolidationHook, Context};
 use planning::provisioning::PoolTypes;
 use scheduling::TableCache;
 use scheduling::play::SchedulerProfile;
@@ -16,7 +17,6 @@ use crate::budgets;
 use crate::budgets::pools::Targets;
 use crate::candidate::TypesByPool;
 use crate::history::History;
-use crate::hooks::{BudgetsHook, Civil, ConsolidationHook, Context};
 use crate::memory::Memory;
 use crate::repair::policies::RepairPolicies;
 

@@ -2,7 +2,7 @@
 //!
 //! Answers to Karpenter's `pkg/controllers/disruption`. Pure: the clock, the options and the limits are
 //! arguments, and nothing here may talk to an API, to a cloud or to a policy engine. The judgement of
-//! policies comes in through the traits of [`hooks`]; native checks always follow it.
+//! policies comes in through the traits of [`hooks::disruption`]; native checks always follow it.
 
 mod appraisal;
 pub mod budgets;
@@ -43,7 +43,6 @@ pub mod validation;
 pub use command::{Command, CommandCandidate, Execution, RepairReason, TerminateFirst};
 pub use decide::{decide, decide_watched};
 pub use decision::Decision;
-pub use hooks::disruption as hooks;
 pub use input::{DisruptionInput, Gates, PolicyHooks, context};
 pub use memory::Memory;
 pub use method::Method;

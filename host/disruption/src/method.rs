@@ -4,9 +4,8 @@
 //! `disruption/controller.go` (`NewMethods`).
 
 use apis::nodepool::DisruptionReason;
+use hooks::disruption::BudgetReason;
 use state::ledger::OutcomeId;
-
-use crate::hooks::BudgetReason;
 
 /// A way to find nodes to take away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

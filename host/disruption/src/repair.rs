@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use apis::duration::GoDuration;
 use apis::{RepairAction, labels};
 use hooks::columns::saturated;
+use hooks::disruption::{Verdict, VerdictDecision};
 use state::ledger::OutcomeId;
 use state::{Snapshot, StateNode};
 
@@ -19,7 +20,6 @@ pub use policies::{
 
 use crate::candidate::{Blocked, Candidate, types_of};
 use crate::command::{Approved, Command, Cost, Execution, RepairReason};
-use crate::hooks::{Verdict, VerdictDecision};
 use crate::input::DisruptionInput;
 use crate::method::{DisruptionClass, Method};
 use crate::node_finding::NodeFinding;

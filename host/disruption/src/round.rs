@@ -6,6 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use hooks::columns::saturated;
+use hooks::disruption::{
+    ConsolidationRound, Context, Move, MoveKind, NEVER_SECONDS, NO_CAPACITY_TYPE, NO_SYMBOL, Needs,
+    NodeTable, PoolView, WorkloadTable,
+};
 use jiff::Timestamp;
 use planning::provisioning::PoolTypes;
 use scheduling::ranking::{Symbols, WorkloadContext, accelerators, push_workloads};
@@ -13,10 +17,6 @@ use scheduling::ranking::{Symbols, WorkloadContext, accelerators, push_workloads
 use crate::appraisal::Costs;
 use crate::candidate::{Candidate, list_price};
 use crate::command::{Cost, Proposal};
-use crate::hooks::{
-    ConsolidationRound, Context, Move, MoveKind, NEVER_SECONDS, NO_CAPACITY_TYPE, NO_SYMBOL, Needs,
-    NodeTable, PoolView, WorkloadTable,
-};
 use crate::input::DisruptionInput;
 use crate::method::Method;
 

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
 
 use hooks::columns::saturated;
+use hooks::disruption::{BudgetReason, Verdict, VerdictDecision};
 use state::ledger::{NodeOutcome, OutcomeId};
 
 use crate::budgets::Budgets;
@@ -15,7 +16,6 @@ use crate::command::{Approved, Command, Cost, Proposal};
 use crate::consolidation::eligibility::NodeRule;
 use crate::decision::Decision;
 use crate::findings::{self, Findings, LastWord};
-use crate::hooks::{BudgetReason, Verdict, VerdictDecision};
 use crate::memory::Memory;
 use crate::method::Method;
 use crate::node_finding::NodeFinding;
@@ -352,5 +352,30 @@ fn next_look(budgets: &Budgets, looks_again_soon: bool) -> Option<NonZero<u32>> 
 
 /// A verdict in words.
 fn verdict_text(verdict: &Verdict) -> String {
-    format!("{} (score {:.4})", verdict.reason, verdict.score)
+    let Verdict { reason, score, .. } = verdict;
+    if reason.is_empty() {
+        return format!("score {score:.4}");
+    }
+    format!("{reason} (score {score:.4})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_without_a_reason_is_its_score() {
+        for (reason, expected) in [
+            ("saves cost", "saves cost (score 0.5000)"),
+            ("", "score 0.5000"),
+        ] {
+            let verdict = Verdict {
+                decision: VerdictDecision::Approve,
+                score: 0.5,
+                reason: reason.to_owned(),
+                retry_after_seconds: 0,
+            };
+            assert_eq!(verdict_text(&verdict), expected);
+        }
+    }
 }

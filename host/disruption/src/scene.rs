@@ -11,6 +11,7 @@ use std::rc::Rc;
 
 use apis::NodeRef;
 use apis::resources::Resources;
+use hooks::disruption::{Context, Move, Verdict};
 use scheduling::Interrupt;
 use scheduling::ranking::PolicyUse;
 
@@ -21,7 +22,6 @@ use crate::candidate::{Blocked, Candidate, Candidates};
 use crate::command::{Cost, Proposal};
 use crate::consolidation::lower_bound::LowerBound;
 use crate::consolidation::price::{PoolPrices, Types};
-use crate::hooks::{Context, Move, Verdict};
 use crate::input::{DisruptionInput, Gates, PolicyHooks, context};
 use crate::round::{PolicyRound, RoundSource};
 use crate::simulation::{SimulationInput, Simulator};

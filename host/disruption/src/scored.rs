@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use apis::ConsolidationPolicy;
+use hooks::disruption::{BalancedScore, VerdictDecision, balanced_scores};
 
 use crate::command::{Command, Proposal};
-use crate::hooks::{BalancedScore, VerdictDecision, balanced_scores};
 use crate::round::PolicyRound;
 use crate::scene::ShownMove;
 

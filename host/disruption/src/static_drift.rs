@@ -226,8 +226,13 @@ pub(crate) fn renew(
         let blocked = Obstacle::new(OutcomeId::NodeStaticAtLimit, text);
         return goes_first(TerminateFirst::StaticAtLimit, blocked);
     }
-    let comes = vec![NewClaim::of_template(pool, types)];
-    Ok(renewal(Execution::ReplaceFirst(comes)))
+    let comes = NewClaim::of_template(pool, types);
+    if comes.best.instance_type.is_empty() {
+        // Nothing could come, at no price that could be told.
+        let text = "no instance type suits the requirements of its nodepool";
+        return Err(Obstacle::new(OutcomeId::NodePoolWithoutTypes, text));
+    }
+    Ok(renewal(Execution::ReplaceFirst(vec![comes])))
 }
 
 fn renewal(execution: Execution) -> Renewal {

@@ -253,10 +253,12 @@ fn virtual_shape(buffer: &CapacityBuffer, shape: &PodShape) -> Arc<PodShape> {
     Arc::new(shape)
 }
 
+/// No name of a real pod holds a space, so that a StatefulSet of the buffer's name makes none of these. Nor do they
+/// hold the mark of pods about to be created: nobody waits for the room of a buffer.
 fn virtual_key(buffer: &CapacityBuffer, number: i32) -> PodKey {
     let key = ObjectKey::of(&buffer.metadata);
     PodKey {
-        name: format!("capacity-buffer-{}-{number}", key.name),
+        name: format!("capacity-buffer-{} ({number})", key.name),
         namespace: key.namespace,
     }
 }

@@ -130,11 +130,7 @@ pub(crate) fn scheduler_pace(
         let free = free
             .entry(node.node_ref())
             .or_insert_with(|| snapshot.available(node));
-        let fits = pod.shape.requests.fits(free);
-        if fits {
-            free.sub_assign(&pod.shape.requests);
-        }
-        fits
+        free.take(&pod.shape.requests)
     };
     if binds && pods.iter().filter(|it| has_room(it)).take(BACKLOG).count() == BACKLOG {
         SchedulerPace::Behind

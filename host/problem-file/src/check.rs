@@ -166,7 +166,8 @@ fn resources(path: &str, resources: Option<&v1::ResourceRequirements>, faults: &
     }
 }
 
-fn quantities(path: &str, list: Option<&CheckedQuantities>, faults: &mut ObjectFaults) {
+/// Checks amounts of resources, which may not be negative.
+pub(super) fn quantities(path: &str, list: Option<&CheckedQuantities>, faults: &mut ObjectFaults) {
     for (name, quantity) in list.into_iter().flatten() {
         let field = || format!("{path}[{name}]");
         match quantity.0.parse::<ParsedQuantity>() {

@@ -5,7 +5,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apis::quantity::ParsedQuantity;
 use apis::resources::Resources;
 use apis::{CapacityType, NodePool, NodeSelectorRequirementWithMinValues, labels};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -15,6 +14,7 @@ use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer as _};
 use serde_json::Value;
 
+use crate::check;
 use crate::fault::{FileError, ObjectFault, ObjectFaults};
 use crate::typed::{Misread, excerpt, parse};
 
@@ -270,16 +270,7 @@ fn instance_type(
 }
 
 fn capacity(resources: &BTreeMap<String, Quantity>, faults: &mut ObjectFaults) -> Resources {
-    for (name, quantity) in resources {
-        let field = || format!("resources[{name}]");
-        match quantity.0.parse::<ParsedQuantity>() {
-            Ok(it) if it.is_negative() => {
-                faults.push(field(), format!("{:?}: must not be negative", quantity.0));
-            }
-            Ok(_) => {}
-            Err(error) => faults.push(field(), error.to_string()),
-        }
-    }
+    check::quantities("resources", Some(resources), faults);
     Resources::from_list(resources)
 }
 

@@ -10,10 +10,11 @@ mod object;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apis::{NodeClaim, ObjectKey};
+use apis::{NodeClaim, NodeOverlay, ObjectKey};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use scheduling::pod::PodKey;
 use serde_json::Value;
@@ -73,7 +74,7 @@ impl Loader {
         }
     }
 
-    /// Sets the present moment.
+    /// Sets the present moment. It comes before any object: objects are taken in as of then.
     pub(crate) fn set_now(&mut self, now: Timestamp) {
         self.world.now = Some(now);
     }
@@ -84,7 +85,7 @@ impl Loader {
     }
 
     /// Notes something wrong that was found elsewhere.
-    pub fn fault(&mut self, fault: ObjectFault) {
+    pub fn note_fault(&mut self, fault: ObjectFault) {
         self.world.faults.push(fault);
     }
 
@@ -114,7 +115,7 @@ impl Loader {
                     let message = format!("{field}: {message}");
                     self.world.invalid_pods.insert(key.clone(), message);
                 }
-                self.fault(ObjectFault {
+                self.note_fault(ObjectFault {
                     place: place(),
                     object: name.as_ref().map(display).unwrap_or_default(),
                     field,
@@ -124,31 +125,56 @@ impl Loader {
         }
     }
 
+    /// Every kind has its arm, so that none is left out in silence.
     fn add(&mut self, place: &dyn Fn() -> String, object: Object) {
         match object {
-            Object::Pod(pod) => self.pod(place, List::Pods, *pod),
-            Object::BoundPod(pod) => self.pod(place, List::BoundPods, *pod),
-            Object::NodePool(pool) => self.node_pool(place, *pool),
-            Object::NodeClass(class) => {
-                if self.is_new(place, List::NodeClasses, &class.metadata) {
-                    let class = Arc::new(*class);
-                    self.world.node_classes.push(Arc::clone(&class));
-                    self.apply(place, Event::applied(class));
-                }
+            Object::Pod(pod) => self.add_pod(place, List::Pods, *pod),
+            Object::BoundPod(pod) => self.add_pod(place, List::BoundPods, *pod),
+            Object::NodePool(pool) => self.add_node_pool(place, *pool),
+            Object::NodeClass(class) => self.add_node_class(place, *class),
+            Object::NodeClaim(claim) => self.add_node_claim(place, *claim),
+            Object::Node(node) => self.add_node(place, *node),
+            Object::DaemonSet(daemon_set) => self.add_daemon_set(place, *daemon_set),
+            Object::Namespace(namespace) => self.add_namespace(place, *namespace),
+            Object::Pdb(budget) => self.add_budget(place, *budget),
+            Object::Device(device) => self.add_device(place, *device),
+            Object::Workload(list, workload) => self.add_workload(place, list, *workload),
+            Object::CapacityBuffer(buffer) => self.add_capacity_buffer(place, *buffer),
+            Object::NodeOverlay(it) => {
+                let key = ObjectKey::of(&it.metadata);
+                let event = Event::applied::<NodeOverlay>(Arc::from(it));
+                self.add_fact(place, List::NodeOverlays, &key, event);
             }
-            Object::NodeClaim(claim) => {
-                if self.is_new(place, List::NodeClaims, &claim.metadata) {
-                    self.claims.push(*claim);
-                }
+            Object::Volume(it) => {
+                let key = ObjectKey::of(&it.metadata);
+                let event = Event::applied::<v1::PersistentVolume>(Arc::from(it));
+                self.add_fact(place, List::PersistentVolumes, &key, event);
             }
-            Object::Node(node) => self.node(place, *node),
-            Object::DaemonSet(daemon_set) => self.daemon_set(place, *daemon_set),
-            other => self.supporting(place, other),
+            Object::VolumeClaim(mut it) => {
+                default_namespace(&mut it.metadata);
+                let key = ObjectKey::of(&it.metadata);
+                let event = Event::applied::<v1::PersistentVolumeClaim>(Arc::from(it));
+                self.add_fact(place, List::PersistentVolumeClaims, &key, event);
+            }
+            Object::StorageClass(it) => {
+                let key = ObjectKey::of(&it.metadata);
+                let event = Event::applied::<StorageClass>(Arc::from(it));
+                self.add_fact(place, List::StorageClasses, &key, event);
+            }
+            Object::CsiNode(it) => {
+                let key = ObjectKey::of(&it.metadata);
+                let event = Event::applied::<CSINode>(Arc::from(it));
+                self.add_fact(place, List::CsiNodes, &key, event);
+            }
+            Object::Service(mut it) => {
+                default_namespace(&mut it.metadata);
+                let key = ObjectKey::of(&it.metadata);
+                let event = Event::applied::<v1::Service>(Arc::from(it));
+                self.add_fact(place, List::Services, &key, event);
+            }
         }
     }
-}
 
-impl Loader {
     /// Whether the object has a name that no other of its list has.
     fn is_new(&mut self, place: &dyn Fn() -> String, list: List, metadata: &ObjectMeta) -> bool {
         self.is_new_key(place, list, &ObjectKey::of(metadata))
@@ -171,11 +197,12 @@ impl Loader {
         };
         let mut faults = ObjectFaults::default();
         faults.push("metadata.name", message);
-        self.faults(place, key, faults);
+        self.note_faults(place, key, faults);
         false
     }
 
-    fn namespace(&mut self, name: &str) {
+    /// A namespace that the file does not hold is there all the same, as something is in it.
+    fn add_missing_namespace(&mut self, name: &str) {
         if !self.namespaces.contains_key(name) {
             let metadata = ObjectMeta {
                 name: Some(name.to_owned()),
@@ -189,7 +216,7 @@ impl Loader {
         }
     }
 
-    fn faults(&mut self, place: &dyn Fn() -> String, key: &PodKey, faults: ObjectFaults) {
+    fn note_faults(&mut self, place: &dyn Fn() -> String, key: &PodKey, faults: ObjectFaults) {
         for (field, message) in faults.0 {
             self.world.faults.push(ObjectFault {
                 place: place(),
@@ -203,7 +230,7 @@ impl Loader {
     fn apply(&mut self, place: &dyn Fn() -> String, event: Event) {
         let now = self.world.now.unwrap_or_default();
         if let Err(refused) = self.world.cluster.apply(now, event) {
-            self.refused(place, String::new(), &refused);
+            self.note_refusal(place, String::new(), &refused);
         }
     }
 
@@ -214,12 +241,12 @@ impl Loader {
         if let Err(refused) = applied {
             let object = display(&key);
             self.world.invalid_pods.insert(key, refused.to_string());
-            self.refused(place, object, &refused);
+            self.note_refusal(place, object, &refused);
         }
     }
 
-    fn refused(&mut self, place: &dyn Fn() -> String, object: String, refused: &Refused) {
-        self.fault(ObjectFault {
+    fn note_refusal(&mut self, place: &dyn Fn() -> String, object: String, refused: &Refused) {
+        self.note_fault(ObjectFault {
             place: place(),
             object,
             field: String::new(),

@@ -1,9 +1,10 @@
 //! From the text of a problem file to a [`FileWorld`].
 //!
-//! The text is read as a stream, an object at a time, so that a large file costs little more than its text.
+//! The text is read as a stream, an object at a time, so that a large file costs little more than its text. It is
+//! passed over once before, for the moment as of which objects are taken in.
 
 use serde::Deserializer;
-use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use crate::FileWorld;
@@ -16,6 +17,9 @@ const NOW: &str = "now";
 
 pub(super) fn read(text: &str) -> Result<FileWorld, FileError> {
     let mut loader = Loader::new();
+    if let Some(now) = now_of(text) {
+        loader.set_now(moment(&now)?);
+    }
     let mut refusal = None;
     let mut json = serde_json::Deserializer::from_str(text);
     let visitor = FileVisitor {
@@ -35,9 +39,13 @@ pub(super) fn from_value(value: Value) -> Result<FileWorld, FileError> {
         return Err(form("$", "an object", &value));
     };
     let mut loader = Loader::new();
+    if let Some(now) = lists.get(NOW) {
+        loader.set_now(moment(now)?);
+    }
     for (key, value) in lists {
         match (FileKey::of(&key)?, value) {
-            (FileKey::Now, value) => loader.set_now(moment(&value)?),
+            // Judged before anything else.
+            (FileKey::Now, _) => {}
             (FileKey::List(list), Value::Array(objects)) => {
                 for (index, object) in objects.into_iter().enumerate() {
                     loader.add_value(list, &|| format!("{key}[{index}]"), &object);
@@ -48,6 +56,36 @@ pub(super) fn from_value(value: Value) -> Result<FileWorld, FileError> {
         }
     }
     Ok(loader.finish())
+}
+
+/// The moment that a file tells, wherever it stands: objects are taken in as of then, so that it comes before them. A
+/// text that cannot be read tells none; whoever reads it to the end finds out why.
+fn now_of(text: &str) -> Option<Value> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    json.deserialize_any(NowVisitor).ok().flatten()
+}
+
+/// Passes over everything but the moment.
+struct NowVisitor;
+
+impl<'de> Visitor<'de> for NowVisitor {
+    type Value = Option<Value>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut now = None;
+        while let Some(key) = map.next_key::<String>()? {
+            if key == NOW {
+                now = Some(map.next_value()?);
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(now)
+    }
 }
 
 enum FileKey {
@@ -99,10 +137,8 @@ impl<'de> Visitor<'de> for FileVisitor<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<String>()? {
             let outcome = match FileKey::of(&key) {
-                Ok(FileKey::Now) => {
-                    let now = moment(&map.next_value()?);
-                    now.map(|now| self.loader.set_now(now))
-                }
+                // Judged before anything else.
+                Ok(FileKey::Now) => map.next_value::<IgnoredAny>().map(|_| Ok(()))?,
                 Ok(FileKey::List(list)) => map.next_value_seed(ListSeed {
                     loader: self.loader,
                     list,

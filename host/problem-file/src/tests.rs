@@ -106,14 +106,31 @@ fn a_good_problem_is_solved_and_reported() {
 fn the_stream_and_the_tree_read_the_same() {
     let mut problem = good();
     set(&mut problem, "/pods/0/spec/surprise", json!(1));
-    set(&mut problem, "/now", json!("2026-01-01T00:00:00Z"));
-    let streamed = FileWorld::read(&problem.to_string()).unwrap();
+    let mut bound = good()["pods"][0].clone();
+    set(&mut bound, "/metadata/name", json!("db-1"));
+    set(&mut bound, "/spec/nodeName", json!("old"));
+    // The model keeps since when there are pods of an owner.
+    let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "db", "uid": "rs", "controller": true});
+    set(&mut bound, "/metadata/ownerReferences", json!([owner]));
+    set(&mut problem, "/boundPods", json!([bound]));
+    let now = "2026-01-01T00:00:00Z";
+    let lists = problem.to_string();
+    let (open, close) = (&lists[..lists.len() - 1], &lists[1..]);
+    set(&mut problem, "/now", json!(now));
     let parsed = FileWorld::from_value(problem).unwrap();
-    assert_eq!(streamed.warnings, parsed.warnings);
-    assert_eq!(streamed.warnings, ["pods[0].spec.surprise: unknown field"]);
-    assert_eq!(streamed.now, parsed.now);
-    let pods = |world: &FileWorld| world.snapshot().pods().cloned().collect::<Vec<_>>();
-    assert_eq!(pods(&streamed), pods(&parsed));
+    assert_eq!(parsed.now, Some(now.parse().unwrap()));
+    // Objects are taken in as of that moment, wherever a file tells it.
+    for text in [
+        format!(r#"{{"now":"{now}",{close}"#),
+        format!(r#"{open},"now":"{now}"}}"#),
+    ] {
+        let streamed = FileWorld::read(&text).unwrap();
+        assert_eq!(streamed.warnings, parsed.warnings);
+        assert_eq!(streamed.warnings, ["pods[0].spec.surprise: unknown field"]);
+        assert_eq!(streamed.now, parsed.now);
+        let model = |world: &FileWorld| format!("{:?}", world.snapshot());
+        assert_eq!(model(&streamed), model(&parsed), "{text}");
+    }
 }
 
 #[rstest]
@@ -207,6 +224,25 @@ fn a_faulty_pool_takes_no_part_and_says_why(
         report.faults[0].starts_with("nodePools[0] (default): "),
         "{report:?}"
     );
+}
+
+#[rstest]
+#[case("50%", &[])]
+#[case("off", &[])]
+#[case("20", &[
+    r#"nodePools[0].metadata.annotations[mortise.dev/max-premium]: "20" is no premium: use a share such as 50% or 100%, or off"#,
+])]
+fn a_bound_on_premiums_that_cannot_be_read_is_told(#[case] bound: &str, #[case] expected: &[&str]) {
+    let mut problem = good();
+    let annotations = json!({"mortise.dev/max-premium": bound});
+    set(
+        &mut problem,
+        "/nodePools/0/metadata/annotations",
+        annotations,
+    );
+    let world = FileWorld::from_value(problem).unwrap();
+    assert_eq!(world.warnings, expected);
+    assert!(world.faults.is_empty(), "{:?}", world.faults);
 }
 
 #[rstest]

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use apis::labels;
-use apis::nodeoverlay::NodeOverlay;
+use apis::nodeoverlay::{NodeOverlay, PriceChange};
 use apis::resources::Resources;
 use apis::{NodeClaim, NodePool, NodeSelectorRequirementWithMinValues, validation};
 
@@ -104,7 +104,7 @@ pub fn accepted(
 #[derive(Debug, Default)]
 struct OverlayChange {
     /// By position of the offering: the change, and the least weight that asked for one.
-    prices: BTreeMap<usize, (String, i32)>,
+    prices: BTreeMap<usize, (PriceChange, i32)>,
     capacity: Resources,
     /// Resources of the overlay applied last, and its weight.
     latest: Option<(BTreeSet<String>, i32)>,
@@ -162,32 +162,8 @@ pub fn apply(overlays: &[NodeOverlay], pools: &[PoolCatalogue]) -> Overlaid {
     overlaid
 }
 
-/// The price that an overlay makes of the one told: a price, a signed amount to add, or a signed share; never below
-/// zero. What does not read as a number changes nothing, and of a price that nobody told only a price can be made.
-fn adjusted_price(told: Option<f64>, change: &str) -> Option<f64> {
-    let is_relative = change.starts_with('+') || change.starts_with('-');
-    let (number, is_share) = match change.strip_suffix('%') {
-        Some(number) => (number, true),
-        None => (change, false),
-    };
-    let Some(number) = number.parse::<f64>().ok().filter(|it| it.is_finite()) else {
-        return told;
-    };
-    let changed = match (is_relative, is_share) {
-        (true, true) => told? * (1.0 + number / 100.0),
-        (true, false) => told? + number,
-        (false, _) => number,
-    };
-    Some(changed.max(0.0))
-}
-
 fn weight(overlay: &NodeOverlay) -> i32 {
     overlay.spec.weight.unwrap_or(0)
-}
-
-fn price_of(overlay: &NodeOverlay) -> Option<&String> {
-    let spec = &overlay.spec;
-    spec.price.as_ref().or(spec.price_adjustment.as_ref())
 }
 
 fn matches(overlay: &NodeOverlay, pools: &[PoolCatalogue]) -> Vec<OverlayMatch> {
@@ -225,7 +201,7 @@ fn matches(overlay: &NodeOverlay, pools: &[PoolCatalogue]) -> Vec<OverlayMatch> 
 impl OverlayChange {
     fn conflicts(&self, overlay: &NodeOverlay, offerings: &[usize]) -> bool {
         let weight = weight(overlay);
-        let is_priced = price_of(overlay).is_some()
+        let is_priced = overlay.spec.price_change().is_some()
             && offerings.iter().any(|offering| {
                 let known = self.prices.get(offering);
                 known.is_some_and(|(_, least)| *least == weight)
@@ -243,12 +219,12 @@ impl OverlayChange {
 
     fn merge(&mut self, overlay: &NodeOverlay, offerings: &[usize]) {
         let weight = weight(overlay);
-        if let Some(price) = price_of(overlay) {
+        if let Some(price) = overlay.spec.price_change() {
             for offering in offerings {
                 self.prices
                     .entry(*offering)
                     .and_modify(|(_, least)| *least = weight)
-                    .or_insert_with(|| (price.clone(), weight));
+                    .or_insert((price, weight));
             }
         }
         let capacity = Resources::from_list(&overlay.spec.capacity);
@@ -270,7 +246,7 @@ impl OverlayChange {
             let offering = &mut changed.offerings[*index];
             let lacks_price = offering.availability == Availability::NoPrice;
             let told = (!lacks_price).then_some(offering.price_per_hour);
-            if let Some(adjusted) = adjusted_price(told, price) {
+            if let Some(adjusted) = price.applied_to(told) {
                 offering.price_per_hour = adjusted;
                 if lacks_price {
                     offering.availability = Availability::Now;

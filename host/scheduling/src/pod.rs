@@ -72,8 +72,9 @@ pub struct Pod {
     pub started_at: Option<Timestamp>,
     /// Whether the condition Ready is True.
     pub is_ready: bool,
-    /// Whether the scheduler said `PodScheduled=False`, reason `Unschedulable`.
-    pub is_unschedulable: bool,
+    /// Whether it waits for a node to come: the scheduler said `PodScheduled=False`, reason `Unschedulable`, or the
+    /// model plans for pods that the scheduler has not tried yet.
+    pub awaits_node: bool,
     /// Whether the scheduler has said nothing of it yet, though it may: it is held back by no gate.
     pub is_untried: bool,
     /// Whether it asks for another scheduler than the default one.
@@ -107,7 +108,7 @@ pub struct PodShape {
     pub requests: Resources,
     /// Labels, by which others select it.
     pub labels: BTreeMap<String, String>,
-    /// Annotations that matter: `karpenter.sh/*`, `mortise.dev/*` and the deletion cost.
+    /// Annotations that matter: those of [`apis::labels::is_ours`], and the deletion cost.
     pub annotations: BTreeMap<String, String>,
     pub node_selector: BTreeMap<String, String>,
     /// Required node affinity: alternatives, each a conjunction.
@@ -336,7 +337,7 @@ impl Pod {
             deletion_timestamp: None,
             started_at: None,
             is_ready: false,
-            is_unschedulable: true,
+            awaits_node: true,
             is_untried: false,
             has_own_scheduler: false,
         }
@@ -383,7 +384,7 @@ impl Pod {
 
     /// Whether the scheduler could not place it and a new node may help.
     pub fn is_provisionable(&self) -> bool {
-        self.is_unschedulable
+        self.awaits_node
             && self.node_name.is_none()
             && self.nomination.as_ref().is_none_or(|it| it.is_of_plan)
             && self.is_active()

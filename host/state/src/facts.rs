@@ -275,13 +275,7 @@ pub fn own_annotations(meta: &ObjectMeta) -> BTreeMap<String, String> {
     meta.annotations
         .iter()
         .flatten()
-        .filter(|(key, _)| {
-            key.split_once('/').is_some_and(|(domain, _)| {
-                domain.ends_with(labels::GROUP)
-                    || domain.ends_with(labels::AWS_GROUP)
-                    || domain.ends_with("mortise.dev")
-            })
-        })
+        .filter(|(key, _)| labels::is_ours(key))
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect()
 }

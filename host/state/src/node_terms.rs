@@ -25,8 +25,8 @@ pub(crate) fn term_requirements(term: &v1::NodeSelectorTerm, is_local: bool) -> 
     requirements
 }
 
-/// Every combination of an alternative so far with one of the next volume; those that contradict
-/// themselves are dropped, unless all do.
+/// Every combination of an alternative so far with one of the next list; those that contradict themselves are dropped,
+/// unless all do.
 pub(crate) fn cross(so_far: Vec<Requirements>, next: &[Requirements]) -> Vec<Requirements> {
     if next.is_empty() {
         return so_far;

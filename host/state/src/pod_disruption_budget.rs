@@ -126,10 +126,15 @@ impl Pdbs {
         }
     }
 
-    /// How many pods like this one may be evicted now; `None` where no budget selects it.
+    /// How many pods like this one may be evicted now; `None` where no budget selects it. That of several is none: the
+    /// eviction API refuses their pods, whatever each of them allows.
     pub(crate) fn evictions_allowed(&self, pod: &Pod) -> Option<u32> {
-        let allowed = self.matching(pod).map(|pdb| pdb.disruptions_allowed.max(0));
-        allowed.min().map(i32::unsigned_abs)
+        let mut matching = self.matching(pod);
+        let allowed = matching.next()?.disruptions_allowed.max(0);
+        match matching.next() {
+            Some(_) => Some(0),
+            None => Some(allowed.unsigned_abs()),
+        }
     }
 
     /// Whether no eviction of the pod can succeed, whatever else happens.

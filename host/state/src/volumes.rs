@@ -31,7 +31,7 @@ pub(crate) struct ClaimedVolume {
 
 /// Facts of a PersistentVolume: where it can be used, and by which driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Volume {
+pub(crate) struct Volume {
     alternatives: Vec<Requirements>,
     driver: String,
     is_deleting: bool,
@@ -39,7 +39,7 @@ pub struct Volume {
 
 /// Facts of a StorageClass: where its volumes can be, and when they are bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StorageClass {
+pub(crate) struct StorageClass {
     alternatives: Vec<Requirements>,
     driver: String,
     is_immediate: bool,

@@ -175,7 +175,7 @@ pub(crate) fn as_pod(daemon: &scheduling::problem::DaemonPod) -> Pod {
         deletion_timestamp: None,
         started_at: None,
         is_ready: false,
-        is_unschedulable: false,
+        awaits_node: false,
         is_untried: false,
     }
 }

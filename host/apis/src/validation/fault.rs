@@ -1,6 +1,7 @@
 //! Faults of fields, in the words of the API server. Which rule finds it is no business of this file.
 
 use crate::Operator;
+use crate::nodeoverlay::PriceChangeError;
 use crate::nodepool::BudgetError;
 use std::fmt;
 
@@ -90,8 +91,8 @@ pub enum FieldFault {
     #[error("'schedule' must be set with 'duration'")]
     ScheduleWithoutDuration,
     /// A price that cannot be read.
-    #[error("not a price or adjustment")]
-    Price,
+    #[error(transparent)]
+    Price(#[from] PriceChangeError),
     /// A resource that overlays may not change.
     #[error("resource cannot be overlaid")]
     WellKnownResource,

@@ -148,6 +148,35 @@ fn overlays_cannot_change_well_known_resources() {
 }
 
 #[rstest]
+#[case(json!({"price": "0.5"}), "")]
+#[case(json!({"priceAdjustment": "-10%"}), "")]
+#[case(json!({"price": "50%"}), r#"spec.price: "50%": not a price or adjustment"#)]
+#[case(json!({"price": "+1"}), r#"spec.price: "+1": not a price or adjustment"#)]
+#[case(json!({"price": "1.2.3"}), r#"spec.price: "1.2.3": not a price or adjustment"#)]
+#[case(json!({"priceAdjustment": "1"}), r#"spec.priceAdjustment: "1": not a price or adjustment"#)]
+#[case(json!({"priceAdjustment": "-+1"}), r#"spec.priceAdjustment: "-+1": not a price or adjustment"#)]
+#[case(json!({"priceAdjustment": "+5%%"}), r#"spec.priceAdjustment: "+5%%": not a price or adjustment"#)]
+fn prices_of_overlays(#[case] prices: Value, #[case] expected: &str) {
+    let mut object = json!({
+        "apiVersion": "karpenter.sh/v1alpha1",
+        "kind": "NodeOverlay",
+        "metadata": {"name": "o"},
+        "spec": {"requirements": []},
+    });
+    for (field, price) in prices.as_object().into_iter().flatten() {
+        object["spec"][field] = price.clone();
+    }
+    let overlay: NodeOverlay = serde_json::from_value(object).unwrap();
+    let faults = node_overlay(&overlay);
+    assert_eq!(message(&faults), expected);
+    assert_eq!(
+        overlay.spec.price_change().is_some(),
+        faults.is_empty(),
+        "what is applied is what was found sound"
+    );
+}
+
+#[rstest]
 #[case("a", true)]
 #[case("A_b.c-9", true)]
 #[case("example.com/a", true)]

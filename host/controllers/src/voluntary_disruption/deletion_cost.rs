@@ -13,7 +13,7 @@ use disruption::budgets::{Budgets, Targets};
 use disruption::candidate::Candidates;
 use disruption::context;
 use disruption::deletion_cost::{DeletionCost, NodeCost, rank};
-use disruption::hooks::DeclaredBudgets;
+use hooks::disruption::DeclaredBudgets;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, Patch};

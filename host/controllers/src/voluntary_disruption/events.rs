@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use apis::{NodeClaim, labels};
 use disruption::candidate::Blocked;
-use disruption::hooks::BalancedScore;
+use hooks::disruption::BalancedScore;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use scheduling::pod::{DoNotDisrupt, Pod};

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use apis::{DisruptionReason, labels};
 use disruption::budgets::BudgetDetail;
-use disruption::hooks::{BalancedScore, BudgetReason};
 use disruption::scored::{MoveResult, ScoredMove};
 use disruption::{Decision, Method};
+use hooks::disruption::{BalancedScore, BudgetReason};
 use jiff::Timestamp;
 use state::Snapshot;
 use state::ledger::{OutcomeId, Record};

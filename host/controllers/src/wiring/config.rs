@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use cloudprovider::{Clock, CloudProvider, InterruptionQueue};
 use disruption::PolicyHooks;
-use disruption::hooks::{BudgetsHook, ConsolidationHook};
 use hooks::binding::PolicyRegistry;
+use hooks::disruption::{BudgetsHook, ConsolidationHook};
 use kube::Client;
 use scheduling::ranking::RankHook;
 

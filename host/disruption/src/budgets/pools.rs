@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use apis::fnv::{OFFSET_BASIS, fnv_1a};
 use apis::{NodePool, labels};
 use hooks::columns::saturated;
+use hooks::disruption::{BudgetPool, BudgetReason, DeclaredBudget, NEVER_SECONDS, PoolActivity};
 use jiff::Timestamp;
 use state::Snapshot;
 
 use super::{InvalidBudget, declared};
 use crate::candidate::{TypesByPool, list_price};
 use crate::history::History;
-use crate::hooks::{BudgetPool, BudgetReason, DeclaredBudget, NEVER_SECONDS, PoolActivity};
 
 /// Everything that budgets are worked out of.
 #[derive(Clone, Copy)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::hooks::BudgetReason;
+use hooks::disruption::BudgetReason;
 
 /// Nodes that may still be disrupted, by pool, and for each reason at the position [`BudgetReason::index`].
 #[derive(Debug, Clone, Default)]

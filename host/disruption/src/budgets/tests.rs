@@ -140,7 +140,31 @@ fn a_policy_narrows_and_only_authority_widens() {
         (5, Some(asked(9, false)), 5),
         (5, Some(asked(9, true)), 9),
     ] {
-        assert_eq!(combine(declared, asked.as_ref()).0, expected);
+        assert_eq!(combine(declared, asked.as_ref(), None).0, expected);
+    }
+}
+
+#[test]
+fn a_budget_that_cannot_be_understood_is_blamed_for_its_own_nought_alone() {
+    let now = "2026-11-20T08:00:00Z".parse().unwrap();
+    let fault = resolved(&[budget("150%", None, None)], 10, now).fault;
+    let blamed = r#"a budget cannot be understood: budget nodes "150%": expected a number or a percentage up to 100%"#;
+    let asked = |allowed, replaces_declared| Allowance {
+        pool: 0,
+        reason: BudgetReason::Empty,
+        allowed,
+        why: "policy".to_owned(),
+        replaces_declared,
+    };
+    for (asked, expected) in [
+        (None, (0, blamed)),
+        (Some(asked(0, false)), (0, blamed)),
+        (Some(asked(5, false)), (0, blamed)),
+        (Some(asked(0, true)), (0, "policy")),
+        (Some(asked(5, true)), (5, "policy")),
+    ] {
+        let (allowed, why) = combine(0, asked.as_ref(), fault.as_ref());
+        assert_eq!((allowed, why.as_str()), expected, "{asked:?}");
     }
 }
 

@@ -16,7 +16,7 @@ const WINDOWS_MAX: usize = 48;
 /// Windows that follow each other for longer than this, as far as is looked, never close.
 const NEVER_AFTER: SignedDuration = SignedDuration::from_hours(24);
 
-/// Why the schedule of a budget cannot be understood.
+/// Why a budget cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBudget {
     /// The schedule is no cron expression.
@@ -28,7 +28,7 @@ pub enum InvalidBudget {
         reason: String,
     },
     /// The number of nodes.
-    #[error("nodes {:?} is neither a number nor a percentage", .0.nodes)]
+    #[error(transparent)]
     Nodes(#[from] BudgetError),
 }
 

@@ -106,24 +106,38 @@ fn retain_cheaper(
     types: &Types,
     cost_before: f64,
 ) -> Result<(), OneNodeError> {
-    let choice = types.choice(claim);
-    let cheapest_before = claim.instance_types.first().map(|name| choice.worst(name));
-    if retain_below(claim, types, cost_before) {
-        return Ok(());
-    }
-    let best = cheapest_before.unwrap_or(f64::INFINITY);
-    Err(none_is_cheaper(format!(
-        "now {cost_before:.4} USD an hour, the replacement {best:.4}"
-    )))
+    retain_below(claim, types, cost_before)
+        .map_err(|cheapest| none_is_cheaper(price_text(cost_before, cheapest)))
 }
 
-/// Leaves the types that cost less than this wherever they are launched; whether there is any.
-pub(super) fn retain_below(claim: &mut NewClaim, types: &Types, cost_per_hour: f64) -> bool {
+/// What a node costs now, beside the least that another would.
+fn price_text(cost_before: f64, cheapest: f64) -> String {
+    let instead = if cheapest.is_finite() {
+        format!("the replacement {cheapest:.4}")
+    } else {
+        "and nothing that could be launched instead".to_owned()
+    };
+    format!("now {cost_before:.4} USD an hour, {instead}")
+}
+
+/// Leaves the types that cost less than this wherever they are launched; where none does, what the cheapest of them
+/// costs: more than any sum where no launch could get one.
+pub(super) fn retain_below(
+    claim: &mut NewClaim,
+    types: &Types,
+    cost_per_hour: f64,
+) -> Result<(), f64> {
     let choice = types.choice(claim);
-    claim
-        .instance_types
-        .retain(|name| choice.worst(name) < cost_per_hour);
-    !claim.instance_types.is_empty()
+    let mut cheapest = f64::INFINITY;
+    claim.instance_types.retain(|name| {
+        let cost = choice.worst(name);
+        cheapest = cheapest.min(cost);
+        cost < cost_per_hour
+    });
+    if claim.instance_types.is_empty() {
+        return Err(cheapest);
+    }
+    Ok(())
 }
 
 /// Pins a claim to the capacity type that costs least, where its word is known.
@@ -155,11 +169,29 @@ fn drop_types_being_removed(
     let Some(cost_max) = shared else {
         return Ok(());
     };
-    if !retain_below(claim, types, cost_max) {
+    if retain_below(claim, types, cost_max).is_err() {
         return Err(none_is_cheaper("a node of the same type would come back"));
     }
     match types.needed_for_min_values(claim) {
         Some(_) => Ok(()),
         None => Err(none_will_do(OutcomeId::NodeMinValues)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cheapest_is_told_where_there_is_one() {
+        for (cheapest, expected) in [
+            (0.25, "now 0.2000 USD an hour, the replacement 0.2500"),
+            (
+                f64::INFINITY,
+                "now 0.2000 USD an hour, and nothing that could be launched instead",
+            ),
+        ] {
+            assert_eq!(price_text(0.2, cheapest), expected);
+        }
     }
 }

@@ -332,10 +332,11 @@ impl Types {
 
 #[cfg(test)]
 mod tests {
-    use scheduling::instance_type::{Availability, Overhead};
+    use scheduling::instance_type::Overhead;
     use scheduling::requirements::{Operator, Requirement};
 
     use super::*;
+    use crate::consolidation::cheaper::retain_below;
 
     fn instance_type(name: &str, price_per_hour: f64) -> Arc<InstanceType> {
         let in_zone = Requirement::new(labels::TOPOLOGY_ZONE, Operator::In, ["a"]);
@@ -343,16 +344,10 @@ mod tests {
         Arc::new(InstanceType {
             name: name.to_owned(),
             requirements: Requirements::new(),
-            offerings: vec![Offering {
-                requirements: [in_zone, on_demand].into_iter().collect(),
+            offerings: vec![Offering::new(
+                [in_zone, on_demand].into_iter().collect(),
                 price_per_hour,
-                on_demand_price_per_hour: None,
-                availability: Availability::Now,
-                reservation_capacity: 0,
-                ice_count: 0,
-                ice_age_seconds: None,
-                interruption_rate: None,
-            }],
+            )],
             capacity: apis::resources::Resources::new(),
             overhead: Overhead::default(),
             volume_attachment_limits: BTreeMap::new(),
@@ -382,6 +377,29 @@ mod tests {
             let choice = types.choice(&claim);
             assert!(choice.cheapest("cheap").is_some(), "{min_values:?}");
             assert_eq!(choice.cheapest("dear").is_some(), is_kept, "{min_values:?}");
+        }
+    }
+
+    #[test]
+    fn where_none_is_cheap_enough_the_cheapest_is_told_wherever_it_stands() {
+        let known = [instance_type("dear", 0.4), instance_type("cheap", 0.1)];
+        let types = Types::new(known.iter().map(|it| Sale {
+            instance_type: it,
+            offering: 0,
+            effective_cost_per_hour: it.offerings[0].price_per_hour,
+        }));
+        for (names, expected) in [
+            (vec!["dear", "cheap"], 0.1),
+            (vec!["dear"], 0.4),
+            (vec!["sold out"], f64::INFINITY),
+            (vec![], f64::INFINITY),
+        ] {
+            let mut claim = NewClaim {
+                instance_types: names.iter().map(|&it| it.to_owned()).collect(),
+                ..NewClaim::default()
+            };
+            let told = retain_below(&mut claim, &types, 0.05);
+            assert_eq!(told, Err(expected), "{names:?}");
         }
     }
 }

@@ -80,7 +80,7 @@ pub(super) fn compute<'s>(removal: Removal<'_, 's, '_>) -> Result<Proposal<'s>, 
 /// the best offering. Whether there is any.
 fn retain_below_somewhere(claim: &mut NewClaim, types: &Types, cost_per_hour: f64) -> bool {
     let everywhere = claim.instance_types.clone();
-    if retain_below(claim, types, cost_per_hour) {
+    if retain_below(claim, types, cost_per_hour).is_ok() {
         return true;
     }
     claim.instance_types = everywhere;
@@ -88,5 +88,5 @@ fn retain_below_somewhere(claim: &mut NewClaim, types: &Types, cost_per_hour: f6
         return false;
     };
     claim.pin_to(labels::TOPOLOGY_ZONE, &zone);
-    retain_below(claim, types, cost_per_hour)
+    retain_below(claim, types, cost_per_hour).is_ok()
 }

@@ -14,6 +14,11 @@ mod world;
 use std::collections::BTreeSet;
 
 use apis::NodeRef;
+use hooks::disruption::{
+    AllowAnswer, BudgetReason, BudgetRound, BudgetsHook, ConsolidationHook, ConsolidationRound,
+    DeclaredBudgets, DefaultConsolidation, JudgeAnswer, Move, OrderAnswer, Verdict,
+    VerdictDecision,
+};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1;
 use scheduling::problem::Options;
@@ -23,11 +28,6 @@ use state::ledger::OutcomeId;
 
 use super::*;
 use crate::history::History;
-use crate::hooks::{
-    AllowAnswer, BudgetReason, BudgetRound, BudgetsHook, ConsolidationHook, ConsolidationRound,
-    DeclaredBudgets, DefaultConsolidation, JudgeAnswer, Move, OrderAnswer, Verdict,
-    VerdictDecision,
-};
 use crate::input::Gates;
 use crate::validation::{Rejection, supposing_begun, validate};
 use crate::{Command, Execution};

@@ -65,7 +65,7 @@ fn pod(name: &str, words: &str) -> Arc<Pod> {
         deletion_timestamp: number("going").map(at),
         started_at: Some(at(-1000)),
         is_ready: true,
-        is_unschedulable: false,
+        awaits_node: false,
         is_untried: false,
         has_own_scheduler: false,
     })

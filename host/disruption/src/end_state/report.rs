@@ -2,7 +2,7 @@
 //!
 //! Only converts; times and memory are the caller's to add.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use apis::CapacityType;
 use serde::Serialize;
@@ -25,7 +25,7 @@ pub struct DisruptionReport {
     pub commands: Vec<ReportedCommand>,
     /// Last word on each node: of those that went, why; of those that came on the way too.
     pub outcomes: BTreeMap<String, ReportedOutcome>,
-    /// Policies that took part, as `kind/name@digest`.
+    /// Policies that took part in any loop, as `kind/name@digest`, each once, in this order.
     pub policies: Vec<String>,
     /// Loops it took, where they were repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,7 +90,11 @@ impl DisruptionReport {
         let first = loops.first();
         // Later loops overwrite what earlier ones said.
         let outcomes = loops.iter().flat_map(|it| &it.outcomes);
-        let uses = first.into_iter().flat_map(|it| &it.uses);
+        // A policy may be bound, or begin to answer, after the first loop.
+        let uses = loops.iter().flat_map(|it| &it.uses);
+        let policies: BTreeSet<String> = uses
+            .map(|it| format!("{}/{}@{}", it.kind, it.name, it.digest))
+            .collect();
         Self {
             nodes: first.map_or(0, |it| it.outcomes.len()),
             price_per_hour_before,
@@ -103,9 +107,7 @@ impl DisruptionReport {
             outcomes: outcomes
                 .map(|it| (it.node.clone(), ReportedOutcome::of(it)))
                 .collect(),
-            policies: uses
-                .map(|it| format!("{}/{}@{}", it.kind, it.name, it.digest))
-                .collect(),
+            policies: policies.into_iter().collect(),
             loops: is_repeated.then_some(loops.len()),
         }
     }
@@ -148,5 +150,29 @@ impl ReportedOutcome {
             message: node.outcome.meaning().to_owned(),
             nearest_miss: was_near.then(|| node.reason.clone()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hooks::policy_use::{PolicyKind, PolicyUse, UseOutcome};
+
+    use super::*;
+
+    #[test]
+    fn policies_of_every_loop_are_told_once() {
+        let asked = |name: &str| PolicyUse {
+            kind: PolicyKind::Consolidation,
+            name: name.to_owned(),
+            digest: "d".to_owned(),
+            outcome: UseOutcome::Ok,
+        };
+        let of = |names: &[&str]| Decision {
+            uses: names.iter().map(|name| asked(name)).collect(),
+            ..Decision::default()
+        };
+        let loops = [of(&["b"]), of(&["b", "a"]), of(&[])];
+        let report = DisruptionReport::of(&loops, 1.0, 1.0, true);
+        assert_eq!(report.policies, ["consolidation/a@d", "consolidation/b@d"]);
     }
 }

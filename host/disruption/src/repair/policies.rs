@@ -120,10 +120,14 @@ pub struct Diagnosis {
 impl RepairPolicies {
     /// Checks the policies; all that is wrong with them otherwise.
     pub fn new(policies: Vec<RepairPolicy>) -> Result<Self, InvalidRepairPolicies> {
-        let mut faults: Vec<PolicyFault> = (0..)
-            .zip(&policies)
-            .flat_map(|(at, it)| faults(at, it))
-            .collect();
+        let mut faults = Vec::new();
+        let mut reasons = Vec::with_capacity(policies.len());
+        for (at, policy) in policies.iter().enumerate() {
+            let reason = reason_of(policy);
+            faults.extend(policy_faults(at, policy, reason.is_err()));
+            // What is at fault is in nobody's hands: no set comes of it.
+            reasons.extend(reason);
+        }
         if policies.is_empty() {
             faults.push(PolicyFault::Empty);
         }
@@ -144,16 +148,14 @@ impl RepairPolicies {
             faults.push(PolicyFault::FallbackReboots);
         }
         let priorities: BTreeSet<u32> = policies.iter().map(|it| it.priority).collect();
-        let compile = |policy: RepairPolicy| CompiledPolicy {
-            reason: Some(&policy.reason_regex)
-                .filter(|it| !it.is_empty())
-                .and_then(|it| Regex::new(it).ok()),
+        let compile = |(policy, reason): (RepairPolicy, Option<Regex>)| CompiledPolicy {
+            reason,
             rank: u32::try_from(priorities.range(..policy.priority).count()).unwrap_or(0),
             policy,
         };
         match fallbacks.first() {
             Some(&fallback) if faults.is_empty() => Ok(Self {
-                policies: policies.into_iter().map(compile).collect(),
+                policies: policies.into_iter().zip(reasons).map(compile).collect(),
                 fallback,
             }),
             Some(_) | None => Err(InvalidRepairPolicies(faults)),
@@ -278,7 +280,15 @@ impl RepairPolicies {
     }
 }
 
-fn faults(at: usize, policy: &RepairPolicy) -> Vec<PolicyFault> {
+/// The expression of a policy's reasons; none of one for every reason.
+fn reason_of(policy: &RepairPolicy) -> Result<Option<Regex>, regex::Error> {
+    match policy.reason_regex.as_str() {
+        "" => Ok(None),
+        text => Regex::new(text).map(Some),
+    }
+}
+
+fn policy_faults(at: usize, policy: &RepairPolicy, is_reason_at_fault: bool) -> Vec<PolicyFault> {
     let mut faults = Vec::new();
     if policy.condition_type.is_empty() {
         faults.push(PolicyFault::NoCondition(at));
@@ -286,7 +296,7 @@ fn faults(at: usize, policy: &RepairPolicy) -> Vec<PolicyFault> {
     if !["True", "False", "Unknown"].contains(&policy.condition_status.as_str()) {
         faults.push(PolicyFault::Status(at, policy.condition_status.clone()));
     }
-    if Regex::new(&policy.reason_regex).is_err() {
+    if is_reason_at_fault {
         faults.push(PolicyFault::Reason(at, policy.reason_regex.clone()));
     }
     let is_negative = |it: GoDuration| it.to_signed_duration() < SignedDuration::ZERO;

@@ -161,7 +161,7 @@ fn remove(file: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use disruption::hooks::{BudgetRound, Context};
+    use hooks::disruption::{BudgetRound, Context};
     use policy::{RecordedAnswer, RecordedLines, RecordedQuestion};
 
     use super::*;

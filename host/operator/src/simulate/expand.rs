@@ -102,7 +102,7 @@ pub(super) async fn expand(files: &[PathBuf]) -> anyhow::Result<Expanded> {
     let mut manifests = Manifests::read(files, &variables);
     let mut loader = Loader::new();
     for fault in &manifests.faults {
-        loader.fault(fault_of(&fault.place.to_string(), &fault.message));
+        loader.note_fault(fault_of(&fault.place.to_string(), &fault.message));
     }
     let has_pool = |it: &Document| it.object["kind"] == "NodePool";
     if !manifests.documents.iter().any(has_pool) {
@@ -132,7 +132,7 @@ pub(super) async fn expand(files: &[PathBuf]) -> anyhow::Result<Expanded> {
     let applied = apply(&client, sorted.applied, "default", Unknown::Warn).await?;
     applied.warnings.iter().for_each(|it| loader.warn(it));
     for refusal in &applied.faults {
-        loader.fault(fault_of("", refusal));
+        loader.note_fault(fault_of("", refusal));
     }
     settle(&world, &mut loader).await;
     let before = pod_keys(&world);

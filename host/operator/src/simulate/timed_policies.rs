@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use disruption::hooks::{
+use hooks::disruption::{
     AllowAnswer, BudgetRound, BudgetsHook, ConsolidationHook, ConsolidationRound, JudgeAnswer,
     Move, OrderAnswer,
 };

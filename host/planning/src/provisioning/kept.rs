@@ -64,14 +64,8 @@ fn take_those_without_room(
     };
     pods.sort_by(|a, b| (!is_told(a), a.queue_key()).cmp(&(!is_told(b), b.queue_key())));
     let mut free = snapshot.available(node);
-    let mut takes = |pod: &Pod| {
-        let fits = pod.shape.requests.fits(&free);
-        if fits {
-            free.sub_assign(&pod.shape.requests);
-        }
-        fits
-    };
-    let (with_room, without): (Vec<_>, Vec<_>) = pods.drain(..).partition(|it| takes(it));
+    let takes = |pod: &Arc<Pod>| free.take(&pod.shape.requests);
+    let (with_room, without): (Vec<_>, Vec<_>) = pods.drain(..).partition(takes);
     *pods = with_room;
     without
 }

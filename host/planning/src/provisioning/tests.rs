@@ -5,6 +5,7 @@
     reason = "JSON literals read better as values than as references"
 )]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use apis::{CapacityBuffer, NodeClaim, NodeRef};
@@ -17,6 +18,7 @@ use scheduling::ranking::PriceRank;
 use scheduling::{Interrupt, solve};
 use serde_json::{Value, json};
 use state::devices::{DeviceKind, DeviceObject};
+use state::missing_pods::is_coming;
 use state::workloads::Workload;
 use state::{Cluster, Event};
 
@@ -232,7 +234,18 @@ fn a_buffer_comes_to_a_bounded_number_of_pods() {
         Event::applied::<Workload>(Arc::new(Workload::from(template))),
         Event::applied::<CapacityBuffer>(object(buffer)),
     ]);
-    assert_eq!(virtual_pods(&model.snapshot()).len(), 10_000);
+    let pods = virtual_pods(&model.snapshot());
+    assert_eq!(pods.len(), 10_000);
+    let names: BTreeSet<&str> = pods.iter().map(|it| it.key.name.as_str()).collect();
+    assert_eq!(names.len(), pods.len());
+    for pod in &pods {
+        let name = &pod.key.name;
+        assert!(
+            !apis::validation::is_qualified_name(name),
+            "a real pod may be called {name}"
+        );
+        assert!(!is_coming(&pod.key), "somebody would wait for {name}");
+    }
 }
 
 #[test]

@@ -234,10 +234,16 @@ fn chained_verdict(earlier: Verdict, later: Verdict) -> Verdict {
         },
         (Approve, Approve) => Verdict {
             score: (earlier.score * later.score).clamp(f64::MIN, f64::MAX),
-            reason: format!("{}; {}", earlier.reason, later.reason),
+            reason: both_reasons(&earlier.reason, &later.reason),
             ..later
         },
     }
+}
+
+/// Both reasons, or the one of the policy that gave any.
+fn both_reasons(earlier: &str, later: &str) -> String {
+    let given = [earlier, later].into_iter().filter(|it| !it.is_empty());
+    given.collect::<Vec<_>>().join("; ")
 }
 
 fn held(name: &str) -> Verdict {

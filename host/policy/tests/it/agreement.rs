@@ -1,12 +1,12 @@
 //! Native code and components give equal answers: the fallback inside the host, and the policies' own
 //! native builds, on generated rounds.
 
-use disruption::hooks::{
+use guest_sdk::testing::{Harness, OfferingRow};
+use hooks::disruption::{
     BudgetPool, BudgetReasons, BudgetRound, BudgetsHook, ConsolidationHook, ConsolidationRound,
     Context, DeclaredBudget, DeclaredBudgets, DefaultConsolidation, Move, MoveKind,
     NO_CAPACITY_TYPE, NO_SYMBOL, NodeTable, PoolActivity, PoolView,
 };
-use guest_sdk::testing::{Harness, OfferingRow};
 use prefer_arm64::PreferArm64;
 use scheduling::ranking::{OfferingTable, PriceRank, RankHook, RankRound};
 

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use disruption::hooks as native;
-use disruption::hooks::{BudgetsHook, ConsolidationHook};
+use hooks::disruption as native;
+use hooks::disruption::{BudgetsHook, ConsolidationHook};
 use policy::{BindingSource, BindingState, PolicyHost};
 use scheduling::ranking::{
     ClaimOperator, ClaimRequirement, ClaimView, ExtraColumn, ExtraValues, OfferingTable,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use disruption::hooks::{
+use hooks::disruption::{
     BudgetPool, BudgetReasons, BudgetRound, BudgetsHook, ConsolidationHook, DeclaredBudget,
 };
 use policy::{BindingSource, BindingState, InCharge, Limits, NodePoolLabels, PolicyHost};

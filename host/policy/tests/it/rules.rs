@@ -1,6 +1,6 @@
 //! Rules: one line in a ConfigMap changes the next decision, and a wrong one says where it is wrong.
 
-use disruption::hooks::{
+use hooks::disruption::{
     BudgetPool, BudgetReason, BudgetReasons, BudgetRound, BudgetsHook, Civil, ConsolidationHook,
     ConsolidationRound, Context, DeclaredBudget, Move, MoveKind, NO_CAPACITY_TYPE, NO_SYMBOL,
     NodeTable, PoolActivity, PoolView, VerdictDecision,

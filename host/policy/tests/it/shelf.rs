@@ -1,11 +1,6 @@
 //! Every policy of the shelf answers as a component what it answers natively, on generated rounds, and
 //! changes a decision with the settings of its examples.
 
-use disruption::hooks::{
-    BudgetPool, BudgetReason, BudgetReasons, BudgetRound, BudgetsHook, ConsolidationHook,
-    ConsolidationRound, Context, DeclaredBudget, Move, MoveKind, NodeTable, PoolActivity, PoolView,
-    VerdictDecision,
-};
 use guest_sdk::testing::{
     ClaimRow, ConsolidationQuestion, ConsolidationTables, Counts, Harness, NodeRow, OfferingRow,
     PoolRow, RankQuestion, RankTables, UsedRow, activity, pool, proposed,
@@ -13,6 +8,11 @@ use guest_sdk::testing::{
 use guest_sdk::{
     BudgetPolicy, ConsolidationPolicy, ConsolidationPool, Decision, Nodes, Offerings, Pool,
     RankPolicy, Reason, Usage,
+};
+use hooks::disruption::{
+    BudgetPool, BudgetReason, BudgetReasons, BudgetRound, BudgetsHook, ConsolidationHook,
+    ConsolidationRound, Context, DeclaredBudget, Move, MoveKind, NodeTable, PoolActivity, PoolView,
+    VerdictDecision,
 };
 use policy::{BindingState, PolicyHost};
 use scheduling::ranking::{ClaimView, OfferingTable, PriceRank, RankHook, RankRound, UsageTable};
@@ -374,10 +374,10 @@ fn check_consolidation<P: ConsolidationPolicy>(name: &str, config: &str) {
 fn context() -> Context {
     Context {
         now_seconds: 1_767_614_400,
-        civil: vec![disruption::hooks::Civil {
+        civil: vec![hooks::disruption::Civil {
             zone: "UTC".to_owned(),
             hour: 12,
-            ..disruption::hooks::Civil::default()
+            ..hooks::disruption::Civil::default()
         }],
         decision_id: "it-1".to_owned(),
         ..Context::default()

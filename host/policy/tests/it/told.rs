@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use disruption::hooks::{
+use hooks::disruption::{
     Civil, ConsolidationHook, ConsolidationRound, Context, Move, MoveKind, NO_CAPACITY_TYPE,
     NO_SYMBOL, NodeTable, VerdictDecision,
 };

@@ -77,7 +77,7 @@ impl Pod {
             deletion_timestamp: pod.metadata.deletion_timestamp.as_ref().map(|t| t.0),
             started_at: status.and_then(|s| s.start_time.as_ref()).map(|t| t.0),
             is_ready: condition("Ready").is_some_and(|c| c.status == "True"),
-            is_unschedulable: condition("PodScheduled").is_some_and(|c| {
+            awaits_node: condition("PodScheduled").is_some_and(|c| {
                 c.status == "False" && c.reason.as_deref() == Some("Unschedulable")
             }),
             is_untried: condition("PodScheduled").is_none()
@@ -243,11 +243,7 @@ fn annotations(metadata: &meta::ObjectMeta) -> BTreeMap<String, String> {
         .annotations
         .iter()
         .flatten()
-        .filter(|(key, _)| {
-            key.starts_with("karpenter.sh/")
-                || key.starts_with("mortise.dev/")
-                || *key == labels::POD_DELETION_COST_ANNOTATION
-        })
+        .filter(|(key, _)| labels::is_ours(key) || *key == labels::POD_DELETION_COST_ANNOTATION)
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect()
 }

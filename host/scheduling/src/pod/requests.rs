@@ -27,24 +27,17 @@ pub fn effective_requests(
 ) -> Result<Resources, InvalidPod> {
     let status = pod.status.as_ref();
     let is_stuck = is_resize_infeasible(pod);
-    let mut running = Resources::default();
+    let mut peak = ContainerPeak::default();
     for container in &spec.containers {
         let statuses = status.and_then(|s| s.container_statuses.as_ref());
-        running = running.add(&container_requests(container, statuses, is_stuck, key)?);
+        peak.add(&container_requests(container, statuses, is_stuck, key)?);
     }
-    let mut sidecars = Resources::default();
-    let mut init_peak = Resources::default();
     for container in spec.init_containers.iter().flatten() {
         let statuses = status.and_then(|s| s.init_container_statuses.as_ref());
         let requests = container_requests(container, statuses, is_stuck, key)?;
-        if is_sidecar(container) {
-            sidecars = sidecars.add(&requests);
-            init_peak = init_peak.max(&sidecars);
-        } else {
-            init_peak = init_peak.max(&sidecars.clone().add(&requests));
-        }
+        peak.add_init(container, &requests);
     }
-    let mut total = running.add(&sidecars).max(&init_peak);
+    let mut total = peak.total();
     if let Some(pod_level) = spec.resources.as_ref().and_then(|r| r.requests.as_ref()) {
         for (name, amount) in parse(pod_level, key, "spec.resources.requests")?.iter() {
             total.set(name, amount);
@@ -69,22 +62,44 @@ pub(super) fn limits(spec: &core::PodSpec) -> Resources {
         let list = container.resources.as_ref()?.limits.as_ref()?;
         Some(Resources::from_list(list))
     };
-    let mut running = Resources::default();
+    let mut peak = ContainerPeak::default();
     for container in &spec.containers {
-        running.add_assign(&of(container).unwrap_or_default());
+        peak.add(&of(container).unwrap_or_default());
     }
-    let (mut sidecars, mut init_peak) = (Resources::default(), Resources::default());
     for container in spec.init_containers.iter().flatten() {
-        let limits = of(container).unwrap_or_default();
-        if is_sidecar(container) {
-            sidecars.add_assign(&limits);
-            init_peak = init_peak.max(&sidecars);
-        } else {
-            init_peak = init_peak.max(&sidecars.clone().add(&limits));
-        }
+        peak.add_init(container, &of(container).unwrap_or_default());
     }
-    let total = running.add(&sidecars).max(&init_peak);
-    total.with(labels::RESOURCE_PODS, ONE_POD_MILLIS)
+    peak.total().with(labels::RESOURCE_PODS, ONE_POD_MILLIS)
+}
+
+/// What the containers of a pod come to: init containers run one after the other, sidecars run on, and the containers
+/// follow.
+#[derive(Default)]
+struct ContainerPeak {
+    running: Resources,
+    sidecars: Resources,
+    /// The worst moment so far before the containers run.
+    of_init: Resources,
+}
+
+impl ContainerPeak {
+    fn add(&mut self, amounts: &Resources) {
+        self.running.add_assign(amounts);
+    }
+
+    /// Init containers come in the order in which they run.
+    fn add_init(&mut self, container: &core::Container, amounts: &Resources) {
+        let at_once = self.sidecars.clone().add(amounts);
+        if is_sidecar(container) {
+            self.sidecars.clone_from(&at_once);
+        }
+        self.of_init = std::mem::take(&mut self.of_init).max(&at_once);
+    }
+
+    /// The larger of the worst moment of init containers and of what runs side by side later.
+    fn total(self) -> Resources {
+        self.running.add(&self.sidecars).max(&self.of_init)
+    }
 }
 
 fn container_requests(

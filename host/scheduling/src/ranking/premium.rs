@@ -5,7 +5,8 @@ use hooks::ranking::PremiumMax;
 
 use crate::requirements::Requirements;
 
-/// The bound of a pool: its annotation, or else that of the controller. One that cannot be read counts as absent.
+/// The bound of a pool: its annotation, or else that of the controller. One that cannot be read counts as absent; who
+/// reads a file of pools is warned of it.
 pub(crate) fn premium_of_pool(node_pool: &NodePool, of_controller: PremiumMax) -> PremiumMax {
     let annotations = node_pool.metadata.annotations.as_ref();
     let own = annotations.and_then(|it| it.get(labels::MAX_PREMIUM_ANNOTATION));

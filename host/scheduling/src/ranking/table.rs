@@ -23,7 +23,7 @@ pub struct TableRow {
     pub offering: usize,
 }
 
-/// The launchable offerings of the types, in order, with the origin of each row.
+/// The available offerings of the types, those of full reservations among them, in order, with the origin of each row.
 pub(crate) fn offering_table(
     types: &[Arc<InstanceType>],
     symbols: &mut Symbols,

@@ -112,7 +112,10 @@ impl Cluster {
         let Some(key) = key.flatten() else {
             return;
         };
-        if let Some(before) = self.data.nodes.get(key.as_str()).cloned() {
+        let before = self.data.nodes.get(key.as_str());
+        let is_its = |it: &&Arc<StateNode>| it.claim().is_some_and(|claim| claim.name == name);
+        // Another claim may have come to the instance first; that one stays.
+        if let Some(before) = before.filter(is_its).cloned() {
             let after = before.without_claim();
             self.replace(now, key.to_string(), Some(&before), after);
         }

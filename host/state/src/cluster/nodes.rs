@@ -120,7 +120,9 @@ impl Cluster {
         let Some(key) = Arc::make_mut(&mut self.data.node_keys).remove(name) else {
             return;
         };
-        if let Some(before) = self.data.nodes.get(&key).cloned() {
+        let before = self.data.nodes.get(&key);
+        // A Node of another name may have come to the instance first; that one stays.
+        if let Some(before) = before.filter(|it| it.node_name() == Some(name)).cloned() {
             let after = before.without_node();
             self.replace(now, key, Some(&before), after);
         }

@@ -59,7 +59,7 @@ impl Cluster {
             pod.first_version = before.first_version;
         }
         let is_untried = pod.is_untried && !pod.has_own_scheduler;
-        pod.is_unschedulable |= is_untried && self.plans_untried_pods;
+        pod.awaits_node |= is_untried && self.plans_untried_pods;
         if before.as_ref().is_some_and(|it| **it == pod) {
             return Changes::new();
         }
@@ -114,7 +114,7 @@ impl Cluster {
             return;
         };
         let after = Arc::new(Pod {
-            is_unschedulable: node.is_none(),
+            awaits_node: node.is_none(),
             node_name: node,
             ..(*before).clone()
         });

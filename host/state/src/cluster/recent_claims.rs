@@ -1,7 +1,8 @@
-//! The NodeClaims that changed lately, whole.
+//! The NodeClaims that changed lately, whole, and of every claim the newest version that is known.
 //!
 //! A change of a claim wakes half a dozen controllers, and each would read it from the API server. Claims at rest
-//! are not kept: they are large (up to 600 names of instance types), and asked for seldom.
+//! are not kept: they are large (up to 600 names of instance types), and asked for seldom. Versions are small, so they
+//! are kept of all.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -19,6 +19,8 @@ use super::*;
 use crate::pod_disruption_budget::PdbVerdict;
 use crate::snapshot::Snapshot;
 
+mod successors;
+
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + seconds).unwrap()
 }
@@ -475,27 +477,31 @@ fn pdbs_tell_free_blocked_and_many() {
         Event::applied::<PodDisruptionBudget>(object(value))
     };
     let blocked = || PdbVerdict::Blocked("default/one".into());
-    for (pdbs, verdict, never) in [
-        (vec![], PdbVerdict::Free, false),
+    for (pdbs, verdict, never, evictions) in [
+        (vec![], PdbVerdict::Free, false, None),
         (
             vec![pdb("one", json!({"maxUnavailable": 1}), 1)],
             PdbVerdict::Free,
             false,
+            Some(1),
         ),
         (
             vec![pdb("one", json!({"maxUnavailable": 1}), 0)],
             blocked(),
             false,
+            Some(0),
         ),
         (
             vec![pdb("one", json!({"maxUnavailable": 0}), 0)],
             blocked(),
             true,
+            Some(0),
         ),
         (
             vec![pdb("one", json!({"minAvailable": "100%"}), 0)],
             blocked(),
             true,
+            Some(0),
         ),
         (
             vec![
@@ -504,6 +510,7 @@ fn pdbs_tell_free_blocked_and_many() {
             ],
             PdbVerdict::Many(vec!["default/one".into(), "default/two".into()]),
             true,
+            Some(0),
         ),
         (
             vec![pdb(
@@ -513,6 +520,7 @@ fn pdbs_tell_free_blocked_and_many() {
             )],
             PdbVerdict::Free,
             false,
+            Some(0),
         ),
         (
             vec![pdb(
@@ -522,6 +530,7 @@ fn pdbs_tell_free_blocked_and_many() {
             )],
             PdbVerdict::Free,
             false,
+            None,
         ),
     ] {
         let mut model = cluster(pdbs);
@@ -530,6 +539,7 @@ fn pdbs_tell_free_blocked_and_many() {
         let pod = snapshot.pods().next().unwrap();
         assert_eq!(snapshot.pdbs().verdict(pod), verdict);
         assert_eq!(snapshot.pdbs().can_never_evict(pod), never, "{verdict:?}");
+        assert_eq!(snapshot.pdbs().evictions_allowed(pod), evictions);
     }
 }
 

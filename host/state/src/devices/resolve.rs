@@ -36,7 +36,7 @@ impl DeviceWorld {
         let mut resolver = Resolver {
             world: self,
             stock: self.stock(snapshot, &is_released),
-            selectors: Selectors::default(),
+            selectors: Selectors::new(),
             claims: BTreeMap::new(),
         };
         let mut devices = Devices::default();

@@ -7,6 +7,7 @@
     reason = "CEL hands arguments to functions by value"
 )]
 
+use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,9 +19,16 @@ use serde::Serialize;
 
 use super::wire::DeviceBody;
 
-/// Facts of a device that selectors see.
-#[derive(Debug, Serialize)]
+/// Facts of a device that selectors see, with what CEL makes of them once one looks.
+#[derive(Debug)]
 pub(super) struct DeviceFacts {
+    told: ToldDevice,
+    seen: OnceCell<Result<Value, String>>,
+}
+
+/// A device as a driver tells of it.
+#[derive(Debug, Serialize)]
+struct ToldDevice {
     driver: String,
     /// By domain and name.
     attributes: BTreeMap<String, BTreeMap<String, DeviceFact>>,
@@ -38,10 +46,13 @@ enum DeviceFact {
 }
 
 /// Compiled selectors, by their text.
-#[derive(Default)]
 pub(super) struct Selectors {
-    programs: BTreeMap<String, Result<Arc<Program>, String>>,
+    programs: SelectorPrograms,
+    /// The functions that they may call.
+    functions: Result<Context<'static, 'static>, String>,
 }
+
+type SelectorPrograms = BTreeMap<String, Result<Arc<Program>, String>>;
 
 impl DeviceFacts {
     pub(super) fn of(driver: &str, body: &DeviceBody) -> Self {
@@ -67,15 +78,31 @@ impl DeviceFacts {
             capacity.entry(domain).or_default().insert(name, fact);
         }
         Self {
-            driver: driver.to_owned(),
-            attributes,
-            capacity,
-            is_shared: body.is_shared(),
+            told: ToldDevice {
+                driver: driver.to_owned(),
+                attributes,
+                capacity,
+                is_shared: body.is_shared(),
+            },
+            seen: OnceCell::new(),
         }
+    }
+
+    fn value(&self) -> Result<Value, String> {
+        let made = || cel::to_value(&self.told).map_err(|error| error.to_string());
+        self.seen.get_or_init(made).clone()
     }
 }
 
 impl Selectors {
+    /// None compiled yet.
+    pub(super) fn new() -> Self {
+        Self {
+            programs: BTreeMap::new(),
+            functions: functions(),
+        }
+    }
+
     /// Whether all expressions hold for a device; one that stumbles over it, as over an attribute that it lacks, does
     /// not hold.
     pub(super) fn admit(
@@ -83,39 +110,50 @@ impl Selectors {
         expressions: &[&str],
         facts: &DeviceFacts,
     ) -> Result<bool, String> {
-        let mut context = Context::default();
-        let functions = [
-            context.add_function("quantity", quantity),
-            context.add_function("semver", semver),
-            context.add_function("compareTo", compare_to),
-            context.add_function("isGreaterThan", is_greater_than),
-            context.add_function("isLessThan", is_less_than),
-        ];
-        if let Some(error) = functions.into_iter().find_map(Result::err) {
-            return Err(format!("a function was refused: {error}"));
+        if expressions.is_empty() {
+            return Ok(true);
         }
-        let device = cel::to_value(facts).map_err(|error| error.to_string())?;
-        context.add_variable_from_value("device", device);
+        let Self {
+            programs,
+            functions,
+        } = self;
+        let functions = functions.as_ref().map_err(Clone::clone)?;
+        let mut context = functions.new_inner_scope();
+        context.add_variable_from_value("device", facts.value()?);
         for expression in expressions {
-            let program = self.program(expression)?;
-            match program.execute(&context) {
+            match program(programs, expression)?.execute(&context) {
                 Ok(Value::Bool(true)) => {}
                 Ok(_) | Err(_) => return Ok(false),
             }
         }
         Ok(true)
     }
+}
 
-    fn program(&mut self, expression: &str) -> Result<Arc<Program>, String> {
-        if let Some(known) = self.programs.get(expression) {
-            return known.clone();
-        }
-        let program = Program::compile(expression).map(Arc::new);
-        let program =
-            program.map_err(|error| format!("selector {expression:?} does not compile: {error}"));
-        self.programs.insert(expression.to_owned(), program.clone());
-        program
+fn functions() -> Result<Context<'static, 'static>, String> {
+    let mut context = Context::default();
+    let functions = [
+        context.add_function("quantity", quantity),
+        context.add_function("semver", semver),
+        context.add_function("compareTo", compare_to),
+        context.add_function("isGreaterThan", is_greater_than),
+        context.add_function("isLessThan", is_less_than),
+    ];
+    match functions.into_iter().find_map(Result::err) {
+        Some(error) => Err(format!("a function was refused: {error}")),
+        None => Ok(context),
     }
+}
+
+fn program(programs: &mut SelectorPrograms, expression: &str) -> Result<Arc<Program>, String> {
+    if let Some(known) = programs.get(expression) {
+        return known.clone();
+    }
+    let program = Program::compile(expression).map(Arc::new);
+    let program =
+        program.map_err(|error| format!("selector {expression:?} does not compile: {error}"));
+    programs.insert(expression.to_owned(), program.clone());
+    program
 }
 
 fn quantity(text: Arc<String>) -> Result<i64, ExecutionError> {

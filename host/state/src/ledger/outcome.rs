@@ -215,8 +215,8 @@ outcomes! {
         "`minValues` of the pool leaves no cheaper set of types.";
     NodeUninitializedDestination = 4046 at Place, "node-uninitialized-destination", "The pods would go to a node that is not initialized.",
         "Wait until the other node is open.";
-    NodeLoopGuard = 4047 at Guards, "node-loop-guard", "The replacement would bring back what an earlier move took away.",
-        "It would bring back what was taken away within the hour.";
+    NodeLoopGuard = 4047 at Guards, "node-loop-guard", "The replacement would bring back what an earlier move took away, or the node came by a move itself and this one saves too little.",
+        "It would bring back what was taken away within the hour, or the node came by a move itself and moves on only for a larger share of its cost.";
     NodeNotReached = 4048 at Place, "node-not-reached", "The scan ended before the node was tried: it was cut off, or had found enough moves.",
         "A later scan comes to it: the next begins with those that this one did not reach.";
     NodeReplacementFailed = 4049 at Place, "node-replacement-failed", "The last replacement did not come, so the node rests.",

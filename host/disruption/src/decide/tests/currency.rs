@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use apis::CapacityType;
+use hooks::disruption::ConsolidationHook;
 use scheduling::instance_type::Availability;
 use scheduling::ranking::{RankAnswer, RankHook, RankRound, Ranking};
 
 use super::*;
-use crate::hooks::ConsolidationHook;
 
 /// A row of the table as a policy of these tests looks at it.
 struct Row<'a> {
@@ -324,17 +324,17 @@ impl ConsolidationHook for Renewing {
         for (verdict, it) in answer.verdicts.iter_mut().zip(moves) {
             let row = it.remove[0] as usize;
             let is_ending = round.nodes.time_to_expiry[row] < 86_400;
-            if it.kind == crate::hooks::MoveKind::Expire && is_ending {
+            if it.kind == hooks::disruption::MoveKind::Expire && is_ending {
                 verdict.decision = VerdictDecision::Approve;
             }
         }
         answer
     }
 
-    fn needs(&self) -> crate::hooks::Needs {
-        crate::hooks::Needs {
+    fn needs(&self) -> hooks::disruption::Needs {
+        hooks::disruption::Needs {
             expire: self.is_asked_for,
-            ..crate::hooks::Needs::default()
+            ..hooks::disruption::Needs::default()
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Which pods a scale-down takes first.
 
+use hooks::disruption::DeclaredBudgets;
+
 use crate::budgets::Budgets;
 use crate::candidate::Candidates;
 use crate::deletion_cost::{DeletionCost, rank};
-use crate::hooks::DeclaredBudgets;
 use crate::input::context;
 
 use super::{World, natively};

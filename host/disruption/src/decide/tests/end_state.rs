@@ -43,7 +43,7 @@ fn afresh(world: &World) -> f64 {
     let unbound = snapshot.pods().map(|pod| {
         std::sync::Arc::new(Pod {
             node_name: None,
-            is_unschedulable: true,
+            awaits_node: true,
             ..(**pod).clone()
         })
     });

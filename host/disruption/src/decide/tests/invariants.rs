@@ -322,7 +322,7 @@ impl BudgetsHook for Hostile {
         let stray = answer.items.first().cloned();
         answer
             .items
-            .extend(stray.map(|it| crate::hooks::Allowance { pool: 99, ..it }));
+            .extend(stray.map(|it| hooks::disruption::Allowance { pool: 99, ..it }));
         answer
     }
 }

@@ -2,7 +2,7 @@
 
 use axum::body::to_bytes;
 use axum::http::Request;
-use disruption::hooks::BudgetRound;
+use hooks::disruption::BudgetRound;
 use policy::{
     CallRecorder as _, RecordedAnswer, RecordedCall, RecordedLine, RecordedLines, RecordedPolicy,
     RecordedQuestion,

@@ -29,3 +29,20 @@ fn any_reject_wins_then_hold_and_scores_multiply() {
     }
     assert!(chained_key(-1.0, 2.0) < 0.0 && chained_key(f64::MAX, 2.0).is_finite());
 }
+
+#[test]
+fn the_reasons_that_were_given_are_joined() {
+    let approved = |reason: &str| Verdict {
+        reason: reason.to_owned(),
+        ..verdict(VerdictDecision::Approve, 1.0)
+    };
+    for (earlier, later, expected) in [
+        ("a", "b", "a; b"),
+        ("", "b", "b"),
+        ("a", "", "a"),
+        ("", "", ""),
+    ] {
+        let chained = chained_verdict(approved(earlier), approved(later));
+        assert_eq!(chained.reason, expected);
+    }
+}
