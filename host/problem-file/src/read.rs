@@ -44,14 +44,13 @@ pub(super) fn from_value(value: Value) -> Result<FileWorld, FileError> {
     }
     for (key, value) in lists {
         match (FileKey::of(&key)?, value) {
-            // Judged before anything else.
-            (FileKey::Now, _) => {}
             (FileKey::List(list), Value::Array(objects)) => {
                 for (index, object) in objects.into_iter().enumerate() {
                     loader.add_value(list, &|| format!("{key}[{index}]"), &object);
                 }
             }
-            (FileKey::List(_), Value::Null) => {}
+            // The moment was read before; a list that is null is none.
+            (FileKey::Now, _) | (FileKey::List(_), Value::Null) => {}
             (FileKey::List(_), other) => return Err(form(&key, "a list", &other)),
         }
     }

@@ -467,15 +467,17 @@ fn only_what_matters_bumps_the_consolidation_state() {
     assert_eq!(old, model.snapshot().consolidation_state(at(500)));
 }
 
+/// A budget of the pods of an app, which lets so many go.
+fn pdb(name: &str, spec: Value, allowed: i32) -> Event {
+    let mut value = json!({"metadata": {"namespace": "default", "name": name},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}},
+        "status": {"disruptionsAllowed": allowed, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}});
+    merge(&mut value["spec"], &spec);
+    Event::applied::<PodDisruptionBudget>(object(value))
+}
+
 #[test]
 fn pdbs_tell_free_blocked_and_many() {
-    let pdb = |name: &str, spec: Value, allowed: i32| {
-        let mut value = json!({"metadata": {"namespace": "default", "name": name},
-            "spec": {"selector": {"matchLabels": {"app": "web"}}},
-            "status": {"disruptionsAllowed": allowed, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}});
-        merge(&mut value["spec"], &spec);
-        Event::applied::<PodDisruptionBudget>(object(value))
-    };
     let blocked = || PdbVerdict::Blocked("default/one".into());
     for (pdbs, verdict, never, evictions) in [
         (vec![], PdbVerdict::Free, false, None),
