@@ -135,13 +135,12 @@ fn combine(
     asked: Option<&Allowance>,
     fault: Option<&InvalidBudget>,
 ) -> (u32, String) {
-    match asked {
-        Some(it) if it.replaces_declared => (it.allowed, it.why.clone()),
-        Some(it) if it.allowed <= declared => {
-            (it.allowed, blamed(it.allowed, it.why.clone(), fault))
-        }
-        Some(_) | None => (declared, blamed(declared, DECLARED.to_owned(), fault)),
-    }
+    let (allowed, why) = match asked {
+        Some(it) if it.replaces_declared => return (it.allowed, it.why.clone()),
+        Some(it) if it.allowed <= declared => (it.allowed, it.why.clone()),
+        Some(_) | None => (declared, DECLARED.to_owned()),
+    };
+    (allowed, blamed(allowed, why, fault))
 }
 
 /// Source of a number in words; where nothing is allowed, a budget that cannot be understood is to blame.

@@ -196,16 +196,11 @@ fn fitting<'a>(
         placed.into_iter().partition(|it| is_nominated(it));
     waiting.retain(|pod| !pod.has_own_scheduler);
     waiting.sort_by_key(|pod| pod.queue_key());
-    let mut free = node.allocatable();
-    free.sub_assign(snapshot.bound(node).requests());
+    let mut free = snapshot.available(node);
     let mut spread = BTreeSet::new();
     let mut takes = |pod: &'a Pod| {
         let is_turn = spread_group(pod).is_none_or(|group| spread.insert(group));
-        let fits = is_turn && pod.shape.requests.fits(&free);
-        if fits {
-            free.sub_assign(&pod.shape.requests);
-        }
-        fits
+        is_turn && free.take(&pod.shape.requests)
     };
     for pod in nominated {
         takes(pod);

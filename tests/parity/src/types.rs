@@ -242,21 +242,11 @@ fn offerings(given: &TypeGiven, capacity: &Resources) -> Result<Vec<Offering>> {
 }
 
 fn offering(capacity_type: &str, zone: &str, price_per_hour: f64) -> Offering {
-    Offering {
-        requirements: [
-            Requirement::new(labels::CAPACITY_TYPE, Operator::In, [capacity_type]),
-            Requirement::new(labels::TOPOLOGY_ZONE, Operator::In, [zone]),
-        ]
-        .into_iter()
-        .collect(),
-        price_per_hour,
-        on_demand_price_per_hour: None,
-        availability: Availability::Now,
-        reservation_capacity: 0,
-        ice_count: 0,
-        ice_age_seconds: None,
-        interruption_rate: None,
-    }
+    let requirements = [
+        Requirement::new(labels::CAPACITY_TYPE, Operator::In, [capacity_type]),
+        Requirement::new(labels::TOPOLOGY_ZONE, Operator::In, [zone]),
+    ];
+    Offering::new(requirements.into_iter().collect(), price_per_hour)
 }
 
 fn offering_of(text: &str) -> Result<Offering> {

@@ -125,15 +125,19 @@ fn what_cannot_be_understood_allows_nothing() {
     }
 }
 
-#[test]
-fn a_policy_narrows_and_only_authority_widens() {
-    let asked = |allowed, replaces_declared| Allowance {
+/// The answer of a policy.
+fn asked(allowed: u32, replaces_declared: bool) -> Allowance {
+    Allowance {
         pool: 0,
         reason: BudgetReason::Empty,
         allowed,
         why: "policy".to_owned(),
         replaces_declared,
-    };
+    }
+}
+
+#[test]
+fn a_policy_narrows_and_only_authority_widens() {
     for (declared, asked, expected) in [
         (5, None, 5),
         (5, Some(asked(2, false)), 2),
@@ -149,13 +153,6 @@ fn a_budget_that_cannot_be_understood_is_blamed_for_its_own_nought_alone() {
     let now = "2026-11-20T08:00:00Z".parse().unwrap();
     let fault = resolved(&[budget("150%", None, None)], 10, now).fault;
     let blamed = r#"a budget cannot be understood: budget nodes "150%": expected a number or a percentage up to 100%"#;
-    let asked = |allowed, replaces_declared| Allowance {
-        pool: 0,
-        reason: BudgetReason::Empty,
-        allowed,
-        why: "policy".to_owned(),
-        replaces_declared,
-    };
     for (asked, expected) in [
         (None, (0, blamed)),
         (Some(asked(0, false)), (0, blamed)),

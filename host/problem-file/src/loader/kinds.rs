@@ -93,9 +93,8 @@ impl Loader {
         if is_namespaced && object.key.namespace.is_empty() {
             "default".clone_into(&mut object.key.namespace);
         }
-        if self.is_new_key(place, List::of_devices(object.kind), &object.key) {
-            self.apply(place, Event::applied(Arc::new(object)));
-        }
+        let (list, key) = (List::of_devices(object.kind), object.key.clone());
+        self.add_fact(place, list, &key, Event::applied(Arc::new(object)));
     }
 
     pub(super) fn add_pod(&mut self, place: &dyn Fn() -> String, list: List, mut pod: v1::Pod) {

@@ -399,16 +399,7 @@ pub(crate) fn offering(zone: &str, capacity_type: &str, price_per_hour: f64) -> 
         Requirement::new(labels::TOPOLOGY_ZONE, Operator::In, [zone]),
         Requirement::new(labels::CAPACITY_TYPE, Operator::In, [capacity_type]),
     ];
-    Offering {
-        requirements: requirements.into_iter().collect(),
-        price_per_hour,
-        on_demand_price_per_hour: None,
-        availability: Availability::Now,
-        reservation_capacity: 0,
-        ice_count: 0,
-        ice_age_seconds: None,
-        interruption_rate: None,
-    }
+    Offering::new(requirements.into_iter().collect(), price_per_hour)
 }
 
 fn taint(kind: u8) -> Option<Value> {
