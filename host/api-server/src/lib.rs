@@ -30,7 +30,7 @@ pub use selectors::{FieldSelector, ParsedLabelSelector, Selection};
 pub use status::{FieldError, StatusError};
 pub use store::Now;
 pub use store::names::name_suffix;
-pub use store::watch::{Watch, WatchEvent, WatchEventType};
+pub use store::watch::{Watch, WatchEvent, WatchEventType, WatchOverrun};
 pub use timestamp::time_text;
 pub use write::options::{DeleteOptions, ObjectPart, Propagation, WriteOptions};
 pub use write::patch::Patch;

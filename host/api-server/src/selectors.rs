@@ -19,6 +19,8 @@ enum LabelOperator {
     DoesNotExist,
     GreaterThan(i64),
     LessThan(i64),
+    /// None that anybody knows: no object satisfies it.
+    Unknown,
 }
 
 /// A parsed label selector; the empty one matches everything.
@@ -42,7 +44,8 @@ impl ParsedLabelSelector {
         Ok(Self { requirements })
     }
 
-    /// Reads a `LabelSelector` object. A missing one matches nothing here: callers decide what absence means.
+    /// Reads a `LabelSelector` object. A missing one matches everything, as an empty one does: callers
+    /// decide what absence means.
     pub fn from_object(selector: &Value) -> Self {
         let mut requirements = Vec::new();
         if let Some(labels) = selector["matchLabels"].as_object() {
@@ -68,7 +71,8 @@ impl ParsedLabelSelector {
                 "In" => LabelOperator::In(values()),
                 "NotIn" => LabelOperator::NotIn(values()),
                 "Exists" => LabelOperator::Exists,
-                _ => LabelOperator::DoesNotExist,
+                "DoesNotExist" => LabelOperator::DoesNotExist,
+                _ => LabelOperator::Unknown,
             };
             requirements.push((key, operator));
         }
@@ -102,6 +106,7 @@ impl ParsedLabelSelector {
                 LabelOperator::DoesNotExist => value.is_none(),
                 LabelOperator::GreaterThan(bound) => number(value).is_some_and(|v| v > *bound),
                 LabelOperator::LessThan(bound) => number(value).is_some_and(|v| v < *bound),
+                LabelOperator::Unknown => false,
             }
         })
     }
@@ -136,7 +141,8 @@ fn check_requirement(key: &str, operator: &LabelOperator) -> Result<(), StatusEr
         LabelOperator::Exists
         | LabelOperator::DoesNotExist
         | LabelOperator::GreaterThan(_)
-        | LabelOperator::LessThan(_) => &[],
+        | LabelOperator::LessThan(_)
+        | LabelOperator::Unknown => &[],
     };
     let of_key = qualified_name_problem(key).map(|problem| (key, problem));
     let of_values = || {

@@ -154,12 +154,7 @@ impl Store {
         object["metadata"]["resourceVersion"] = revision.to_string().into();
         let key = NamespacedName::of(&object);
         let object = Arc::new(object);
-        if !self.tables.contains_key(resource) {
-            self.tables.insert(resource.clone(), Table::default());
-        }
-        let Some(table) = self.tables.get_mut(resource) else {
-            return object;
-        };
+        let table = self.tables.entry(resource.clone()).or_default();
         let stored = Stored::Awake(Arc::clone(&object));
         let previous = table.objects.insert(key.clone(), stored);
         let previous = previous.map(|stored| stored.value());

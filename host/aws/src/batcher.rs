@@ -21,7 +21,7 @@ pub(crate) struct BatchWindow {
     pub(crate) idle: Duration,
     /// After this long in any case.
     pub(crate) max: Duration,
-    /// When it holds this many requests.
+    /// When it holds this many requests, which is also how many go into one call.
     pub(crate) items_max: usize,
 }
 
@@ -131,7 +131,17 @@ impl<C: BatchCall> SharedBatcher<C> {
         lock(&self.waiting).values().map(Vec::len).sum()
     }
 
+    /// More can have arrived than fit into one call: what comes while the window closes is still of it.
     async fn run_bucket(&self, members: Vec<WaitingCall<C>>) {
+        let mut members = members.into_iter();
+        let calls = std::iter::from_fn(|| {
+            let some: Vec<_> = members.by_ref().take(self.window.items_max).collect();
+            (!some.is_empty()).then(|| self.run_call(some))
+        });
+        futures::future::join_all(calls).await;
+    }
+
+    async fn run_call(&self, members: Vec<WaitingCall<C>>) {
         let (requests, senders): (Vec<_>, Vec<_>) = members.into_iter().unzip();
         self.metrics.observe_call(self.name, requests.len());
         let answers = self.call.call(requests).await;
@@ -191,6 +201,15 @@ mod tests {
         futures::future::join_all([0, 2].map(|n| batcher.submit(n))).await;
         assert!(started.elapsed() < Duration::from_millis(35));
         assert_eq!(*lock(&call.0), vec![vec![0, 2]]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_too_much_for_one_call_goes_into_several() {
+        let (call, batcher) = batcher(2);
+        let requests = [0, 2, 4, 6, 8];
+        let answers = futures::future::join_all(requests.map(|n| batcher.submit(n))).await;
+        assert_eq!(answers, requests.map(|n| Some(n * 10)));
+        assert_eq!(*lock(&call.0), vec![vec![0, 2], vec![4, 6], vec![8]]);
     }
 
     #[tokio::test(start_paused = true)]

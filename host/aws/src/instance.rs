@@ -242,12 +242,16 @@ impl InstanceProvider {
             ))
         })?;
         let found = answer.map_err(|error| call_failure("describing an instance", &error))?;
-        let instance =
-            found.and_then(|instance| Instance::from_ec2(&instance, self.is_reserved_enabled));
-        let Some(instance) = instance else {
+        let Some(found) = found else {
             lock(&self.seen).remove(id);
             return Err(CloudProviderError::NotFound(format!("instance {id}")));
         };
+        // It runs and costs, whatever EC2 leaves out of it: taken for gone, it would run for ever.
+        let instance = Instance::from_ec2(&found, self.is_reserved_enabled).ok_or_else(|| {
+            CloudProviderError::Other(format!(
+                "instance {id} is described without its type or zone; it is asked again"
+            ))
+        })?;
         lock(&self.seen).insert(id.to_owned(), instance.clone());
         Ok(instance)
     }
@@ -292,7 +296,7 @@ impl InstanceProvider {
         let instances: BTreeMap<String, Instance> = reservations
             .iter()
             .flat_map(aws_sdk_ec2::types::Reservation::instances)
-            .filter_map(|instance| Instance::from_ec2(instance, self.is_reserved_enabled))
+            .filter_map(|instance| self.readable(instance))
             .map(|instance| (instance.id.clone(), instance))
             .collect();
         let mut seen = lock(&self.seen);
@@ -331,11 +335,23 @@ impl InstanceProvider {
         })?;
         let found =
             answer.map_err(|error| call_failure("looking for launched instances", &error))?;
-        let instances = found.iter();
-        let instances = instances.filter_map(|it| Instance::from_ec2(it, self.is_reserved_enabled));
+        let instances = found.iter().filter_map(|it| self.readable(it));
         let mut instances: Vec<Instance> = instances.collect();
         instances.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(instances)
+    }
+
+    /// The instance as far as it can be read; one that cannot is warned of.
+    fn readable(&self, instance: &Ec2Instance) -> Option<Instance> {
+        let read = Instance::from_ec2(instance, self.is_reserved_enabled);
+        if read.is_none() {
+            let id = instance.instance_id().unwrap_or("without an id");
+            tracing::warn!(
+                instance = id,
+                "EC2 lists an instance without its type or zone; it is left out until it tells them"
+            );
+        }
+        read
     }
 
     /// Starts to terminate an instance.

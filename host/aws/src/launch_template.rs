@@ -212,14 +212,18 @@ impl LaunchTemplateProvider {
 
     /// Deletes templates that have not been used for a while, whoever made them.
     pub(crate) async fn sweep(&self, cluster_name: &str, now: Timestamp) {
-        let _nobody_makes = self.sweeping.write().await;
         let looked = *lock(&self.looked);
         if looked.is_none_or(|at| after(at, LOOK_INTERVAL) <= now)
             && let Err(error) = self.hydrate(cluster_name, now).await
         {
             tracing::warn!(%error, "could not list the cluster's launch templates");
         }
-        for (name, id) in self.known.take_unused(now) {
+        for name in self.known.unused(now) {
+            // Launches wait for one deletion at a time, and what one of them used meanwhile stays.
+            let _nobody_makes = self.sweeping.write().await;
+            let Some(id) = self.known.take_unused(&name, now) else {
+                continue;
+            };
             if let Err(error) = self.delete(&id).await {
                 tracing::warn!(launch_template = name, %error, "could not delete an unused launch template");
                 self.known.put_back(name, id, now);

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use apis::CapacityType;
+use cloudprovider::DURATION_BUCKETS_SECONDS;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -27,18 +28,13 @@ const SIZES: [f64; 34] = [
     125.0, 150.0, 175.0, 200.0, 225.0, 250.0, 275.0, 300.0, 350.0, 400.0, 450.0, 500.0, 550.0,
     600.0, 700.0, 800.0, 900.0, 1000.0,
 ];
-const DURATIONS: [f64; 45] = [
-    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9,
-    1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0,
-    25.0, 30.0, 40.0, 50.0, 60.0, 120.0, 150.0, 300.0, 450.0, 600.0,
-];
 
 fn sizes() -> Histogram {
     Histogram::new(SIZES)
 }
 
 fn durations() -> Histogram {
-    Histogram::new(DURATIONS)
+    Histogram::new(DURATION_BUCKETS_SECONDS)
 }
 
 /// Zone of a failure, by name and id.

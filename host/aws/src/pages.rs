@@ -17,17 +17,25 @@ macro_rules! all_pages {
 /// Evaluates to `Result<(), CloudProviderError>`: whether every item of every page was taken. Of what is long and of
 /// which little is kept, no more than a page is held at a time.
 macro_rules! each_item {
-    ($api:expr, $operation:ident, $what:literal, $items:ident, $input:expr, |$item:ident| $take:expr) => {{
+    ($api:expr, $operation:ident, $what:literal, $items:ident, $input:expr, |$item:ident| $take:expr) => {
+        $crate::pages::each_item_as_told!($api, $operation, $items, $input, |$item| $take)
+            .map_err(|error| $crate::error::call_failure($what, &error))
+    };
+}
+
+/// The same with the error as AWS told it, for who has to tell kinds of errors apart: `ApiResult<()>`.
+macro_rules! each_item_as_told {
+    ($api:expr, $operation:ident, $items:ident, $input:expr, |$item:ident| $take:expr) => {{
         let mut next_token: Option<String> = None;
         loop {
             let builder = $input.set_next_token(next_token);
-            let input = builder.build().map_err($crate::error::invalid);
+            let input = builder.build().map_err($crate::error::unbuilt);
             let page = match input {
                 Err(error) => break Err(error),
                 Ok(input) => $api.$operation(input).await,
             };
             match page {
-                Err(error) => break Err($crate::error::call_failure($what, &error)),
+                Err(error) => break Err(error),
                 Ok(page) => {
                     for $item in page.$items.unwrap_or_default() {
                         $take
@@ -42,4 +50,4 @@ macro_rules! each_item {
     }};
 }
 
-pub(crate) use {all_pages, each_item};
+pub(crate) use {all_pages, each_item, each_item_as_told};

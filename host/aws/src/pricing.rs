@@ -97,7 +97,12 @@ impl PricingProvider {
     /// Reads both kinds of prices; what could be read is kept even if the other failed.
     pub(crate) async fn refresh(&self, now: Timestamp) -> Result<(), CloudProviderError> {
         let (on_demand, spot) = futures::join!(self.refresh_on_demand(), self.refresh_spot(now));
-        on_demand.and(spot)
+        match (on_demand, spot) {
+            (Err(on_demand), Err(spot)) => Err(CloudProviderError::Other(format!(
+                "neither kind of prices could be read: {on_demand}; {spot}"
+            ))),
+            (on_demand, spot) => on_demand.and(spot),
+        }
     }
 
     async fn refresh_on_demand(&self) -> Result<(), CloudProviderError> {

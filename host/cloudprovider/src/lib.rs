@@ -4,6 +4,7 @@
 //! EC2NodeClass of `apis`, no Kubernetes client and no source of time but the [`Clock`] that is handed in. Answers to
 //! Karpenter's `pkg/cloudprovider/types.go`.
 
+mod buckets;
 mod clock;
 mod error;
 mod interruption;
@@ -11,6 +12,7 @@ mod launch;
 mod provider;
 mod readiness;
 
+pub use buckets::DURATION_BUCKETS_SECONDS;
 pub use clock::Clock;
 pub use error::{AttemptError, CloudProviderError, RebootError};
 pub use interruption::{

@@ -122,8 +122,13 @@ pub(crate) async fn write_rooms(shell: &Shell, snapshot: &Snapshot, solution: &S
     for (key, headroom) in capacity_buffer::headrooms(snapshot, solution) {
         let api: Api<CapacityBuffer> = Api::namespaced(shell.client.clone(), &key.namespace);
         // Its conditions change from two sides, so what the API has now counts.
-        let Ok(Some(buffer)) = api.get_opt(&key.name).await else {
-            continue;
+        let buffer = match api.get_opt(&key.name).await {
+            Ok(Some(buffer)) => buffer,
+            Ok(None) => continue,
+            Err(error) => {
+                tracing::debug!(CapacityBuffer = %key, %error, "not read, and so its status is not written");
+                continue;
+            }
         };
         let after = headroom_status(&buffer, headroom, shell.now());
         if let Err(error) = patch(&api, &buffer, &after, PatchTarget::Status).await {

@@ -39,7 +39,7 @@ const RETRY: BackOff = BackOff {
     longest: Duration::from_mins(1),
 };
 /// A notice that nobody can make sense of yet is put back until it is this old.
-const PATIENCE: SignedDuration = SignedDuration::from_mins(2);
+const PUT_BACK_UNTIL_AGE: SignedDuration = SignedDuration::from_mins(2);
 
 /// Controller that reads the queue of notices.
 pub(crate) struct InterruptionController {
@@ -58,13 +58,16 @@ struct Background {
     scheduled: Option<BTreeSet<String>>,
 }
 
-/// Fate of a notice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Fate of a notice. The last one counts, of those that its instances lead to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Handled {
     /// It is off the queue.
     Done,
-    /// It stays on the queue and comes again.
+    /// It stays on the queue and comes again, until it is old.
     Later,
+    /// What it asks for could not be done. It comes again until it is, or until the queue itself forgets it: its age
+    /// says nothing of who failed.
+    Failed,
 }
 
 impl InterruptionController {
@@ -155,17 +158,19 @@ impl InterruptionController {
         let mut handled = Handled::Done;
         if notice.kind != InterruptionKind::NoOp {
             for id in &notice.instance_ids {
-                match self.about(notice, id, background).await {
-                    Ok(Handled::Done) => {}
-                    Ok(Handled::Later) => handled = Handled::Later,
-                    Err(error) => {
-                        error!(%error, kind = notice.kind.as_str(), "handling an interruption notice");
-                        handled = Handled::Later;
-                    }
-                }
+                let fate = self.about(notice, id, background).await;
+                handled = handled.max(fate.unwrap_or_else(|error| {
+                    error!(%error, kind = notice.kind.as_str(), "handling an interruption notice");
+                    Handled::Failed
+                }));
             }
         }
-        if handled == Handled::Later && self.may_wait(notice) {
+        let stays = match handled {
+            Handled::Done => false,
+            Handled::Later => self.may_wait(notice),
+            Handled::Failed => true,
+        };
+        if stays {
             return;
         }
         match self.queue.delete(&notice.receipt).await {
@@ -184,7 +189,7 @@ impl InterruptionController {
         // One of a time to come would else wait until then.
         notice
             .happened_at
-            .is_some_and(|at| self.shell.now().duration_since(at).abs() < PATIENCE)
+            .is_some_and(|at| self.shell.now().duration_since(at).abs() < PUT_BACK_UNTIL_AGE)
     }
 
     async fn about(

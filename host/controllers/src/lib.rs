@@ -39,5 +39,5 @@ pub use shell::journal::SharedLedger;
 pub use shell::journal::feed::{DecisionFeed, FeedLine};
 pub use shell::metrics::Metrics;
 pub use shell::model::paging::for_each_listed;
-pub use watches::WatchBackoff;
+pub use watches::{WATCH_TIMEOUT_SECONDS, WatchBackoff};
 pub use wiring::{ControllerActivity, Controllers, ControllersConfig, ControllersHooks};

@@ -40,7 +40,7 @@ const WRITES_AT_ONCE: usize = 16;
 /// How long pods have to show that they were told.
 const NOMINATED_AGAIN: SignedDuration = SignedDuration::from_secs(2);
 /// A node does not wait longer than this for its pods to be told of it.
-const PATIENCE: Duration = Duration::from_secs(5);
+const NOMINATING_MAX: Duration = Duration::from_secs(5);
 
 /// Shared by all that open nodes and place pods.
 pub(crate) struct PodNominations {
@@ -276,7 +276,7 @@ impl PodNominations {
                 }
             }
         };
-        if tokio::time::timeout(PATIENCE, all).await.is_err() {
+        if tokio::time::timeout(NOMINATING_MAX, all).await.is_err() {
             debug!("the API server took too long to take nominations");
         }
         written
@@ -314,10 +314,10 @@ pub(crate) fn is_off_plan(snapshot: &Snapshot, new: &NewClaim) -> bool {
 }
 
 /// Whether every other try would be met likewise. A pod may be gone, bound by now (which the server calls invalid) or
-/// nominated by somebody else, the server may have no time, the connection may break: that says nothing of the next
-/// pod.
+/// nominated by somebody else, the server may have no time, the connection may break, a token may have run out
+/// before the next one was read: that says nothing of the next pod.
 fn is_refusal(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if matches!(status.code, 401 | 403 | 405))
+    matches!(error, kube::Error::Api(status) if matches!(status.code, 403 | 405))
 }
 
 #[cfg(test)]

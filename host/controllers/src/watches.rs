@@ -38,6 +38,7 @@ use crate::policy_binding::POLICY_LABEL;
 use crate::rbac::denied::DeniedRequest;
 use crate::rbac::rule::{RbacRule, Role, When};
 use crate::shell::Shell;
+use crate::shell::error::api_code;
 use crate::shell::model::first_lists::{Failure, FirstLists, WatchedKind};
 use crate::voluntary_disruption::deletion_cost::written::WrittenCosts;
 use mapping::{Pods, Policies, PolicyData, WatchedWorkloads};
@@ -45,6 +46,7 @@ use row::{DEVICE_GROUP, WatchRow, all, device, mapped, ours, plain, workload};
 use stream::{KindWatch, WatchMessage, watch_some};
 
 pub use backoff::WatchBackoff;
+pub use stream::WATCH_TIMEOUT_SECONDS;
 
 pub(crate) use queues::{Keys, QueueName, QueueRow, Queues};
 pub(crate) use router::Router;
@@ -300,13 +302,29 @@ fn devices() -> [WatchRow; 4] {
     ]
 }
 
+/// Asks until the API server says: a version that is guessed while it does not answer would stay until the next start.
 async fn device_version(client: &Client) -> String {
-    match kube::discovery::group(client, DEVICE_GROUP).await {
-        Ok(group) => group.preferred_version_or_latest().to_owned(),
-        Err(error) => {
+    let mut delays = WatchBackoff::default();
+    loop {
+        let error = match kube::discovery::group(client, DEVICE_GROUP).await {
+            Ok(group) => return group.preferred_version_or_latest().to_owned(),
+            Err(error) => error,
+        };
+        let delay = delays.next().filter(|_| !is_group_unknown(&error));
+        let Some(delay) = delay else {
             warn!(%error, "no version of {DEVICE_GROUP} is known; trying v1");
-            "v1".to_owned()
-        }
+            return "v1".to_owned();
+        };
+        warn!(%error, "asking for the versions of {DEVICE_GROUP}, will be tried again");
+        tokio::time::sleep(delay).await;
+    }
+}
+
+/// Whether the API server says that there is no such group, or that it tells nobody like this process.
+fn is_group_unknown(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Discovery(_) => true,
+        error => matches!(api_code(error), Some(403 | 404)),
     }
 }
 
@@ -322,3 +340,6 @@ async fn watches(source: &WatchSource) -> Vec<KindWatch> {
     let rows = rows.into_iter();
     rows.map(|it| it.begin(source, &version)).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,19 +38,14 @@ impl Controllers {
         Ok(Self { parts })
     }
 
-    /// Makes this one of several replicas: [`Self::run`] only watches until [`Self::lead`] is called.
-    pub fn stand_by(&self) {
-        self.parts.turn.set(TurnStage::StandsBy);
-    }
-
     /// It is this replica's turn.
     pub fn lead(&self) {
-        self.parts.turn.set(TurnStage::Leads);
+        self.parts.turn.reach(TurnStage::Leads);
     }
 
     /// Has [`Self::run`] end once what was begun is done and told.
     pub fn stop(&self) {
-        self.parts.turn.set(TurnStage::Stops);
+        self.parts.turn.reach(TurnStage::Stops);
     }
 
     /// Whether this replica's turn has come and is not over.
@@ -105,7 +100,7 @@ impl Controllers {
         }
         loops.abort_all();
         while workers.join_next().await.is_some() {}
-        turn.set(TurnStage::Concludes);
+        turn.reach(TurnStage::Concludes);
         while telling.join_next().await.is_some() {}
     }
 

@@ -19,7 +19,8 @@ pub(crate) fn select(
     if family == "AL2" {
         let what = "AL2 has no images for Kubernetes 1.33 and later";
         let way_out = "move to al2023@latest before that, with user data in the form of AL2023";
-        work.push(origin.note(Fate::ToDo, field, what).or(way_out));
+        work.report
+            .push(origin.note(Fate::ToDo, field, what).or(way_out));
     }
     let known = match family {
         "Ubuntu" => "Custom",
@@ -30,7 +31,8 @@ pub(crate) fn select(
             "v1 has no family Ubuntu: the class is of Custom, for which no user data is added";
         let way_out = "let userData call /etc/eks/bootstrap.sh with the cluster's name and --kubelet-extra-args \
                        '--register-with-taints=karpenter.sh/unregistered=:NoExecute'";
-        work.push(origin.note(Fate::Lost, field, what).or(way_out));
+        work.report
+            .push(origin.note(Fate::Lost, field, what).or(way_out));
     }
     if terms.is_empty() {
         return alias(work, origin, known, spec);
@@ -57,7 +59,7 @@ fn alias(
             let what =
                 format!("v1 finds no images of {other} by itself, and the class selects none");
             let way_out = "name them in amiSelectorTerms (amiSelector of an AWSNodeTemplate) by id, name or tags";
-            work.push(
+            work.report.push(
                 origin
                     .note(Fate::LeftOut, "spec.amiFamily", what)
                     .or(way_out),
@@ -67,7 +69,8 @@ fn alias(
     };
     let alias = format!("{name}@latest");
     let what = format!("{family} without a selector is amiSelectorTerms: [{{alias: {alias}}}]");
-    work.push(origin.note(Fate::Changed, "spec.amiFamily", what));
+    work.report
+        .push(origin.note(Fate::Changed, "spec.amiFamily", what));
     spec.insert("amiSelectorTerms".to_owned(), json!([{"alias": alias}]));
     true
 }

@@ -118,7 +118,7 @@ fn has_no_launch_template(work: &mut Converter<'_>, fields: &mut Fields<'_>) -> 
                            describe-launch-template-versions) as amiSelector, instanceProfile, securityGroupSelector.. \
                            in place of the field, and convert again";
             let entry = fields.origin.note(Fate::LeftOut, &fields.path(field), what);
-            work.push(entry.or(way_out));
+            work.report.push(entry.or(way_out));
             return false;
         }
     }
@@ -136,12 +136,13 @@ pub(crate) fn of_the_cluster(
         let what = "nothing is selected, and v1 wants a selector";
         let way_out =
             "select by a tag, or pass --cluster-name for what is tagged kubernetes.io/cluster/NAME";
-        work.push(origin.note(Fate::LeftOut, path, what).or(way_out));
+        work.report
+            .push(origin.note(Fate::LeftOut, path, what).or(way_out));
         return Vec::new();
     };
     let tag = format!("kubernetes.io/cluster/{cluster}");
     let what = format!("nothing was selected: what has the tag {tag}");
-    work.push(origin.note(Fate::Added, path, what));
+    work.report.push(origin.note(Fate::Added, path, what));
     vec![json!({"tags": {tag: "*"}})]
 }
 
@@ -159,7 +160,8 @@ pub(crate) fn hop_limit(
         let what = "2, which was the default; that of v1 is 1, which keeps pods from the instance's credentials";
         let way_out = "take it out where no pod asks the metadata service";
         let path = format!("spec.metadataOptions.{field}");
-        work.push(origin.note(Fate::Added, &path, what).or(way_out));
+        work.report
+            .push(origin.note(Fate::Added, &path, what).or(way_out));
     }
     options
 }

@@ -113,6 +113,21 @@ impl<'a> Fields<'a> {
         entries
     }
 
+    /// Entries of a map of texts that is written as JSON in a text; an empty text has none.
+    pub(crate) fn json_map(&mut self, field: &str) -> Map<String, Value> {
+        let entries = self.read(field, "a map of texts in JSON", |it| {
+            let text = as_text(it)?;
+            if text.trim().is_empty() {
+                return Some(Map::new());
+            }
+            let entries: Map<String, Value> = serde_json::from_str(&text).ok()?;
+            let entries = entries.into_iter();
+            let entries = entries.map(|(key, value)| Some((key, Value::from(as_text(&value)?))));
+            entries.collect()
+        });
+        entries.unwrap_or_default()
+    }
+
     /// Reports fields that mean nothing any more.
     pub(crate) fn drop(&mut self, fields: &[&str], why: &str, report: &mut ConversionReport) {
         for field in fields {

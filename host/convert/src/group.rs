@@ -42,7 +42,7 @@ impl NodeGroup {
             let what = format!(
                 "{name}: names of objects have small letters, digits and dashes alone, 63 at most"
             );
-            work.push(origin.note(Fate::Changed, "name", what));
+            work.report.push(origin.note(Fate::Changed, "name", what));
         }
         if self.nodes_min > 0 {
             let what = format!(
@@ -50,10 +50,12 @@ impl NodeGroup {
                 self.nodes_min
             );
             let way_out = "give what must always run its requests, or use a CapacityBuffer or a pool with replicas";
-            work.push(origin.note(Fate::Lost, "minSize", what).or(way_out));
+            work.report
+                .push(origin.note(Fate::Lost, "minSize", what).or(way_out));
         }
         let what = "WhenEmptyOrUnderutilized after 10m, as Cluster Autoscaler's scale-down-unneeded-time by default";
-        work.push(origin.note(Fate::Added, "spec.disruption", what));
+        work.report
+            .push(origin.note(Fate::Added, "spec.disruption", what));
     }
 
     fn make(self, work: &mut Converter<'_>, origin: &ObjectOrigin) {
@@ -136,13 +138,14 @@ fn images_of(
         (false, _) => images,
         (true, Some(alias)) => {
             let what = format!("{alias}, of --ami-alias");
-            work.push(origin.note(Fate::Added, "spec.amiSelectorTerms", what));
+            work.report
+                .push(origin.note(Fate::Added, "spec.amiSelectorTerms", what));
             vec![json!({"alias": alias})]
         }
         (true, None) => {
             let what = "the images stand in a launch template";
             let way_out = "pass --ami-alias, such as al2023@latest";
-            work.push(
+            work.report.push(
                 origin
                     .note(Fate::LeftOut, "spec.amiSelectorTerms", what)
                     .or(way_out),
@@ -165,7 +168,8 @@ fn launch_template(work: &mut Converter<'_>, origin: &ObjectOrigin, field: &str,
         );
         let way_out =
             "see `aws ec2 describe-launch-template-versions`, and write it into the EC2NodeClass";
-        work.push(origin.note(Fate::Lost, field, what).or(way_out));
+        work.report
+            .push(origin.note(Fate::Lost, field, what).or(way_out));
     }
 }
 

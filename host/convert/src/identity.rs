@@ -33,7 +33,7 @@ pub(crate) fn settle(
         let what =
             "nobody says the role or the instance profile of the nodes, and v1 wants one of them";
         let way_out = "pass --role or --instance-profile, or give the ConfigMap karpenter-global-settings along";
-        work.push(
+        work.report.push(
             origin
                 .note(Fate::LeftOut, "spec.instanceProfile", what)
                 .or(way_out),
@@ -42,7 +42,8 @@ pub(crate) fn settle(
     };
     if let Some(whence) = whence {
         let what = format!("{value}, of {whence}");
-        work.push(origin.note(Fate::Added, &format!("spec.{field}"), what));
+        work.report
+            .push(origin.note(Fate::Added, &format!("spec.{field}"), what));
     }
     spec.insert(field.to_owned(), value.into());
     true

@@ -62,7 +62,7 @@ fn leave_out_what_was_ignored(work: &mut Converter<'_>, wish: &mut WantedKubelet
         wish.kubelet = Value::Null;
     }
     for note in notes {
-        work.push(note);
+        work.report.push(note);
     }
 }
 
@@ -109,7 +109,8 @@ fn settle_class(work: &mut Converter<'_>, name: &str, wishes: &[&WantedKubelet])
             let what =
                 format!("its class {name} is not among what was made, so that nothing takes it");
             let way_out = "give the class along, or write this into its spec.kubelet";
-            work.push(origin.note(Fate::Lost, "spec.kubelet", what).or(way_out));
+            work.report
+                .push(origin.note(Fate::Lost, "spec.kubelet", what).or(way_out));
         }
         return;
     };
@@ -151,7 +152,8 @@ fn variant(work: &mut Converter<'_>, found: usize, wish: &WantedKubelet, is_firs
         "EC2NodeClass/{name}, a copy of {}: pools of one class had different kubelet configurations",
         base.name()
     );
-    work.push(origin.note(Fate::Added, "spec.kubelet", what));
+    work.report
+        .push(origin.note(Fate::Added, "spec.kubelet", what));
     work.made.push(copy);
     name
 }

@@ -128,7 +128,7 @@ pub fn convert(
         }
     }
     for (kind, origin, object) in &known {
-        one(&mut work, *kind, origin, object);
+        convert_object(&mut work, *kind, origin, object);
     }
     settle::collisions(&mut work);
     kubelet::settle(&mut work);
@@ -138,7 +138,12 @@ pub fn convert(
     finish(work, input)
 }
 
-fn one(work: &mut Converter<'_>, kind: SourceKind, origin: &ObjectOrigin, object: &Value) {
+fn convert_object(
+    work: &mut Converter<'_>,
+    kind: SourceKind,
+    origin: &ObjectOrigin,
+    object: &Value,
+) {
     match kind {
         SourceKind::GlobalSettings => {}
         SourceKind::Provisioner(age) => provisioner::convert(work, origin, object, age),
@@ -174,10 +179,6 @@ impl Converter<'_> {
             object,
         });
     }
-
-    fn push(&mut self, entry: ReportLine) {
-        self.report.push(entry);
-    }
 }
 
 /// Documents that are no objects come last, then what no one asked to be converted.
@@ -196,7 +197,7 @@ fn finish(work: Converter<'_>, input: &ConversionInput) -> Conversion {
         report.push(origin.note(Fate::LeftOut, "", unread.message.clone()));
     }
     report.sort();
-    made.sort_by(|a, b| (rank(a.kind()), a.name()).cmp(&(rank(b.kind()), b.name())));
+    made.sort_by(|a, b| (kind_order(a.kind()), a.name()).cmp(&(kind_order(b.kind()), b.name())));
     Conversion {
         objects: made.into_iter().map(|it| it.object).collect(),
         values: settings.into_values(),
@@ -205,7 +206,7 @@ fn finish(work: Converter<'_>, input: &ConversionInput) -> Conversion {
 }
 
 /// Classes before the pools that name them.
-fn rank(kind: &str) -> usize {
+fn kind_order(kind: &str) -> usize {
     let order = ["EC2NodeClass", "NodePool", "NodeOverlay", "NodeClaim"];
     order
         .iter()

@@ -49,7 +49,8 @@ pub(crate) fn kept(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &Val
             "{}: written by the API server and controllers",
             dropped.join(", ")
         );
-        work.push(origin.note(Fate::Dropped, "metadata", what));
+        work.report
+            .push(origin.note(Fate::Dropped, "metadata", what));
     }
     kept.into()
 }

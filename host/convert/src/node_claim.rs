@@ -25,7 +25,7 @@ pub(crate) fn machine(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &
     if let Some(pool) = pool {
         let what = format!("label {}", labels::NODEPOOL);
         let field = format!("metadata.labels.{PROVISIONER_NAME}");
-        work.push(origin.note(Fate::Changed, &field, what));
+        work.report.push(origin.note(Fate::Changed, &field, what));
         metadata["labels"][labels::NODEPOOL] = pool;
     }
     let mut fields = Fields::new(origin, "spec", object["spec"].clone());
@@ -97,11 +97,13 @@ fn is_wanted(work: &mut Converter<'_>, origin: &ObjectOrigin) -> bool {
     if work.options.node_claims {
         let what = "applied to a cluster it launches a new instance; the old one is not adopted";
         let way_out = "drain and delete the old node once the new one is ready";
-        work.push(origin.note(Fate::ToDo, "", what).or(way_out));
+        work.report
+            .push(origin.note(Fate::ToDo, "", what).or(way_out));
         return true;
     }
     let what = "not asked for: applied to a cluster, its claim would launch an instance";
     let way_out = "pools bring nodes when pods need them; --node-claims converts it all the same";
-    work.push(origin.note(Fate::Dropped, "", what).or(way_out));
+    work.report
+        .push(origin.note(Fate::Dropped, "", what).or(way_out));
     false
 }

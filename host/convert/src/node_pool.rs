@@ -20,7 +20,8 @@ pub(crate) fn convert(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &
     let mut disruption = fields.inner("disruption");
     if let Some(after) = disruption.take("expireAfter") {
         let what = "spec.template.spec.expireAfter";
-        work.push(origin.note(Fate::Changed, "spec.disruption.expireAfter", what));
+        work.report
+            .push(origin.note(Fate::Changed, "spec.disruption.expireAfter", what));
         node["expireAfter"] = after;
     }
     let mut spec = Map::new();
@@ -50,7 +51,7 @@ fn consolidation(work: &mut Converter<'_>, disruption: &mut Fields<'_>) -> Value
     let after = disruption.text("consolidateAfter");
     if policy.as_deref() == Some("WhenUnderutilized") {
         let what = "WhenEmptyOrUnderutilized";
-        work.push(disruption.origin.note(
+        work.report.push(disruption.origin.note(
             Fate::Changed,
             &disruption.path("consolidationPolicy"),
             what,
@@ -61,11 +62,11 @@ fn consolidation(work: &mut Converter<'_>, disruption: &mut Fields<'_>) -> Value
     }
     let after = after.unwrap_or_else(|| {
         let what = "0s: v1 wants it said";
-        work.push(
-            disruption
-                .origin
-                .note(Fate::Added, &disruption.path("consolidateAfter"), what),
-        );
+        work.report.push(disruption.origin.note(
+            Fate::Added,
+            &disruption.path("consolidateAfter"),
+            what,
+        ));
         "0s".to_owned()
     });
     made.insert("consolidateAfter".to_owned(), after.into());
@@ -95,7 +96,7 @@ pub(crate) fn node_spec(work: &mut Converter<'_>, fields: &mut Fields<'_>) -> Va
         .map(|(group, _)| group.to_owned());
     if version.is_some() {
         let what = "its group alone, as nodeClassRef.group";
-        work.push(
+        work.report.push(
             fields
                 .origin
                 .note(Fate::Changed, &reference.path("apiVersion"), what),
@@ -119,7 +120,7 @@ pub(crate) fn node_spec(work: &mut Converter<'_>, fields: &mut Fields<'_>) -> Va
         .filter(|it| it.as_object().is_some_and(|it| !it.is_empty()))
     {
         let what = "spec.kubelet of its EC2NodeClass";
-        work.push(
+        work.report.push(
             fields
                 .origin
                 .note(Fate::Changed, &fields.path("kubelet"), what),

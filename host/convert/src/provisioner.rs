@@ -18,11 +18,12 @@ pub(crate) fn convert(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &
     let name = metadata["name"].as_str().unwrap_or_default().to_owned();
     let mut fields = Fields::new(origin, "spec", object["spec"].clone());
     let (class, capacity_types) = node_class(work, &mut fields, &name, age);
-    let labels = template_labels(work, origin, "spec.labels", fields.take("labels").as_ref());
+    let labels = template_labels(work, origin, "spec.labels", fields.map("labels"));
     let mut requirements = RequirementList::default();
     if !capacity_types.is_empty() {
         let what = format!("a requirement on {}", labels::CAPACITY_TYPE);
-        work.push(origin.note(Fate::Changed, "spec.provider.capacityTypes", what));
+        work.report
+            .push(origin.note(Fate::Changed, "spec.provider.capacityTypes", what));
         requirements.one_of(labels::CAPACITY_TYPE, &capacity_types);
     }
     if age < Age::V1Alpha5 {
@@ -38,7 +39,7 @@ pub(crate) fn convert(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &
     put(
         &mut template_metadata,
         "annotations",
-        annotations(work, origin, fields.take("annotations").as_ref()),
+        annotations(work, origin, fields.map("annotations")),
     );
     let mut template = json!({"requirements": requirements.into_value()});
     template["nodeClassRef"] =
@@ -95,7 +96,8 @@ fn node_class(
         pool.to_owned()
     };
     let what = format!("EC2NodeClass/{name}");
-    work.push(origin.note(Fate::Changed, "spec.provider", what));
+    work.report
+        .push(origin.note(Fate::Changed, "spec.provider", what));
     let mut inside = provider.inner("cluster");
     let cluster_name = inside.text("name").or_else(|| cluster.text("name"));
     for cluster in [&mut inside, &mut cluster] {
@@ -141,7 +143,8 @@ fn flat_fields(
             let values = fields.texts(name);
             if !values.is_empty() {
                 let what = format!("a requirement on {key}");
-                work.push(fields.origin.note(Fate::Changed, &fields.path(name), what));
+                work.report
+                    .push(fields.origin.note(Fate::Changed, &fields.path(name), what));
                 requirements.one_of(key, &values);
             }
         }
@@ -149,9 +152,13 @@ fn flat_fields(
 }
 
 /// Annotations of nodes under their present names.
-fn annotations(work: &mut Converter<'_>, origin: &ObjectOrigin, written: Option<&Value>) -> Value {
+fn annotations(
+    work: &mut Converter<'_>,
+    origin: &ObjectOrigin,
+    written: Vec<(String, String)>,
+) -> Value {
     let mut kept = Map::new();
-    for (key, value) in written.and_then(Value::as_object).into_iter().flatten() {
+    for (key, value) in written {
         let present = match key.as_str() {
             "karpenter.sh/do-not-evict" | "karpenter.sh/do-not-consolidate" => {
                 labels::DO_NOT_DISRUPT_ANNOTATION
@@ -159,13 +166,13 @@ fn annotations(work: &mut Converter<'_>, origin: &ObjectOrigin, written: Option<
             other => other,
         };
         if present != key {
-            work.push(origin.note(
+            work.report.push(origin.note(
                 Fate::Changed,
                 "spec.annotations",
                 format!("{key} is {present} now"),
             ));
         }
-        kept.insert(present.to_owned(), value.clone());
+        kept.insert(present.to_owned(), value.into());
     }
     kept.into()
 }
@@ -175,11 +182,13 @@ fn disruption(work: &mut Converter<'_>, fields: &mut Fields<'_>, template: &mut 
     let expires = fields.number("ttlSecondsUntilExpired");
     template["expireAfter"] = if let Some(seconds) = expires {
         let what = format!("spec.template.spec.expireAfter: {seconds}s");
-        work.push(origin.note(Fate::Changed, "spec.ttlSecondsUntilExpired", what));
+        work.report
+            .push(origin.note(Fate::Changed, "spec.ttlSecondsUntilExpired", what));
         format!("{seconds}s").into()
     } else {
         let what = "Never: nodes did not expire by default, those of v1 do after 720h";
-        work.push(origin.note(Fate::Added, "spec.template.spec.expireAfter", what));
+        work.report
+            .push(origin.note(Fate::Added, "spec.template.spec.expireAfter", what));
         "Never".into()
     };
     let mut consolidation = fields.inner("consolidation");
@@ -187,12 +196,17 @@ fn disruption(work: &mut Converter<'_>, fields: &mut Fields<'_>, template: &mut 
     consolidation.finish(&mut work.report);
     let old = fields.number("ttlSecondsAfterUnderutilized");
     let empty = fields.number("ttlSecondsAfterEmpty");
+    if old.is_some() && empty.is_some() {
+        let what = "beside ttlSecondsAfterEmpty, which is its later name";
+        work.report
+            .push(origin.note(Fate::Dropped, "spec.ttlSecondsAfterUnderutilized", what));
+    }
     let empty = empty.map(|it| ("spec.ttlSecondsAfterEmpty", it));
     let empty = empty.or_else(|| old.map(|it| ("spec.ttlSecondsAfterUnderutilized", it)));
     let (field, policy, after) = match (consolidates, empty) {
         (true, Some((field, _))) => {
             let what = "beside consolidation, which removes empty nodes at once";
-            work.push(origin.note(Fate::Dropped, field, what));
+            work.report.push(origin.note(Fate::Dropped, field, what));
             (
                 "spec.consolidation.enabled",
                 "WhenEmptyOrUnderutilized",
@@ -207,12 +221,13 @@ fn disruption(work: &mut Converter<'_>, fields: &mut Fields<'_>, template: &mut 
         (false, Some((field, seconds))) => (field, "WhenEmpty", format!("{seconds}s")),
         (false, None) => {
             let what = "consolidationPolicy: WhenEmpty, consolidateAfter: Never: no node was removed by default";
-            work.push(origin.note(Fate::Added, "spec.disruption", what));
+            work.report
+                .push(origin.note(Fate::Added, "spec.disruption", what));
             return json!({"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"});
         }
     };
     let what = format!("spec.disruption: consolidationPolicy: {policy}, consolidateAfter: {after}");
-    work.push(origin.note(Fate::Changed, field, what));
+    work.report.push(origin.note(Fate::Changed, field, what));
     json!({"consolidationPolicy": policy, "consolidateAfter": after})
 }
 
@@ -231,7 +246,7 @@ fn kubelet(work: &mut Converter<'_>, fields: &mut Fields<'_>) {
     let left = kubelet.into_left();
     if !left.is_empty() {
         let what = "spec.kubelet of its EC2NodeClass";
-        work.push(
+        work.report.push(
             fields
                 .origin
                 .note(Fate::Changed, "spec.kubeletConfiguration", what),

@@ -7,7 +7,7 @@ use apis::labels;
 use serde_json::{Value, json};
 
 use crate::Converter;
-use crate::fields::{Fields, as_text};
+use crate::fields::Fields;
 use crate::report::{Fate, ObjectOrigin};
 
 /// Label of Karpenter 0.3 for spot and on-demand.
@@ -103,7 +103,8 @@ impl RequirementList {
         }
         if !added.is_empty() {
             let what = format!("{}: {why}", added.join(", "));
-            work.push(origin.note(Fate::Added, "spec.requirements", what));
+            work.report
+                .push(origin.note(Fate::Added, "spec.requirements", what));
         }
     }
 }
@@ -122,18 +123,20 @@ pub(crate) fn key(
     };
     if key == labels::NODEPOOL {
         let what = format!("{written}: a pool cannot ask for its own name");
-        work.push(origin.note(Fate::Dropped, path, what));
+        work.report.push(origin.note(Fate::Dropped, path, what));
         return None;
     }
     if labels::is_restricted(key) {
         let what = format!("{written}: no label that nodes have, or one that users may not set");
         let way_out =
             "use a label of your own domain, or one of the karpenter.k8s.aws/instance-* labels";
-        work.push(origin.note(Fate::Lost, path, what).or(way_out));
+        work.report
+            .push(origin.note(Fate::Lost, path, what).or(way_out));
         return None;
     }
     if key != written {
-        work.push(origin.note(Fate::Changed, path, format!("{written} is {key} now")));
+        work.report
+            .push(origin.note(Fate::Changed, path, format!("{written} is {key} now")));
     }
     Some(key.to_owned())
 }
@@ -143,12 +146,12 @@ pub(crate) fn template_labels(
     work: &mut Converter<'_>,
     origin: &ObjectOrigin,
     path: &str,
-    written: Option<&Value>,
+    written: Vec<(String, String)>,
 ) -> Value {
     let mut kept = serde_json::Map::new();
-    for (label, value) in written.and_then(Value::as_object).into_iter().flatten() {
-        if let Some(key) = key(work, origin, path, label) {
-            kept.insert(key, as_text(value).unwrap_or_default().into());
+    for (label, value) in written {
+        if let Some(key) = key(work, origin, path, &label) {
+            kept.insert(key, value.into());
         }
     }
     kept.into()

@@ -41,7 +41,7 @@ pub(crate) fn terms(
     if !ids.is_empty() {
         if !(tags.is_empty() && names.is_empty() && owners.is_empty()) {
             let what = "ids stand alone in v1: what else the selector asked of them is left out";
-            work.push(origin.note(Fate::Lost, path, what));
+            work.report.push(origin.note(Fate::Lost, path, what));
         }
         return at_most(
             work,
@@ -69,7 +69,7 @@ pub(crate) fn terms(
             "values that were listed with commas are {} terms",
             terms.len()
         );
-        work.push(origin.note(Fate::Changed, path, what));
+        work.report.push(origin.note(Fate::Changed, path, what));
     }
     terms.retain(|term| !term.is_empty());
     at_most(
@@ -109,7 +109,8 @@ fn at_most(
             terms.len()
         );
         let way_out = "tag what is meant and select by that tag";
-        work.push(origin.note(Fate::Lost, path, what).or(way_out));
+        work.report
+            .push(origin.note(Fate::Lost, path, what).or(way_out));
         terms.truncate(TERMS_MAX);
     }
     terms

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::Converter;
-use crate::fields::{Fields, as_text};
+use crate::fields::Fields;
 use crate::report::{ConversionReport, Fate, ObjectOrigin};
 
 /// Settings of the ConfigMap.
@@ -76,7 +76,8 @@ pub(crate) fn read(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &Val
             continue;
         };
         let what = format!("{variable}={text}, or settings.{value_name} of the chart");
-        work.push(origin.note(Fate::Changed, &data.path(key), what));
+        work.report
+            .push(origin.note(Fate::Changed, &data.path(key), what));
         if key == "aws.clusterName" {
             work.settings.cluster_name = Some(text.clone());
         }
@@ -94,7 +95,8 @@ pub(crate) fn read(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &Val
         .filter(|it| !it.is_empty())
     {
         let what = "spec.instanceProfile of each class that has none";
-        work.push(origin.note(Fate::Changed, "data.aws.defaultInstanceProfile", what));
+        work.report
+            .push(origin.note(Fate::Changed, "data.aws.defaultInstanceProfile", what));
         work.settings.instance_profile = Some(profile);
     }
     pod_density(work, &mut data);
@@ -102,7 +104,7 @@ pub(crate) fn read(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &Val
     drift(work, &mut data);
     for (key, fate, why) in GONE {
         if data.text(key).is_some_and(|text| !text.is_empty()) {
-            work.push(origin.note(fate, &data.path(key), why));
+            work.report.push(origin.note(fate, &data.path(key), why));
         }
     }
     data.finish(&mut work.report);
@@ -113,31 +115,35 @@ fn pod_density(work: &mut Converter<'_>, data: &mut Fields<'_>) {
     match data.text(key).as_deref() {
         Some("false") => {
             let what = "spec.kubelet.maxPods: 110 of each class that does not say it";
-            work.push(data.origin.note(Fate::Changed, &data.path(key), what));
+            work.report
+                .push(data.origin.note(Fate::Changed, &data.path(key), what));
             work.settings.pods_of_every_node = Some(110);
         }
-        Some(_) => work.push(
-            data.origin
-                .note(Fate::Dropped, &data.path(key), "so by default"),
-        ),
+        Some(_) => work.report.push(data.origin.note(
+            Fate::Dropped,
+            &data.path(key),
+            "so by default",
+        )),
         None => {}
     }
 }
 
 fn tags(work: &mut Converter<'_>, data: &mut Fields<'_>, object: &Value) {
     let keys = object["data"].as_object().into_iter().flatten();
-    for (key, value) in keys {
-        let tags: Map<String, Value> = match (key.strip_prefix("aws.tags"), as_text(value)) {
-            (Some(""), Some(json)) => serde_json::from_str(&json).unwrap_or_default(),
-            (Some(name), Some(value)) => [(name.trim_start_matches('.').to_owned(), value.into())]
-                .into_iter()
-                .collect(),
-            _ => continue,
+    for (key, _) in keys {
+        let tags = match key.strip_prefix("aws.tags") {
+            Some("") => data.json_map(key),
+            Some(name) => {
+                let name = name.trim_start_matches('.').to_owned();
+                let tag = data.text(key).map(|value| (name, Value::from(value)));
+                tag.into_iter().collect()
+            }
+            None => continue,
         };
-        data.take(key);
         if !tags.is_empty() {
             let what = "spec.tags of each class that has no tag of that key";
-            work.push(data.origin.note(Fate::Changed, &data.path(key), what));
+            work.report
+                .push(data.origin.note(Fate::Changed, &data.path(key), what));
             work.settings.tags.extend(tags);
         }
     }
@@ -149,13 +155,13 @@ fn drift(work: &mut Converter<'_>, data: &mut Fields<'_>) {
         Some("false") => {
             let what = "nodes that no longer are as their pool and class say are always replaced";
             let way_out = "give pools a budget {nodes: \"0\", reasons: [Drifted]} for as long as they are to stay";
-            work.push(
+            work.report.push(
                 data.origin
                     .note(Fate::ToDo, &data.path(key), what)
                     .or(way_out),
             );
         }
-        Some(_) => work.push(
+        Some(_) => work.report.push(
             data.origin
                 .note(Fate::Dropped, &data.path(key), "always on"),
         ),

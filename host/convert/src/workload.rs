@@ -23,7 +23,8 @@ pub(crate) fn look(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &Val
     for (path, old, new) in old_names(object) {
         let way_out = format!("write {new} in its place");
         let what = format!("{old} means nothing any more");
-        work.push(origin.note(Fate::ToDo, &path, what).or(way_out));
+        work.report
+            .push(origin.note(Fate::ToDo, &path, what).or(way_out));
     }
 }
 

@@ -99,20 +99,17 @@ async fn control(arguments: &ControllerArguments, log_level: LogLevel) -> anyhow
             may_replace_budgets: *allow_policy_authority_replace,
             ..policy::Limits::default()
         },
+        stands_by: !process.disable_leader_election,
     })?;
     let recorder = record_policies(&stack, policy_records.as_deref(), *policy_records_size)?;
+    let slow_renewals = Counter::default();
     let process_metrics = ProcessMetrics {
         fence: fence.clone(),
         lease_name: process.leader_election_name.clone(),
-        slow_renewals: Counter::default(),
+        slow_renewals: slow_renewals.clone(),
     };
-    let slow_renewals = process_metrics.slow_renewals.clone();
-    let registry = registry(
-        &stack,
-        cloud.clients.as_ref(),
-        process_metrics,
-        &guard.metrics,
-    );
+    let clients = cloud.clients.as_ref();
+    let registry = registry(&stack, clients, process_metrics, &guard.metrics);
     let probes = Probes {
         log_level: Some(log_level),
         is_profiled: process.enable_profiling,

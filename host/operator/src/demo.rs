@@ -269,6 +269,7 @@ fn start_controller(
             may_replace_budgets: true,
             ..policy::Limits::default()
         },
+        stands_by: false,
     })?;
     if let Some(file) = &arguments.policy_records {
         let recorder = FileRecorder::create(file, arguments.policy_records_size)?;

@@ -143,11 +143,21 @@ impl Election {
         let written = timeout(RELEASE_TIMEOUT, self.write(lease)).await;
         match written {
             Ok(Ok(Try::Held)) => tracing::info!(lease = self.lease_name(), "the lease is released"),
-            Ok(Ok(Try::HeldByAnother | Try::Raced) | Err(_)) | Err(_) => {
-                let lease = self.lease_name();
-                tracing::warn!(lease, "the lease was not released; others wait for its end");
+            Ok(Ok(Try::HeldByAnother | Try::Raced)) => {
+                self.warn_of_release("it was written by another");
             }
+            Ok(Err(error)) => self.warn_of_release(&format!("{error:#}")),
+            Err(_) => self.warn_of_release("no answer in time"),
         }
+    }
+
+    fn warn_of_release(&self, error: &str) {
+        let lease = self.lease_name();
+        tracing::warn!(
+            lease,
+            error,
+            "the lease was not released; others wait for its end"
+        );
     }
 
     /// What is renewed lasts from when it was asked for: the answer may have taken its time.

@@ -41,6 +41,8 @@ pub(crate) struct StackConfig {
     pub(crate) interruptions: Option<Arc<dyn InterruptionQueue>>,
     /// Limits on what policies may use up, and how far they reach.
     pub(crate) policy_limits: policy::Limits,
+    /// Whether other replicas may lead.
+    pub(crate) stands_by: bool,
 }
 
 /// The controllers with the policies they ask, the provider they launch with and the metrics they count.
@@ -61,6 +63,7 @@ impl Stack {
             settings,
             interruptions,
             policy_limits,
+            stands_by,
         } = config;
         // EC2 tells free addresses; that spot was taken back is told by the queue alone.
         let policies = PolicyHost::new(policy_limits)?.provided_by(ProviderFacts {
@@ -82,6 +85,7 @@ impl Stack {
             metrics: Arc::clone(&metrics),
             policies: Arc::new(policies.clone()),
             interruptions,
+            stands_by,
         };
         let controllers = Controllers::new(config)?;
         Ok(Self {

@@ -7,8 +7,8 @@
 
 mod known;
 mod leaving;
-mod loners;
 mod missing;
+mod unowned_pods;
 mod updates;
 mod workloads;
 mod write;
@@ -27,8 +27,8 @@ use crate::object::{key_of, label};
 use crate::pods::{self, is_finished, owner_kind};
 use crate::runs::{Run, Runs};
 use known::{Known, Novelty};
-use loners::Loners;
 use missing::{MirroredNamespaces, priority_classes};
+use unowned_pods::UnownedPods;
 use workloads::MirroredWorkloads;
 
 pub use updates::update;
@@ -44,7 +44,7 @@ pub struct Mirror {
     /// Nodes of the cluster that the shadow has.
     nodes: BTreeSet<String>,
     workloads: MirroredWorkloads,
-    loners: Loners,
+    unowned_pods: UnownedPods,
     runs: Runs,
     /// Pods whose run was noted.
     ended: BTreeSet<ObjectKey>,
@@ -60,7 +60,7 @@ impl Mirror {
             namespaces: MirroredNamespaces::default(),
             nodes: BTreeSet::new(),
             workloads: MirroredWorkloads::default(),
-            loners: Loners::default(),
+            unowned_pods: UnownedPods::default(),
             runs: Runs::default(),
             ended: BTreeSet::new(),
         }
@@ -164,7 +164,7 @@ impl Mirror {
             }
             let object = pods::at_start(object, &self.nodes)?;
             if !is_owned {
-                self.loners.add(key);
+                self.unowned_pods.add(key);
             }
             return Some(MirrorWrite::Restore { kind, object });
         }
@@ -250,9 +250,10 @@ impl Mirror {
         .contains(&kind);
         match news {
             Novelty::Same => None,
-            Novelty::Changed if is_of_shadow => None,
-            Novelty::Changed => {
-                let object = self.stood_in(kind, object);
+            Novelty::Changed(_) if is_of_shadow => None,
+            Novelty::Changed(lost) => {
+                let mut object = self.stood_in(kind, object);
+                lost.mark(&mut object);
                 Some(MirrorWrite::Update { kind, object })
             }
             Novelty::New => {
@@ -294,7 +295,7 @@ impl Mirror {
         }
         if !is_owned {
             let is_open = self.runs.is_open(&key);
-            writes.extend(self.loners.change(change, is_open, &self.nodes));
+            writes.extend(self.unowned_pods.change(change, is_open, &self.nodes));
         }
         writes
     }
@@ -337,7 +338,7 @@ impl Mirror {
         }
         let runs = &self.runs;
         writes.extend(self.workloads.done(|job| !runs.is_open(job)));
-        writes.extend(self.loners.done(|pod| !runs.is_open(pod)));
+        writes.extend(self.unowned_pods.done(|pod| !runs.is_open(pod)));
         writes
     }
 }

@@ -17,7 +17,7 @@ use crate::request::{QueryParameters, Representation, Target, selection};
 use crate::selectors::Selection;
 use crate::served::table;
 use crate::status::StatusError;
-use crate::store::watch::Watch;
+use crate::store::watch::{Watch, WatchOverrun};
 
 /// How often a watch that allows it is told how far it has come.
 const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
@@ -112,10 +112,10 @@ impl Sender {
                 let (waiting, revision) =
                     server.with(|store| (self.watch.try_next(), store.revision()));
                 match waiting {
-                    Some(event) => Some(self.line(event.change.as_str(), &event.object)),
+                    Ok(Some(event)) => Some(self.line(event.change.as_str(), &event.object)),
+                    Ok(None) => Some(self.bookmark(revision, false)),
                     // A bookmark would vouch for what was lost.
-                    None if self.watch.is_overrun() => None,
-                    None => Some(self.bookmark(revision, false)),
+                    Err(WatchOverrun) => None,
                 }
             }
         }

@@ -4,6 +4,7 @@
 //! the order of subscription, so that runs repeat.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Waker};
@@ -131,6 +132,18 @@ impl Subscriber {
     }
 }
 
+/// The reader of a watch fell hopelessly behind, and is told nothing more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WatchOverrun;
+
+impl fmt::Display for WatchOverrun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the watch was cut off, as too many events were left unread")
+    }
+}
+
+impl std::error::Error for WatchOverrun {}
+
 /// A running watch. It ends (yields `None`) only when its reader fell hopelessly behind.
 #[derive(Debug)]
 pub struct Watch {
@@ -157,13 +170,15 @@ impl Watch {
     }
 
     /// The next event if one is waiting.
-    pub fn try_next(&mut self) -> Option<WatchEvent> {
-        lock(&self.queue).events.pop_front()
-    }
-
-    /// Whether it has ended, so that no event waiting does not mean that all were told.
-    pub(crate) fn is_overrun(&self) -> bool {
-        lock(&self.queue).is_overrun
+    ///
+    /// # Errors
+    /// Where the watch has ended, so that no event waiting does not mean that all were told.
+    pub fn try_next(&mut self) -> Result<Option<WatchEvent>, WatchOverrun> {
+        let mut queue = lock(&self.queue);
+        if queue.is_overrun {
+            return Err(WatchOverrun);
+        }
+        Ok(queue.events.pop_front())
     }
 
     /// Whether no event is waiting.
@@ -214,11 +229,11 @@ mod tests {
         let unread = vec![event.clone(); UNREAD_EVENTS_MAX - 1];
         let (mut watch, server) = Watch::new(vec![Resource::PODS], Selection::everything(), unread);
         server.push(&event);
-        assert!(!watch.is_overrun() && !watch.is_empty());
+        assert!(!watch.is_empty());
         for _ in 0..2 {
             server.push(&event);
-            assert!(watch.is_overrun() && watch.is_empty());
-            assert!(watch.try_next().is_none());
+            assert!(watch.is_empty());
+            assert_eq!(watch.try_next().err(), Some(WatchOverrun));
         }
         let mut context = Context::from_waker(Waker::noop());
         assert!(matches!(watch.poll_event(&mut context), Poll::Ready(None)));

@@ -64,7 +64,7 @@ fn shown(answer: Result<Arc<Value>, StatusError>) -> Value {
 
 fn told(watch: &mut Watch) -> Value {
     let mut told = Vec::new();
-    while let Some(event) = watch.try_next() {
+    while let Some(event) = watch.try_next().unwrap() {
         let before = event.previous.as_deref().cloned().unwrap_or_default();
         told.push(json!([event.change.as_str(), *event.object, before]));
     }

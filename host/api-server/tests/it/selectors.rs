@@ -58,6 +58,8 @@ fn selector_objects_select_what_their_texts_do() {
         (expression("NotIn", json!(["web"])), false),
         (expression("Exists", Value::Null), true),
         (expression("DoesNotExist", Value::Null), false),
+        (expression("Around", Value::Null), false),
+        (Value::Null, true),
     ];
     for (selector, wanted) in cases {
         let found = ParsedLabelSelector::from_object(&selector).matches(&object);

@@ -357,7 +357,7 @@ fn watches_see_changes_through_their_selection() {
     must(server.modify(&Resource::PODS, &key, |o| {
         o["metadata"]["labels"]["y"] = "1".into();
     }));
-    let seen: Vec<WatchEventType> = std::iter::from_fn(|| watch.try_next())
+    let seen: Vec<WatchEventType> = std::iter::from_fn(|| watch.try_next().unwrap())
         .map(|e| e.change)
         .collect();
     assert_eq!(
@@ -421,7 +421,7 @@ fn objects_that_rest_are_the_same_to_everybody() {
     let changed = must(server.modify(&Resource::PODS, &key, |pod| {
         pod["metadata"]["labels"]["app"] = "db".into();
     }));
-    let event = watch.try_next().unwrap();
+    let event = watch.try_next().unwrap().unwrap();
     assert_eq!(event.change, WatchEventType::Deleted);
     // It is told as it was when it was still selected.
     let mut last = (*written[0]).clone();

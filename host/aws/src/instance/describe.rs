@@ -16,6 +16,7 @@ use aws_sdk_ec2::types::{Filter, Instance, InstanceStateName};
 use super::live_states;
 use crate::batcher::BatchCall;
 use crate::error::{is_not_found, is_of_the_call, unbuilt};
+use crate::pages::each_item_as_told;
 use crate::seam::{ApiResult, Ec2Api};
 use crate::tags::{filter, tag_value};
 
@@ -29,22 +30,21 @@ async fn described(
     filters: Vec<Filter>,
 ) -> ApiResult<Vec<Instance>> {
     let mut found = Vec::new();
-    let mut next_token = None;
-    loop {
-        let input = DescribeInstancesInput::builder()
+    let input = || {
+        DescribeInstancesInput::builder()
             .set_instance_ids(ids.clone())
             .set_filters(Some(filters.clone()))
-            .set_next_token(next_token)
-            .build()
-            .map_err(unbuilt)?;
-        let page = ec2.describe_instances(input).await?;
-        let reservations = page.reservations.unwrap_or_default().into_iter();
-        found.extend(reservations.flat_map(|it| it.instances.unwrap_or_default()));
-        next_token = page.next_token.filter(|token| !token.is_empty());
-        if next_token.is_none() {
-            return Ok(found);
+    };
+    each_item_as_told!(
+        ec2,
+        describe_instances,
+        reservations,
+        input(),
+        |reservation| {
+            found.extend(reservation.instances.unwrap_or_default());
         }
-    }
+    )?;
+    Ok(found)
 }
 
 /// Looks up instances by the value of one tag.

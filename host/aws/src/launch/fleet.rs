@@ -266,13 +266,8 @@ impl BatchCall for FleetCall {
         let begun = both.filter(|(_, written)| written.is_ok());
         let begun: Vec<&FleetRequest> = begun.map(|(request, _)| request).collect();
         let mut answers = self.ask(&token, &begun).await.into_iter();
-        let cut_off = || {
-            Err(FleetFailure::Unwritten(CloudProviderError::Other(
-                "the fleet request was cut off".to_owned(),
-            )))
-        };
         let answer = |written: Result<(), AttemptError>| match written {
-            Ok(()) => answers.next().unwrap_or_else(cut_off),
+            Ok(()) => answers.next().unwrap_or(Err(FleetFailure::CutOff)),
             Err(error) => Err(FleetFailure::Unwritten(error.into())),
         };
         written.into_iter().map(answer).collect()

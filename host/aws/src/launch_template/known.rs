@@ -51,7 +51,7 @@ impl KnownTemplates {
         }
     }
 
-    /// Has a template that could not be deleted among those of the next [`Self::take_unused`].
+    /// Has a template that could not be deleted among those of the next [`Self::unused`].
     pub(super) fn put_back(&self, name: String, id: String, now: Timestamp) {
         self.put(name, id, now);
     }
@@ -61,11 +61,18 @@ impl KnownTemplates {
         lock(&self.0).remove(name);
     }
 
-    /// Takes out what nobody has used for too long: names and ids, in the order of names.
-    pub(super) fn take_unused(&self, now: Timestamp) -> BTreeMap<String, String> {
+    /// Names of what nobody has used for too long, in order.
+    pub(super) fn unused(&self, now: Timestamp) -> Vec<String> {
+        let known = lock(&self.0);
+        let unused = known.iter().filter(|(_, it)| it.kept_until <= now);
+        unused.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Takes out a template, if it is still unused, and answers its id.
+    pub(super) fn take_unused(&self, name: &str, now: Timestamp) -> Option<String> {
         let mut known = lock(&self.0);
-        let unused = known.extract_if(.., |_, it| it.kept_until <= now);
-        unused.map(|(name, it)| (name, it.id)).collect()
+        known.get(name).filter(|it| it.kept_until <= now)?;
+        known.remove(name).map(|it| it.id)
     }
 
     fn put(&self, name: String, id: String, kept_until: Timestamp) {
@@ -73,5 +80,28 @@ impl KnownTemplates {
         if known.len() < KNOWN_MAX || known.contains_key(&name) {
             known.insert(name, KnownTemplate { id, kept_until });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_between_two_deletions_of_a_sweep_stays() {
+        let known = KnownTemplates::default();
+        let (start, later) = (
+            Timestamp::UNIX_EPOCH,
+            after(Timestamp::UNIX_EPOCH, UNUSED_TTL),
+        );
+        for name in ["a", "b"] {
+            known.keep(name.to_owned(), format!("id-{name}"), start);
+        }
+        assert_eq!(known.unused(later), ["a", "b"]);
+        // Who needs it meanwhile finds it at EC2, where it still is.
+        known.keep("b".to_owned(), "id-b".to_owned(), later);
+        assert_eq!(known.take_unused("a", later).as_deref(), Some("id-a"));
+        assert_eq!(known.take_unused("b", later), None);
+        assert!(known.touch("b", later) && !known.touch("a", later));
     }
 }

@@ -508,6 +508,22 @@ async fn an_instance_is_found_tagged_ended_and_gone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_instance_that_ec2_describes_without_its_zone_is_not_taken_for_gone() {
+    let rig = Rig::new(infos(&["m5.large"]));
+    let launched = launch(&rig, m5_on_demand()).await.unwrap();
+    let id = launched.provider_id.instance_id();
+    rig.aws.edit(|state| {
+        state.instances.get_mut(id).unwrap().placement = None;
+    });
+    let error = rig.provider.get(&launched.provider_id).await.unwrap_err();
+    assert!(
+        !error.is_not_found() && error.to_string().contains(id),
+        "{error}"
+    );
+    assert_eq!(rig.provider.list().await.unwrap().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn drift_names_its_first_reason() {
     let rig = Rig::new(infos(&["m5.large"]));
     let launched = launch(

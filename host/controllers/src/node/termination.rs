@@ -117,19 +117,20 @@ impl Termination {
                 Ok(Action::RequeueAfter(DRAIN_POLL))
             }
             Step::VolumesDetached => {
+                let action = self.volumes_detached(observed).await?;
                 self.write_entry(observed, &NodeEntry::VolumesDetached);
-                self.volumes_detached(observed).await
+                Ok(action)
             }
             Step::VolumesAbsent => self.volumes_detached(observed).await,
             Step::VolumesLate(attachments) => {
-                let entry = NodeEntry::DeadlinePassed { attachments };
-                self.write_entry(observed, &entry);
                 let (condition_type, reason) = (
                     conditions::VOLUMES_DETACHED,
                     reason::TERMINATION_GRACE_PERIOD_ELAPSED,
                 );
                 self.write_condition(observed, condition_type, Status::False, reason)
                     .await?;
+                let entry = NodeEntry::DeadlinePassed { attachments };
+                self.write_entry(observed, &entry);
                 Ok(Action::NOW)
             }
             Step::TerminateInstance(id) => self.terminate_instance(observed, id).await,
@@ -175,8 +176,9 @@ impl Termination {
         claim: &NodeClaim,
         after: &NodeClaim,
     ) -> Result<Action, ReconcileError> {
-        self.write_entry(observed, &NodeEntry::Drained);
+        // Told once it is written: where somebody else wrote first, the step is taken again.
         ignore_not_found(self.shell.writer.write_claim_status(claim, after).await)?;
+        self.write_entry(observed, &NodeEntry::Drained);
         Ok(Action::NOW)
     }
 

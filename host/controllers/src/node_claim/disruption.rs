@@ -35,8 +35,19 @@ const TYPE_CHECK_PERIOD: Duration = Duration::from_mins(30);
 pub(crate) struct NodeClaimDisruption {
     shell: Arc<Shell>,
     provider: Arc<dyn CloudProvider>,
-    /// Knowledge about each claim, by its name.
-    known: Mutex<BTreeMap<String, KnownClaim>>,
+    known: Arc<KnownClaims>,
+}
+
+/// Knowledge about each claim, by its name. It ends with the claim, of which the watch tells: nobody may ask about the
+/// claim again.
+#[derive(Debug, Default)]
+pub(crate) struct KnownClaims(Mutex<BTreeMap<String, KnownClaim>>);
+
+impl KnownClaims {
+    /// Drops what is known of a claim that is gone.
+    pub(crate) fn forget(&self, name: &str) {
+        lock(&self.0).remove(name);
+    }
 }
 
 /// Knowledge about a claim from earlier reconciles.
@@ -76,11 +87,15 @@ struct Decided {
 }
 
 impl NodeClaimDisruption {
-    pub(crate) fn new(shell: Arc<Shell>, provider: Arc<dyn CloudProvider>) -> Self {
+    pub(crate) fn new(
+        shell: Arc<Shell>,
+        provider: Arc<dyn CloudProvider>,
+        known: Arc<KnownClaims>,
+    ) -> Self {
         Self {
             shell,
             provider,
-            known: Mutex::new(BTreeMap::new()),
+            known,
         }
     }
 
@@ -180,7 +195,7 @@ impl NodeClaimDisruption {
     }
 
     fn lock_known(&self) -> MutexGuard<'_, BTreeMap<String, KnownClaim>> {
-        lock(&self.known)
+        lock(&self.known.0)
     }
 }
 
@@ -256,7 +271,7 @@ impl Reconciler for NodeClaimDisruption {
     async fn reconcile(&self, key: &ObjectKey) -> Result<Action, ReconcileError> {
         let facts = self.shell.model.claim_facts(&key.name);
         let Some(facts) = facts.filter(|facts| facts.deleted_at.is_none()) else {
-            self.lock_known().remove(&key.name);
+            self.known.forget(&key.name);
             return Ok(Action::Await);
         };
         let pool = facts
@@ -272,7 +287,7 @@ impl Reconciler for NodeClaimDisruption {
             return Ok(action);
         }
         let Some(observed) = self.observe(key, pool, class).await? else {
-            self.lock_known().remove(&key.name);
+            self.known.forget(&key.name);
             return Ok(Action::Await);
         };
         let now = self.shell.now();

@@ -11,12 +11,14 @@ use apis::{NodeClaim, NodePool};
 use kube::ResourceExt;
 use locks::lock;
 
-use crate::shell::error::ReconcileError;
+use crate::shell::error::{ReconcileError, api_code};
 use crate::shell::model::Model;
 use crate::shell::writer::Writer;
 
 /// Results that are remembered.
 const REMEMBERED: usize = 4;
+/// Writes of a pool's condition in a row: each but the first follows a conflict, or results that came meanwhile.
+const WRITES_MAX: usize = 5;
 /// With this many failures among them, a pool is unhealthy.
 const FAILURES_MIN: usize = 2;
 
@@ -58,6 +60,13 @@ enum PoolHealth {
 }
 
 impl PoolHealth {
+    fn status(self) -> Status {
+        match self {
+            Self::Healthy => Status::True,
+            Self::Unhealthy => Status::False,
+        }
+    }
+
     /// As the condition of the pool has it, where it says either.
     fn of_pool(pool: &NodePool) -> Option<Self> {
         let condition = pool.condition(conditions::NODE_REGISTRATION_HEALTHY)?;
@@ -91,10 +100,19 @@ impl PoolHealth {
 #[derive(Debug, Default)]
 pub(crate) struct RegistrationHealth(Mutex<PoolResults>);
 
+/// What a condition says of a failure.
+#[derive(Debug, Clone, Default)]
+struct FailureWords {
+    reason: String,
+    message: String,
+}
+
 /// The last results of each pool, by its UID: a pool that was made anew starts afresh.
 #[derive(Debug, Default)]
 struct PoolResults {
     results: BTreeMap<String, VecDeque<RegistrationResult>>,
+    /// What was said of the last failure.
+    failures: BTreeMap<String, FailureWords>,
     /// UIDs of pools whose condition is being written.
     writing: BTreeSet<String>,
 }
@@ -114,22 +132,55 @@ impl RegistrationHealth {
             return Ok(());
         };
         let known = PoolHealth::of_pool(&pool);
-        let results = self.health().record(&uid, outcome.result(), known);
-        let Some(status) = status_for(&results, known) else {
-            return Ok(());
-        };
-        if !self.health().writing.insert(uid.clone()) {
+        if !self.health().takes_in(&uid, outcome, known) {
             return Ok(());
         }
-        let result = write(model, writer, &pool, status, outcome).await;
-        self.health().writing.remove(&uid);
-        result
+        let written = self.write_all(model, writer, &pool.name_any(), &uid).await;
+        if written.is_err() {
+            self.health().writing.remove(&uid);
+        }
+        written
+    }
+
+    /// Writes the condition until it says what the results say, those included that come meanwhile: who brings them
+    /// leaves them to this one, and nobody comes back for a write that met a conflict.
+    async fn write_all(
+        &self,
+        model: &Model,
+        writer: &Writer,
+        name: &str,
+        uid: &str,
+    ) -> Result<(), ReconcileError> {
+        let mut conflict = Ok(());
+        for _ in 0..WRITES_MAX {
+            let pool = model.fresh_node_pool(name).await?;
+            // Results are of the pool of this UID alone.
+            let Some(pool) = pool.filter(|it| it.uid().as_deref() == Some(uid)) else {
+                break;
+            };
+            let Some(due) = self.health().due(uid, PoolHealth::of_pool(&pool)) else {
+                return Ok(());
+            };
+            let words = self.health().words(uid, due);
+            match write(model, writer, &pool, due, &words).await {
+                Ok(()) if self.health().due(uid, Some(due)).is_none() => return Ok(()),
+                Ok(()) => conflict = Ok(()),
+                Err(ReconcileError::Kube(error)) if api_code(&error) == Some(409) => {
+                    conflict = Err(error.into());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.health().writing.remove(uid);
+        conflict
     }
 
     /// Drops what is remembered of the pool of this UID: it is gone, or it or its class is another than the results are
     /// about.
     pub(crate) fn forget(&self, uid: &str) {
-        self.health().results.remove(uid);
+        let mut health = self.health();
+        health.results.remove(uid);
+        health.failures.remove(uid);
     }
 
     fn health(&self) -> MutexGuard<'_, PoolResults> {
@@ -138,6 +189,47 @@ impl RegistrationHealth {
 }
 
 impl PoolResults {
+    /// Takes in how a launch or registration of the pool of this UID went; answers whether its condition is to be
+    /// written, and by who asks: where somebody writes it already, they look at the results again when they are done.
+    fn takes_in(
+        &mut self,
+        uid: &str,
+        outcome: &Registration<'_>,
+        known: Option<PoolHealth>,
+    ) -> bool {
+        if let Registration::Failed { reason, message } = outcome {
+            let words = FailureWords {
+                reason: (*reason).to_owned(),
+                message: (*message).to_owned(),
+            };
+            self.failures.insert(uid.to_owned(), words);
+        }
+        let results = self.record(uid, outcome.result(), known);
+        health_due(&results, known).is_some() && self.writing.insert(uid.to_owned())
+    }
+
+    /// The health that is to be written next of the pool of this UID, whose condition says what is `known`; where there
+    /// is none, whoever wrote is done.
+    fn due(&mut self, uid: &str, known: Option<PoolHealth>) -> Option<PoolHealth> {
+        let results = self.results.get(uid);
+        let due = results.and_then(|it| health_due(it, known));
+        if due.is_none() {
+            self.writing.remove(uid);
+        }
+        due
+    }
+
+    /// What the condition says beside the health.
+    fn words(&self, uid: &str, health: PoolHealth) -> FailureWords {
+        match health {
+            PoolHealth::Healthy => FailureWords {
+                reason: conditions::NODE_REGISTRATION_HEALTHY.to_owned(),
+                message: String::new(),
+            },
+            PoolHealth::Unhealthy => self.failures.get(uid).cloned().unwrap_or_default(),
+        }
+    }
+
     /// Takes in a result of the pool of this UID, whose condition says what is `known`; answers what is remembered now.
     fn record(
         &mut self,
@@ -155,16 +247,19 @@ impl PoolResults {
     }
 }
 
-/// The status that the pool's condition is to get, where it says something else.
-fn status_for(results: &VecDeque<RegistrationResult>, known: Option<PoolHealth>) -> Option<Status> {
+/// The health that the pool's condition is to tell, where it says something else.
+fn health_due(
+    results: &VecDeque<RegistrationResult>,
+    known: Option<PoolHealth>,
+) -> Option<PoolHealth> {
     let health = PoolHealth::of_results(results);
     if known == Some(health) {
         return None;
     }
     // A failure does not make a pool healthy, nor a success unhealthy.
     match (health, results.back()?) {
-        (PoolHealth::Healthy, RegistrationResult::Succeeded) => Some(Status::True),
-        (PoolHealth::Unhealthy, RegistrationResult::Failed) => Some(Status::False),
+        (PoolHealth::Healthy, RegistrationResult::Succeeded)
+        | (PoolHealth::Unhealthy, RegistrationResult::Failed) => Some(health),
         (PoolHealth::Healthy, RegistrationResult::Failed)
         | (PoolHealth::Unhealthy, RegistrationResult::Succeeded) => None,
     }
@@ -174,24 +269,17 @@ async fn write(
     model: &Model,
     writer: &Writer,
     pool: &NodePool,
-    status: Status,
-    outcome: &Registration<'_>,
+    health: PoolHealth,
+    words: &FailureWords,
 ) -> Result<(), ReconcileError> {
-    let Some(pool) = model.fresh_node_pool(&pool.name_any()).await? else {
-        return Ok(());
-    };
-    let (reason, message) = match outcome {
-        Registration::Succeeded => (conditions::NODE_REGISTRATION_HEALTHY, ""),
-        Registration::Failed { reason, message } => (*reason, *message),
-    };
     let health = ConditionUpdate {
         condition_type: conditions::NODE_REGISTRATION_HEALTHY,
-        status,
-        reason,
-        message,
+        status: health.status(),
+        reason: &words.reason,
+        message: &words.message,
     };
     let after = pool.with_condition(health, model.now());
-    writer.write_pool_status(&pool, &after).await
+    writer.write_pool_status(pool, &after).await
 }
 
 #[cfg(test)]
@@ -239,6 +327,28 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_while_a_condition_is_written_is_written_next_by_the_same() {
+        let failed = Registration::Failed {
+            reason: "LaunchFailed",
+            message: "no capacity",
+        };
+        let mut health = PoolResults::default();
+        let known = Some(Healthy);
+        assert!(!health.takes_in("p", &failed, known), "one is bad luck");
+        assert!(health.takes_in("p", &failed, known));
+        assert_eq!(health.due("p", known), Some(Unhealthy));
+        assert_eq!(health.words("p", Unhealthy).reason, "LaunchFailed");
+        for _ in 0..3 {
+            // The model does not know yet what is being written.
+            let is_asked = health.takes_in("p", &Registration::Succeeded, known);
+            assert!(!is_asked, "somebody writes already");
+        }
+        assert_eq!(health.due("p", Some(Unhealthy)), Some(Healthy));
+        assert_eq!(health.due("p", Some(Healthy)), None);
+        assert!(health.writing.is_empty());
+    }
+
+    #[test]
     fn a_condition_changes_by_a_result_of_its_kind_alone() {
         let cases: [(&[RegistrationResult], Option<PoolHealth>, Option<&str>); 6] = [
             (&[Succeeded], None, Some("True")),
@@ -249,8 +359,8 @@ mod tests {
             (&[Failed, Failed, Succeeded], Some(Healthy), None),
         ];
         for (results, known, expected) in cases {
-            let status = status_for(&results.iter().copied().collect(), known);
-            let status = status.map(Status::as_str);
+            let due = health_due(&results.iter().copied().collect(), known);
+            let status = due.map(|it| it.status().as_str());
             assert_eq!(status, expected, "{results:?} {known:?}");
         }
     }

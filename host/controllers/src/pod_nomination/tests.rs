@@ -11,7 +11,8 @@ fn only_who_may_not_is_refused_for_good() {
         is_refusal(&kube::Error::Api(Box::new(status)))
     };
     let refused = [401, 403, 404, 405, 409, 422, 429, 500].map(answer);
-    let expected = [true, true, false, true, false, false, false, false];
+    // Who is not known is told once the next token is read.
+    let expected = [false, true, false, true, false, false, false, false];
     assert_eq!(refused, expected);
 }
 

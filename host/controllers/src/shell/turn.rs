@@ -26,18 +26,26 @@ pub(crate) struct Turn {
     stage: Arc<watch::Sender<TurnStage>>,
 }
 
-impl Default for Turn {
-    /// Who is told nothing leads.
-    fn default() -> Self {
+impl Turn {
+    /// Of a process that has to wait for the lease, or leads at once.
+    pub(crate) fn new(stands_by: bool) -> Self {
+        let first = if stands_by {
+            TurnStage::StandsBy
+        } else {
+            TurnStage::Leads
+        };
         Self {
-            stage: Arc::new(watch::Sender::new(TurnStage::Leads)),
+            stage: Arc::new(watch::Sender::new(first)),
         }
     }
-}
 
-impl Turn {
-    pub(crate) fn set(&self, stage: TurnStage) {
-        self.stage.send_replace(stage);
+    /// The process is as far as that; nothing where it is further already.
+    pub(crate) fn reach(&self, stage: TurnStage) {
+        self.stage.send_if_modified(|known| {
+            let is_further = *known < stage;
+            *known = stage.max(*known);
+            is_further
+        });
     }
 
     pub(crate) fn stage(&self) -> TurnStage {
@@ -49,5 +57,24 @@ impl Turn {
         let mut stages = self.stage.subscribe();
         // The sender lives as long as `self`.
         stages.wait_for(|it| *it >= stage).await.ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_never_goes_back() {
+        let turn = Turn::new(true);
+        for (stage, expected) in [
+            (TurnStage::Leads, TurnStage::Leads),
+            (TurnStage::StandsBy, TurnStage::Leads),
+            (TurnStage::Stops, TurnStage::Stops),
+            (TurnStage::Leads, TurnStage::Stops),
+        ] {
+            turn.reach(stage);
+            assert_eq!(turn.stage(), expected, "{stage:?}");
+        }
     }
 }

@@ -66,7 +66,8 @@ impl Writer {
     }
 
     /// Creates the claim under a name of its own. Where the answer leaves open whether it is there, the API server is
-    /// asked, and nothing is created a second time.
+    /// asked; where it does not answer that either, an error is told, and the claim may be there all the same: the
+    /// watch tells of it, and nothing here creates it a second time under that name.
     async fn create_named(&self, claim: &NodeClaim) -> Result<NodeClaim, kube::Error> {
         let mut claim = claim.clone();
         add_finalizer(&mut claim, labels::TERMINATION_FINALIZER);

@@ -4,7 +4,7 @@
 
 use jiff::Timestamp;
 
-use super::seen::{ConditionSeen, StatusSeen};
+use super::seen::{ConditionSeen, StatusKind, StatusSeen};
 use crate::shell::journal::JournalEntry;
 use crate::shell::journal::recorder::{EventType, KubernetesEvent};
 use crate::shell::metrics::Metrics;
@@ -96,9 +96,15 @@ impl JournalEntry for StatusEntry {
         let deprecated: ConditionLabels =
             vec![("group", group.to_owned()), ("kind", kind.to_owned())];
         let conditions = &metrics.conditions;
-        let twins = seen.kind.has_deprecated().then(|| conditions.deprecated());
-        let own = conditions.of(seen.kind.in_metrics());
-        let all = own.map(|it| (it, &extra)).into_iter();
+        let twins = seen.kind.has_deprecated().then_some(&conditions.deprecated);
+        let own = match seen.kind {
+            StatusKind::CapacityBuffer => &conditions.capacity_buffer,
+            StatusKind::NodeClass => &conditions.node_class,
+            StatusKind::Node => &conditions.node,
+            StatusKind::NodeClaim => &conditions.node_claim,
+            StatusKind::NodePool => &conditions.node_pool,
+        };
+        let all = std::iter::once((own, &extra));
         for (families, more) in all.chain(twins.map(|it| (it, &deprecated))) {
             match self {
                 Self::Transition { kind, was, is } => {

@@ -12,6 +12,7 @@ use super::fact::WatchFact;
 use super::pod_starts::PodStarts;
 use super::queues::{QueueName, Queues};
 use super::routing::{Reaction, reactions};
+use crate::node_claim::disruption::KnownClaims;
 use crate::node_claim::pods_of_claims::PodsOfClaims;
 use crate::node_pool::registration_health::RegistrationHealth;
 use crate::pod_nomination::PodNominations;
@@ -33,6 +34,7 @@ pub(crate) struct Router {
     pub(crate) status_conditions: Arc<StatusConditions>,
     pub(crate) registration_health: Arc<RegistrationHealth>,
     pub(crate) pods_of_claims: Arc<PodsOfClaims>,
+    pub(crate) known_claims: Arc<KnownClaims>,
     /// Notified when a pod left a node that stays.
     pub(crate) pod_left: Arc<Notify>,
 }
@@ -105,6 +107,7 @@ impl Router {
             Reaction::PoolGone(uid) => self.registration_health.forget(&uid),
             Reaction::ClaimGone(name) => {
                 self.pods_of_claims.settle(&name);
+                self.known_claims.forget(&name);
             }
         }
     }

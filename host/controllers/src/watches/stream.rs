@@ -21,7 +21,7 @@ use crate::shell::model::first_lists::WatchedKind;
 const PAGE_SIZE: u32 = 500;
 /// An API server that ends a watch is asked again after this long; it bounds how long a dead connection goes
 /// unnoticed.
-const WATCH_TIMEOUT_SECONDS: u32 = 290;
+pub const WATCH_TIMEOUT_SECONDS: u32 = 290;
 
 /// Message of a watch.
 #[derive(Debug)]

@@ -62,4 +62,6 @@ pub struct ControllersConfig {
     pub policies: Arc<dyn PolicyRegistry>,
     /// Where the cloud says that it takes instances back, if it is to be listened to.
     pub interruptions: Option<Arc<dyn InterruptionQueue>>,
+    /// Whether this is one of several replicas: then they only watch until they are told to lead.
+    pub stands_by: bool,
 }

@@ -1,5 +1,9 @@
-//! The cloud provider as one controller sees it: NodeOverlays are on the types, each call is timed, and failures are
-//! counted.
+//! The cloud provider as one controller sees it: NodeOverlays are on the types, and the calls that Karpenter's metrics
+//! name are timed, and their failures counted.
+//!
+//! Timed are those about one claim or instance, the list of instances and the types. All else passes as it is:
+//! Karpenter has no such methods, so that nobody's dashboard knows their series, and free addresses, policies and names
+//! are told from memory. Failures of what passes are counted as those of the controller that asked.
 //!
 //! One decorator, as most calls pass both as they are. Answers to `pkg/cloudprovider/metrics/cloudprovider.go` and
 //! `pkg/cloudprovider/overlay/cloudprovider.go`.

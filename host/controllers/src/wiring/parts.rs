@@ -120,6 +120,7 @@ impl Wiring {
             metrics,
             policies,
             interruptions,
+            stands_by,
         } = config;
         let repair = repair_policies(&settings, provider.as_ref())?;
         let (events, publisher) = EventRecorder::new(client.clone(), Arc::clone(&clock));
@@ -131,7 +132,7 @@ impl Wiring {
             ledger,
         };
         let shell = Arc::new(Shell::new(client, clock, settings, Arc::new(journal)));
-        let (turn, notes) = (Turn::default(), SharedNotes::new(&shell));
+        let (turn, notes) = (Turn::new(stands_by), SharedNotes::new(&shell));
         let settings = &shell.settings;
         let batcher = batcher(settings);
         let measured = |controller| overlaid(&provider, &shell, &notes.overlays, controller);
@@ -228,6 +229,7 @@ impl Wiring {
             status_conditions: notes.status_conditions,
             registration_health: notes.registration_health,
             pods_of_claims: notes.pods_of_claims,
+            known_claims: notes.known_claims,
             pod_left: notes.pod_left,
         }
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use crate::node_claim::creation::ClaimCreator;
+use crate::node_claim::disruption::KnownClaims;
 use crate::node_claim::lifecycle::launch::launching::Launching;
 use crate::node_claim::lifecycle::transitions::LifecycleTransitions;
 use crate::node_claim::pods_of_claims::PodsOfClaims;
@@ -33,6 +34,8 @@ pub(super) struct SharedNotes {
     /// Choices of the launches under way.
     pub(super) launching: Arc<Launching>,
     pub(super) pods_of_claims: Arc<PodsOfClaims>,
+    /// What the marks of claims go by.
+    pub(super) known_claims: Arc<KnownClaims>,
     pub(super) registration_health: Arc<RegistrationHealth>,
     pub(super) overlays: Arc<Overlays>,
     pub(super) static_pending: Arc<StaticPending>,
@@ -54,6 +57,7 @@ impl SharedNotes {
             pod_nominations: Arc::new(PodNominations::new(Arc::clone(shell))),
             launching: Arc::default(),
             pods_of_claims: Arc::default(),
+            known_claims: Arc::default(),
             registration_health: Arc::default(),
             overlays: Arc::default(),
             static_pending: Arc::default(),

@@ -134,7 +134,8 @@ impl Wiring {
     fn living_claims(&self) -> [Task; 8] {
         let shell = || self.shell();
         let provider = self.measured_for(QueueName::ClaimDisruption);
-        let conditions = disruption::NodeClaimDisruption::new(shell(), provider);
+        let known = Arc::clone(&self.notes.known_claims);
+        let conditions = disruption::NodeClaimDisruption::new(shell(), provider, known);
         let expiration = expiration::Expiration { shell: shell() };
         let consistency = consistency::Consistency { shell: shell() };
         let claims = hydration::NodeClaimHydration { shell: shell() };

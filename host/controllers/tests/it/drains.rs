@@ -98,6 +98,41 @@ async fn the_grace_period_ends_the_wait_for_volumes_too() {
     assert_eq!(world.times_recorded("termination-volumes-detached"), 0);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_step_whose_write_meets_a_conflict_is_told_once() {
+    for (written, outcome) in [
+        (r#""status":"True","type":"Drained""#, "termination-drained"),
+        (
+            r#""status":"True","type":"VolumesDetached""#,
+            "termination-volumes-detached",
+        ),
+        (
+            r#""status":"False","type":"VolumesDetached""#,
+            "termination-grace-period-elapsed",
+        ),
+    ] {
+        let mut world = World::new();
+        let is_late = outcome == "termination-grace-period-elapsed";
+        if is_late {
+            let spec = json!({"terminationGracePeriod": "2m"});
+            world.change_pool(json!({"spec": {"template": {"spec": spec}}}));
+        }
+        let claims = "/apis/karpenter.sh/v1/nodeclaims/";
+        world.process.conflicts(claims, written, 1);
+        world.delete_node_with_volume().await;
+        world.settle(60).await;
+        if is_late {
+            world.settle(100).await;
+        } else {
+            world.delete(&Resource::VOLUME_ATTACHMENTS, "va");
+            world.settle(30).await;
+        }
+        assert_eq!(world.cloud.running(), 0, "{outcome}");
+        assert_eq!(world.process.conflicts_left(), 0, "{outcome}");
+        assert_eq!(world.times_recorded(outcome), 1, "{outcome}");
+    }
+}
+
 /// A PodDisruptionBudget that lets one pod go.
 fn budget(world: &World, name: &str, selector: &Value) {
     let pdb = json!({

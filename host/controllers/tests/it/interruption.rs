@@ -137,6 +137,25 @@ async fn a_notice_of_a_time_to_come_that_is_not_so_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_old_notice_whose_claim_could_not_be_deleted_stays_until_it_is() {
+    let (mut world, instance) = with_a_node_of("spot").await;
+    let claims = world.names(&Resource::NODE_CLAIMS);
+    let five_minutes_ago = world.clock.now() - jiff::SignedDuration::from_mins(5);
+    world.process.writes_fail("/nodeclaims/");
+    world
+        .cloud
+        .send(notice(Kind::SpotInterrupted, &instance, five_minutes_ago));
+    world.settle(10).await;
+    assert_eq!(world.names(&Resource::NODE_CLAIMS), claims);
+    assert_eq!(world.cloud.queued(), 1, "what it asks for is still to do");
+    world.process.writes_succeed();
+    world.settle(240).await;
+    assert_eq!(world.cloud.queued(), 0);
+    assert_ne!(world.names(&Resource::NODE_CLAIMS), claims);
+    assert_eq!(world.bound_pods(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_forged_end_of_a_running_instance_is_not_believed() {
     for kind in [
         Kind::InstanceTerminated,

@@ -12,7 +12,7 @@ use api_server::{ApiServer, RequestInfo, ResponseBody};
 use controllers::{Settings, SharedLedger};
 use futures::{FutureExt, StreamExt};
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyStream, Full, StreamBody};
+use http_body_util::{BodyExt, BodyStream, Full, StreamBody};
 use jiff::SignedDuration;
 use kube::client::Body;
 use sim::SimulatedClock;
@@ -32,6 +32,14 @@ pub(crate) struct Death {
     pub(crate) call: usize,
     /// Whether the call takes effect, so that only its answer is lost.
     pub(crate) is_sent: bool,
+}
+
+/// Writes under a path whose body contains the text are refused so often, as the object was changed meanwhile.
+#[derive(Debug)]
+struct ArmedConflict {
+    path: String,
+    text: String,
+    times: usize,
 }
 
 #[derive(Debug, Default)]
@@ -58,6 +66,8 @@ struct State {
     forbidden: Vec<String>,
     /// Writes to that path happen, and the answer is lost so often.
     lost_answers: Option<(String, usize)>,
+    /// Writes that somebody else came before.
+    conflict: Option<ArmedConflict>,
     /// How long a write takes.
     writes_take: Duration,
     /// Paths of kinds whose watches tell so late.
@@ -127,6 +137,39 @@ impl Process {
         match lost {
             Some((lossy, times)) if lossy == path && *times > 0 => {
                 *times -= 1;
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    /// The next writes under that path whose body contains the text meet a conflict.
+    pub(crate) fn conflicts(&self, path: &str, text: &str, times: usize) {
+        self.state.lock().unwrap().conflict = Some(ArmedConflict {
+            path: path.to_owned(),
+            text: text.to_owned(),
+            times,
+        });
+    }
+
+    /// Conflicts that are still to be met.
+    pub(crate) fn conflicts_left(&self) -> usize {
+        let conflict = &self.state.lock().unwrap().conflict;
+        conflict.as_ref().map_or(0, |it| it.times)
+    }
+
+    fn may_conflict(&self, path: &str) -> bool {
+        let conflict = &self.state.lock().unwrap().conflict;
+        let left = conflict.as_ref().filter(|it| it.times > 0);
+        left.is_some_and(|it| path.starts_with(&it.path))
+    }
+
+    fn has_conflict(&self, body: &[u8]) -> bool {
+        let body = String::from_utf8_lossy(body);
+        let conflict = &mut self.state.lock().unwrap().conflict;
+        match conflict {
+            Some(it) if it.times > 0 && body.contains(&it.text) => {
+                it.times -= 1;
                 true
             }
             Some(_) | None => false,
@@ -421,6 +464,15 @@ impl Service<Request<Body>> for Door {
             }
             if is_write && process.is_forbidden(request.uri().path()) {
                 return Ok(refusal(StatusCode::FORBIDDEN, "Forbidden", "may not patch"));
+            }
+            if is_write && process.may_conflict(request.uri().path()) {
+                let (parts, body) = request.into_parts();
+                let body = body.collect().await.unwrap().to_bytes();
+                if process.has_conflict(&body) {
+                    let message = "the object has been modified";
+                    return Ok(refusal(StatusCode::CONFLICT, "Conflict", message));
+                }
+                request = Request::from_parts(parts, Body::from(body.to_vec()));
             }
             if is_write {
                 tokio::time::sleep(process.takes()).await;

@@ -156,6 +156,7 @@ impl Region {
             metrics: Arc::new(Metrics::new()),
             policies: Arc::new(NoPolicies),
             interruptions,
+            stands_by: false,
         })
         .unwrap();
         tokio::spawn(async move {
@@ -184,7 +185,7 @@ impl Region {
     pub(crate) async fn pass(&mut self, seconds: u64) {
         for _ in 0..seconds {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            while let Some(event) = self.claims.try_next() {
+            while let Some(event) = self.claims.try_next().unwrap() {
                 let uid = event.object["metadata"]["uid"].as_str();
                 self.created.extend(uid.map(str::to_owned));
             }

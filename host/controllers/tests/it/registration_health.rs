@@ -35,6 +35,19 @@ async fn two_failed_registrations_are_said_of_the_pool_until_one_succeeds_or_it_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_condition_whose_writes_meet_conflicts_is_written_all_the_same() {
+    let mut world = World::new();
+    let pool = "/apis/karpenter.sh/v1/nodepools/default";
+    let healthy = r#""status":"True","type":"NodeRegistrationHealthy""#;
+    world.process.conflicts(pool, healthy, 2);
+    world.pass(5).await;
+    world.keep(1, "900m");
+    world.settle(90).await;
+    assert_eq!(world.process.conflicts_left(), 0);
+    assert_eq!(health(&world).as_deref(), Some("True"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn failures_before_an_edit_or_of_an_earlier_pool_do_not_count() {
     let mut world = World::new();
     *world.boots.lock().unwrap() = false;

@@ -411,8 +411,7 @@ async fn whoever_asks_for_no_observability_gets_none_of_single_objects() {
 
 #[tokio::test(start_paused = true)]
 async fn who_stands_by_shows_nothing_that_whoever_leads_shows() {
-    let world = World::new();
-    world.controllers.stand_by();
+    let world = World::standing_by();
     assert!(
         world
             .values("karpenter_cluster_state_synced", &[])

@@ -106,10 +106,24 @@ impl World {
         Self::with_hooks(policies, Arc::new(PriceRank), settings)
     }
 
+    /// One of several replicas, whose turn has not come.
+    pub(crate) fn standing_by() -> Self {
+        Self::begin(Arc::new(NoPolicies), Arc::new(PriceRank), settings(), true)
+    }
+
     fn with_hooks(
         policies: Arc<dyn PolicyRegistry>,
         rank: Arc<dyn RankHook>,
         settings: Settings,
+    ) -> Self {
+        Self::begin(policies, rank, settings, false)
+    }
+
+    fn begin(
+        policies: Arc<dyn PolicyRegistry>,
+        rank: Arc<dyn RankHook>,
+        settings: Settings,
+        stands_by: bool,
     ) -> Self {
         let clock = SimulatedClock::virtual_time();
         let api = ApiServer::new(7, Arc::new(move || clock.now()));
@@ -145,6 +159,7 @@ impl World {
             policies: &policies,
             rank: &rank,
             settings: &settings,
+            stands_by,
         };
         let (metrics, controllers, running) = start(&door, &cloud, &ledger, &how);
         Self {
@@ -175,6 +190,7 @@ impl World {
             policies: &self.policies,
             rank: &self.rank,
             settings: &self.settings,
+            stands_by: false,
         };
         (self.metrics, self.controllers, self.running) =
             start(&door, &self.cloud, &self.ledger, &how);
@@ -499,6 +515,7 @@ struct HowToRun<'a> {
     policies: &'a Arc<dyn PolicyRegistry>,
     rank: &'a Arc<dyn RankHook>,
     settings: &'a Settings,
+    stands_by: bool,
 }
 
 fn start(
@@ -522,6 +539,7 @@ fn start(
         metrics: Arc::clone(&metrics),
         policies: Arc::clone(how.policies),
         interruptions: Some(Arc::new(cloud.clone())),
+        stands_by: how.stands_by,
     })
     .unwrap();
     let task = controllers.clone();

@@ -93,7 +93,8 @@ fn tag(
         group.taints.push(taint);
     } else {
         let what = "what nodes will have is known of their instance types";
-        work.push(origin.note(Fate::Dropped, &format!("Tags.{tag}"), what));
+        work.report
+            .push(origin.note(Fate::Dropped, &format!("Tags.{tag}"), what));
     }
 }
 
@@ -120,7 +121,7 @@ fn types(
         let what = "requirements on instances by attribute";
         let way_out =
             "write them as requirements on karpenter.k8s.aws/instance-cpu, -memory, -category";
-        work.push(
+        work.report.push(
             origin
                 .note(
                     Fate::Lost,
@@ -134,7 +135,8 @@ fn types(
         types = of(&spec["Instances"]);
         if !types.is_empty() {
             let what = format!("{}: of the instances that run", types.join(", "));
-            work.push(origin.note(Fate::Added, "spec.requirements", what));
+            work.report
+                .push(origin.note(Fate::Added, "spec.requirements", what));
         }
     }
     if types.is_empty() {
@@ -144,7 +146,8 @@ fn types(
         "a requirement on {}; more types find cheaper and likelier capacity",
         labels::INSTANCE_TYPE
     );
-    work.push(origin.note(Fate::Changed, "InstanceType", what));
+    work.report
+        .push(origin.note(Fate::Changed, "InstanceType", what));
     group.requirements.one_of(labels::INSTANCE_TYPE, &types);
     let zones = spec["AvailabilityZones"].as_array().into_iter().flatten();
     let zones: Vec<String> = zones
@@ -176,7 +179,8 @@ fn capacity_types(
             );
             let way_out = "make two pools with limits, or bind the policy spot-share";
             let field = "MixedInstancesPolicy.InstancesDistribution";
-            work.push(origin.note(Fate::Lost, field, what).or(way_out));
+            work.report
+                .push(origin.note(Fate::Lost, field, what).or(way_out));
             vec![labels::CAPACITY_TYPE_ON_DEMAND, labels::CAPACITY_TYPE_SPOT]
         }
     };

@@ -46,12 +46,7 @@ pub(crate) fn convert(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &
         let role = role.rsplit('/').next().unwrap_or(&role).to_owned();
         group.class.insert("role".to_owned(), role.into());
     }
-    let labels = template_labels(
-        work,
-        origin,
-        "nodegroup.labels",
-        fields.take("labels").as_ref(),
-    );
+    let labels = template_labels(work, origin, "nodegroup.labels", fields.map("labels"));
     group.labels = labels.as_object().cloned().unwrap_or_default();
     group.taints = fields.list("taints").iter().map(taint).collect();
     group
@@ -87,7 +82,7 @@ fn left_behind(work: &mut Converter<'_>, origin: &ObjectOrigin, fields: &mut Fie
     {
         let what = format!("SSH key {}", way_in["ec2SshKey"]);
         let way_out = "use Session Manager, or write the key by userData";
-        work.push(
+        work.report.push(
             origin
                 .note(Fate::Lost, "nodegroup.remoteAccess", what)
                 .or(way_out),
@@ -99,7 +94,7 @@ fn left_behind(work: &mut Converter<'_>, origin: &ObjectOrigin, fields: &mut Fie
     {
         let what = "a setting of the controller";
         let way_out = "set the gate NodeRepair=true";
-        work.push(
+        work.report.push(
             origin
                 .note(Fate::ToDo, "nodegroup.nodeRepairConfig", what)
                 .or(way_out),
@@ -125,7 +120,7 @@ fn images(work: &mut Converter<'_>, fields: &mut Fields<'_>, group: &mut NodeGro
         _ => return,
     };
     let what = format!("amiSelectorTerms: [{{alias: {alias}}}]");
-    work.push(fields.origin.note(
+    work.report.push(fields.origin.note(
         Fate::Changed,
         "nodegroup.amiType",
         format!("{kind} is {what}"),
@@ -151,7 +146,7 @@ fn images(work: &mut Converter<'_>, fields: &mut Fields<'_>, group: &mut NodeGro
             .class
             .insert("blockDeviceMappings".to_owned(), mapping);
         let what = format!("spec.blockDeviceMappings: {device} of {disk}Gi, encrypted");
-        work.push(
+        work.report.push(
             fields
                 .origin
                 .note(Fate::Changed, "nodegroup.diskSize", what),

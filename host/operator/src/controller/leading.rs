@@ -29,9 +29,6 @@ pub(super) async fn live(
     stack: &Stack,
     background: &BackgroundTask,
 ) -> anyhow::Result<()> {
-    if election.is_some() {
-        stack.controllers.stand_by();
-    }
     let ended = lead_until_asked_to_stop(election, stack, background).await;
     // Held from before anything leads by it, and by who fails, too: nobody has to wait for its end.
     if let Some(election) = election {

@@ -31,7 +31,7 @@ use crate::stack::Stack;
 pub(crate) use view::DemoView;
 
 /// A world that is still busy after this long never settles.
-const PATIENCE: Duration = Duration::from_mins(30);
+const SETTLING_MAX: Duration = Duration::from_mins(30);
 
 /// Why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl<'a> Watcher<'a> {
             let is_quiet = quiet.observe(elapsed, self.is_busy(), pulse);
             match until {
                 Until::Settled if is_quiet => break Ended::Settled,
-                Until::Settled if elapsed.saturating_sub(began) > PATIENCE => {
+                Until::Settled if elapsed.saturating_sub(began) > SETTLING_MAX => {
                     break Ended::NeverSettled;
                 }
                 Until::After(span) if elapsed >= span => break Ended::TimeUp,

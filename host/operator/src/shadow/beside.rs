@@ -250,7 +250,16 @@ impl Beside {
     fn count(&mut self) -> Vec<Happening> {
         let now = wall_now();
         let mut happenings = Vec::new();
-        while let Some(event) = self.told.try_next() {
+        loop {
+            let event = match self.told.try_next() {
+                Ok(Some(event)) => event,
+                Ok(None) => break,
+                Err(overrun) => {
+                    let fault = format!("what the shadow does is counted no longer: {overrun}");
+                    self.refused.insert(fault);
+                    break;
+                }
+            };
             let kind = COUNTED
                 .iter()
                 .find(|(resource, _)| **resource == event.resource);
@@ -270,13 +279,14 @@ impl Beside {
     pub(super) fn report(&self, readings: &Readings, reads_only: &ReadsOnly) -> Report {
         let ec2 = self.world.ec2();
         let price = |bought: &BoughtOffering| {
-            let how = CapacityType::parse(&bought.capacity_type).unwrap_or_default();
             let BoughtOffering {
                 instance_type,
                 zone,
                 capacity_type,
             } = bought;
-            let known = ec2.price_per_hour_of(instance_type, zone, how);
+            // Nobody knows what is paid for one that is bought in no way that is known.
+            let how = CapacityType::parse(capacity_type);
+            let known = how.and_then(|it| ec2.price_per_hour_of(instance_type, zone, it));
             known.or_else(|| self.prices.of(instance_type, capacity_type))
         };
         Report::of(BothSides {

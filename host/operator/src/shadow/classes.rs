@@ -15,7 +15,7 @@ use super::arguments::CLUSTER_NAME;
 use crate::demo::CAPACITY;
 
 /// How long classes may take; the account is simulated and answers at once.
-const PATIENCE: Duration = Duration::from_secs(15);
+const READY_WITHIN: Duration = Duration::from_secs(15);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The class that stands in: that of the file, or the demo's.
@@ -40,7 +40,7 @@ pub(super) fn given(file: Option<&Path>) -> anyhow::Result<Value> {
 
 /// The classes with what they select, and sentences of those that select nothing.
 pub(super) async fn resolved(world: &SimulatedWorld) -> (Vec<Value>, Vec<String>) {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + READY_WITHIN;
     loop {
         let classes = world
             .api()

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use apis::ObjectKey;
-use controllers::WatchBackoff;
+use controllers::{WATCH_TIMEOUT_SECONDS, WatchBackoff};
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream, SelectAll};
 use kube::api::{Api, ApiResource, DynamicObject};
@@ -17,8 +17,6 @@ use tokio::time::{Instant, timeout_at};
 
 /// Few, because each page is held as text and as values at once.
 const PAGE_SIZE: u32 = 100;
-/// An API server that ends a watch is asked again after this long.
-const WATCH_TIMEOUT_SECONDS: u32 = 290;
 /// How long first lists may take, all together.
 const FIRST_LISTS: Duration = Duration::from_mins(1);
 
@@ -57,7 +55,7 @@ pub(super) enum ReadNews {
 
 /// Watches of all kinds that are read, and what came of them.
 pub(super) struct Readings {
-    told: SelectAll<BoxStream<'static, ReadMessage>>,
+    messages: SelectAll<BoxStream<'static, ReadMessage>>,
     listed: BTreeSet<ReadKind>,
     failed: BTreeMap<ReadKind, ReadFailure>,
     is_away: bool,
@@ -69,7 +67,7 @@ impl Readings {
     /// A watch of every kind of the table.
     pub(super) fn of(client: &Client) -> Self {
         Self {
-            told: TABLE.iter().map(|row| watch(client, row)).collect(),
+            messages: TABLE.iter().map(|row| watch(client, row)).collect(),
             listed: BTreeSet::new(),
             failed: BTreeMap::new(),
             is_away: false,
@@ -114,10 +112,10 @@ impl Readings {
             return ReadNews::Changed(change);
         }
         // A watch never ends by itself.
-        let Some(told) = self.told.next().await else {
+        let Some(message) = self.messages.next().await else {
             return std::future::pending().await;
         };
-        match told {
+        match message {
             ReadMessage::Changed(change) => match self.back() {
                 ReadNews::Said(sentence) => {
                     self.held = Some(change);
@@ -159,16 +157,18 @@ impl Readings {
 
     /// What could not be read, what that means, and what mends it. Kinds that nobody serves have no objects.
     pub(super) fn unread(&self) -> Vec<String> {
-        let told = self.failed.iter().filter_map(|(kind, failure)| {
-            let row = kind.row();
+        let told = TABLE.iter().filter_map(|row| {
             let (resource, without) = (row.resource(), row.without);
-            match failure {
-                ReadFailure::NotServed => None,
-                ReadFailure::Denied(why) => Some(format!(
+            match self.failed.get(&row.kind) {
+                Some(ReadFailure::NotServed) => None,
+                Some(ReadFailure::Denied(why)) => Some(format!(
                     "{resource} ({why}): {without}; grant it with: {}",
                     row.grant()
                 )),
-                ReadFailure::Unreached(why) => Some(format!("{resource} ({why}): {without}")),
+                Some(ReadFailure::Unreached(why)) => Some(format!("{resource} ({why}): {without}")),
+                None if self.listed.contains(&row.kind) => None,
+                // What came of it by then is part of the whole.
+                None => Some(format!("{resource} (still being listed): {without}")),
             }
         });
         told.collect()
@@ -187,21 +187,21 @@ fn watch(client: &Client, row: &'static ReadRow) -> BoxStream<'static, ReadMessa
     let config = watcher::Config::default()
         .page_size(PAGE_SIZE)
         .timeout(WATCH_TIMEOUT_SECONDS);
-    let mut there = There::default();
+    let mut listed = ListedObjects::default();
     watcher(api, config)
         .backoff(WatchBackoff::default())
-        .flat_map(move |event| stream::iter(there.take(row.kind, event)))
+        .flat_map(move |event| stream::iter(listed.take(row.kind, event)))
         .boxed()
 }
 
 /// What is left of each object for the day on which a list no longer has it, as JSON.
 #[derive(Default)]
-struct There {
-    cards: BTreeMap<ObjectKey, Box<str>>,
+struct ListedObjects {
+    remains: BTreeMap<ObjectKey, Box<str>>,
     listing: BTreeMap<ObjectKey, Box<str>>,
 }
 
-impl There {
+impl ListedObjects {
     fn take(
         &mut self,
         kind: ReadKind,
@@ -214,28 +214,28 @@ impl There {
             }
             Ok(watcher::Event::InitApply(object)) => {
                 let object = value(kind, object);
-                self.listing.insert(key_of(&object), card(&object));
+                self.listing.insert(key_of(&object), remains_of(&object));
                 vec![changed(kind, object, false)]
             }
             Ok(watcher::Event::InitDone) => {
                 let listed = std::mem::take(&mut self.listing);
-                let before = std::mem::replace(&mut self.cards, listed);
+                let before = std::mem::replace(&mut self.remains, listed);
                 let gone = before
                     .into_iter()
-                    .filter(|(key, _)| !self.cards.contains_key(key));
+                    .filter(|(key, _)| !self.remains.contains_key(key));
                 // Text that was written from a value reads back.
-                let card = |text: &str| serde_json::from_str(text).unwrap_or_default();
-                let gone = gone.map(|(_, text)| changed(kind, card(&text), true));
+                let remains = |text: &str| serde_json::from_str(text).unwrap_or_default();
+                let gone = gone.map(|(_, text)| changed(kind, remains(&text), true));
                 gone.chain([ReadMessage::Listed(kind)]).collect()
             }
             Ok(watcher::Event::Apply(object)) => {
                 let object = value(kind, object);
-                self.cards.insert(key_of(&object), card(&object));
+                self.remains.insert(key_of(&object), remains_of(&object));
                 vec![changed(kind, object, false)]
             }
             Ok(watcher::Event::Delete(object)) => {
                 let object = value(kind, object);
-                self.cards.remove(&key_of(&object));
+                self.remains.remove(&key_of(&object));
                 vec![changed(kind, object, true)]
             }
             Err(error) => {
@@ -261,13 +261,13 @@ fn value(kind: ReadKind, mut object: DynamicObject) -> Value {
     slim(kind, serde_json::to_value(object).unwrap_or_default())
 }
 
-fn card(object: &Value) -> Box<str> {
+fn remains_of(object: &Value) -> Box<str> {
     let metadata = &object["metadata"];
-    let card = json!({"metadata": {
+    let remains = json!({"metadata": {
         "namespace": metadata["namespace"], "name": metadata["name"], "uid": metadata["uid"],
         "labels": metadata["labels"], "ownerReferences": metadata["ownerReferences"],
     }});
-    card.to_string().into()
+    remains.to_string().into()
 }
 
 /// Why; nothing where a watch only is too old and lists anew.

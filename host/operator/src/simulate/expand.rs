@@ -26,7 +26,7 @@ use authoring::manifests::{Document, Manifests, variables};
 use objects::{is_about_devices, is_of_a_cluster, key_of, one_run, owners_of, strip, workload_of};
 
 /// What the workload controllers get in simulated time.
-const PATIENCE: Duration = Duration::from_mins(30);
+const SETTLING_MAX: Duration = Duration::from_mins(30);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 const CAPACITY_BUFFERS: Resource = Resource::fixed("autoscaling.x-k8s.io", "capacitybuffers");
@@ -175,7 +175,7 @@ async fn settle(world: &Arc<sim::SimulatedWorld>, loader: &mut Loader) {
         if world.is_settled() {
             return;
         }
-        if world.clock().elapsed().saturating_sub(started) > PATIENCE {
+        if world.clock().elapsed().saturating_sub(started) > SETTLING_MAX {
             loader.warn("the workload controllers did not come to rest; some pods may be missing");
             return;
         }

@@ -1,42 +1,102 @@
 //! Which objects are mirrored, and whether a version of one is another than the last.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use apis::ObjectKey;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::digest::digest;
 use crate::kinds::ReadKind;
 use crate::object::key_of;
 
 /// What a version of an object is beside the last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Novelty {
     New,
-    Changed,
+    Changed(LostKeys),
     Same,
 }
 
-/// Digests of what is mirrored.
+/// Keys of labels and annotations that the last version had and this one has not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LostKeys([BTreeSet<Box<str>>; 2]);
+
+impl LostKeys {
+    /// Says of an object that these are gone: null, as in a merge patch. What stands in for them stays.
+    pub(super) fn mark(self, object: &mut Value) {
+        for (part, keys) in PARTS.into_iter().zip(self.0) {
+            for key in keys {
+                let fields = &mut object["metadata"][part];
+                if fields.get(&*key).is_none() {
+                    fields[&*key] = Value::Null;
+                }
+            }
+        }
+    }
+}
+
+/// Parts of the metadata that are mirrored.
+const PARTS: [&str; 2] = ["labels", "annotations"];
+
+/// What is mirrored, as it was told last.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    digests: BTreeMap<ReadKind, BTreeMap<ObjectKey, u64>>,
+    versions: BTreeMap<ReadKind, BTreeMap<ObjectKey, KnownVersion>>,
+}
+
+/// The version of an object that was told last. The shadow's controllers write labels and annotations beside those of
+/// the cluster, so that only the keys tell what the cluster has taken back.
+#[derive(Debug)]
+struct KnownVersion {
+    digest: u64,
+    /// Of labels and of annotations.
+    keys: [BTreeSet<Box<str>>; 2],
+}
+
+impl KnownVersion {
+    fn of(kind: ReadKind, object: &Value) -> Self {
+        let keys = |part: &str| {
+            let fields = object["metadata"][part].as_object();
+            let keys = fields.into_iter().flat_map(Map::keys);
+            keys.map(|it| it.as_str().into()).collect()
+        };
+        Self {
+            digest: version(kind, object),
+            keys: PARTS.map(keys),
+        }
+    }
+
+    /// Keys that it has and a later version has not.
+    fn lost_in(&self, later: &Self) -> LostKeys {
+        let [labels, annotations] = &self.keys;
+        let [later_labels, later_annotations] = &later.keys;
+        let lost = |before: &BTreeSet<Box<str>>, now: &BTreeSet<Box<str>>| {
+            before.difference(now).cloned().collect()
+        };
+        LostKeys([
+            lost(labels, later_labels),
+            lost(annotations, later_annotations),
+        ])
+    }
 }
 
 impl Known {
     pub(super) fn note(&mut self, kind: ReadKind, object: &Value) -> Novelty {
-        let table = self.digests.entry(kind).or_default();
-        let now = version(kind, object);
-        match table.insert(key_of(object), now) {
+        let table = self.versions.entry(kind).or_default();
+        let now = KnownVersion::of(kind, object);
+        let key = key_of(object);
+        let novelty = match table.get(&key) {
             None => Novelty::New,
-            Some(before) if before == now => Novelty::Same,
-            Some(_) => Novelty::Changed,
-        }
+            Some(before) if before.digest == now.digest => Novelty::Same,
+            Some(before) => Novelty::Changed(before.lost_in(&now)),
+        };
+        table.insert(key, now);
+        novelty
     }
 
     /// False where it was not known.
     pub(super) fn forget(&mut self, kind: ReadKind, key: &ObjectKey) -> bool {
-        let table = self.digests.get_mut(&kind);
+        let table = self.versions.get_mut(&kind);
         table.is_some_and(|table| table.remove(key).is_some())
     }
 }

@@ -132,6 +132,42 @@ fn pods_that_karpenter_moves_are_no_news() {
 }
 
 #[test]
+fn labels_and_annotations_that_the_cluster_takes_back_are_taken_back_in_the_shadow() {
+    let labelled = |kind: ReadKind, labels: Value| {
+        let mut object = match kind {
+            ReadKind::ReplicaSets => set(1),
+            _ => json!({"metadata": {"name": "x"}, "spec": {}}),
+        };
+        object["metadata"]["labels"] = labels;
+        object["metadata"]["annotations"] = json!({"mortise.dev/a": "1"});
+        told(kind, object)
+    };
+    for kind in [ReadKind::NodePools, ReadKind::ReplicaSets] {
+        let first = labelled(kind, json!({"a": "1", "b": "1"}));
+        let (mut mirror, _) = begun(
+            vec![first, told(ReadKind::Pods, pod("p1", "n", "ReplicaSet"))],
+            Vec::new(),
+        );
+        let mut later = labelled(kind, json!({"b": "2"}));
+        later.object["metadata"]["annotations"] = Value::Null;
+        let writes = mirror.change(later, at(20));
+        let [MirrorWrite::Update { object, .. }] = &writes[..] else {
+            panic!("{writes:?}")
+        };
+        let metadata = &object["metadata"];
+        assert_eq!(metadata["labels"], json!({"a": null, "b": "2"}), "{kind:?}");
+        let annotations = json!({"mortise.dev/a": null});
+        assert_eq!(metadata["annotations"], annotations, "{kind:?}");
+        // It is said once: what the shadow's own controllers write by that name later stays.
+        let again = mirror.change(labelled(kind, json!({"b": "3"})), at(21));
+        let [MirrorWrite::Update { object, .. }] = &again[..] else {
+            panic!("{again:?}")
+        };
+        assert_eq!(object["metadata"]["labels"], json!({"b": "3"}), "{kind:?}");
+    }
+}
+
+#[test]
 fn templates_ask_for_what_admission_added() {
     let (mut mirror, writes) = begun(
         vec![

@@ -5,7 +5,8 @@
 use serde_json::Value;
 
 /// Takes over what the later version says, but not its status and what the shadow's controllers wrote beside it. Of a
-/// spec that lacks its template the fields that it has are taken over one by one.
+/// spec that lacks its template the fields that it has are taken over one by one. Labels and annotations that are null
+/// are taken away.
 pub fn update(object: &mut Value, later: Value) {
     let Value::Object(fields) = later else {
         return;
@@ -16,6 +17,7 @@ pub fn update(object: &mut Value, later: Value) {
             "metadata" => {
                 for part in ["labels", "annotations"] {
                     merge(&mut object["metadata"][part], &value[part]);
+                    drop_nulls(&mut object["metadata"][part]);
                 }
             }
             "spec" if value["template"].is_null() && !object["spec"]["template"].is_null() => {
@@ -35,6 +37,12 @@ fn merge(object: &mut Value, later: &Value) {
     }
 }
 
+fn drop_nulls(object: &mut Value) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -44,18 +52,24 @@ mod tests {
     #[test]
     fn a_pool_takes_its_spec_over_whole_and_keeps_its_status() {
         let mut pool = json!({
-            "metadata": {"name": "p", "annotations": {"karpenter.sh/nodepool-hash": "1"}},
+            "metadata": {
+                "name": "p", "labels": {"gone": "1", "stays": "2"},
+                "annotations": {"karpenter.sh/nodepool-hash": "1"},
+            },
             "spec": {"weight": 3, "template": {"a": 1}}, "status": {"nodes": 2},
         });
         let later = json!({
-            "metadata": {"name": "p", "uid": "other", "labels": {"x": "y"}},
+            "metadata": {"name": "p", "uid": "other", "labels": {"x": "y", "gone": null, "never": null}},
             "spec": {"template": {"a": 2}}, "status": {"nodes": 9},
         });
         update(&mut pool, later);
         assert_eq!(
             pool,
             json!({
-                "metadata": {"name": "p", "labels": {"x": "y"}, "annotations": {"karpenter.sh/nodepool-hash": "1"}},
+                "metadata": {
+                    "name": "p", "labels": {"stays": "2", "x": "y"},
+                    "annotations": {"karpenter.sh/nodepool-hash": "1"},
+                },
                 "spec": {"template": {"a": 2}}, "status": {"nodes": 2},
             })
         );

@@ -124,10 +124,11 @@ impl MirroredWorkloads {
             );
             return None;
         }
-        if self.known.note(kind, &object) != Novelty::Changed {
+        let Novelty::Changed(lost) = self.known.note(kind, &object) else {
             return None;
-        }
+        };
         let mut object = self.prepared(kind, object);
+        lost.mark(&mut object);
         if kind == ReadKind::Jobs
             && let Some(spec) = object["spec"].as_object_mut()
         {

@@ -15,7 +15,8 @@ pub enum MirrorWrite {
         kind: ReadKind,
         object: Value,
     },
-    /// What the object says besides its status, field by field; labels and annotations are added.
+    /// What the object says besides its status, field by field. Labels and annotations are added, and those
+    /// that are null taken away.
     Update {
         kind: ReadKind,
         object: Value,

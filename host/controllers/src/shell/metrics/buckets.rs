@@ -4,20 +4,15 @@
 
 use std::hash::Hash;
 
+use cloudprovider::DURATION_BUCKETS_SECONDS;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 
 /// Histograms of one name, by what tells one from the others.
 pub(crate) type BucketFamily<S> = Family<S, Histogram, fn() -> Histogram>;
 
-/// Up to a minute, as controller-runtime has them.
-const RECONCILE_BUCKETS: [f64; 40] = [
-    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9,
-    1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0,
-    25.0, 30.0, 40.0, 50.0, 60.0,
-];
-/// Buckets that Karpenter adds to them.
-const LONG_BUCKETS: [f64; 5] = [120.0, 150.0, 300.0, 450.0, 600.0];
+/// The longest time of a reconcile that is told apart, as controller-runtime has it.
+const RECONCILE_SECONDS_MAX: f64 = 60.0;
 const HOUR: f64 = 3600.0;
 const LIFETIME_HOURS: [f64; 21] = [
     0.25, 0.5, 0.75, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0, 48.0, 72.0, 120.0,
@@ -29,11 +24,12 @@ pub(super) fn histograms<S: Clone + Eq + Hash>(constructor: fn() -> Histogram) -
 }
 
 pub(super) fn durations() -> Histogram {
-    Histogram::new(RECONCILE_BUCKETS.into_iter().chain(LONG_BUCKETS))
+    Histogram::new(DURATION_BUCKETS_SECONDS)
 }
 
 pub(super) fn reconciles() -> Histogram {
-    Histogram::new(RECONCILE_BUCKETS)
+    let all = DURATION_BUCKETS_SECONDS.into_iter();
+    Histogram::new(all.take_while(|it| *it <= RECONCILE_SECONDS_MAX))
 }
 
 pub(super) fn doubling_to_1024() -> Histogram {

@@ -1,8 +1,6 @@
 //! `operator_*`: how conditions of objects change and how long objects take to go, for each kind by a name of its own,
 //! and under the names without a kind that Karpenter has given up but still writes.
 
-use std::collections::BTreeMap;
-
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
@@ -16,20 +14,16 @@ pub(crate) type ConditionLabels = Vec<(&'static str, String)>;
 /// Makes a histogram with its buckets.
 type Buckets = fn() -> Histogram;
 
-/// Kinds as metrics call them, and the buckets of their times.
-const KINDS: [(&str, Buckets); 5] = [
-    ("nodeclaim", doubling_to_8192),
-    ("nodepool", doubling_to_8192),
-    ("ec2nodeclass", library_default),
-    ("node", doubling_to_8192),
-    ("capacitybuffer", doubling_to_8192),
-];
-
-/// Of all kinds.
+/// Of all kinds: a field for each, so that none is forgotten without a word.
 #[derive(Debug)]
 pub struct ConditionMetrics {
-    by_kind: BTreeMap<&'static str, OfKind>,
-    deprecated: OfKind,
+    pub(crate) capacity_buffer: OfKind,
+    pub(crate) node_class: OfKind,
+    pub(crate) node: OfKind,
+    pub(crate) node_claim: OfKind,
+    pub(crate) node_pool: OfKind,
+    /// Those without a kind in their name.
+    pub(crate) deprecated: OfKind,
 }
 
 /// Of one kind.
@@ -78,31 +72,32 @@ impl OfKind {
 
 impl Default for ConditionMetrics {
     fn default() -> Self {
-        let kinds = KINDS.into_iter();
         Self {
-            by_kind: kinds
-                .map(|(kind, buckets)| (kind, OfKind::new(buckets)))
-                .collect(),
+            capacity_buffer: OfKind::new(doubling_to_8192),
+            node_class: OfKind::new(library_default),
+            node: OfKind::new(doubling_to_8192),
+            node_claim: OfKind::new(doubling_to_8192),
+            node_pool: OfKind::new(doubling_to_8192),
             deprecated: OfKind::new(library_default),
         }
     }
 }
 
 impl ConditionMetrics {
-    /// Those of a kind.
-    pub(crate) fn of(&self, kind: &str) -> Option<&OfKind> {
-        self.by_kind.get(kind)
-    }
-
-    /// Those without a kind in their name.
-    pub(crate) fn deprecated(&self) -> &OfKind {
-        &self.deprecated
-    }
-
     pub(super) fn register(&self, registry: &mut Registry) {
-        for (kind, families) in &self.by_kind {
-            families.register(&format!("operator_{kind}"), registry);
-        }
-        self.deprecated.register("operator", registry);
+        let Self {
+            capacity_buffer,
+            node_class,
+            node,
+            node_claim,
+            node_pool,
+            deprecated,
+        } = self;
+        capacity_buffer.register("operator_capacitybuffer", registry);
+        node_class.register("operator_ec2nodeclass", registry);
+        node.register("operator_node", registry);
+        node_claim.register("operator_nodeclaim", registry);
+        node_pool.register("operator_nodepool", registry);
+        deprecated.register("operator", registry);
     }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// A kind that nothing essential hangs on is waited for until its list failed so often.
-const PATIENCE: usize = 5;
+const FAILURES_BORNE: usize = 5;
 
 /// How much hangs on a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -116,7 +116,7 @@ impl FirstLists {
         let is_over = match kind.weight {
             Weight::Core => false,
             Weight::Guarding => is_not_served,
-            Weight::Policy | Weight::Helpful => is_not_served || failures >= PATIENCE,
+            Weight::Policy | Weight::Helpful => is_not_served || failures >= FAILURES_BORNE,
         };
         if is_over {
             self.note_listed(kind);
@@ -253,13 +253,13 @@ mod tests {
             (
                 WatchedKind::helpful("StorageClass"),
                 Failure::Passing,
-                Some(PATIENCE),
+                Some(FAILURES_BORNE),
             ),
         ];
         for (kind, failure, expected) in cases {
             let mut progress = FirstLists::default();
             progress.begin([kind]);
-            let given_up = (1..=2 * PATIENCE).find(|_| {
+            let given_up = (1..=2 * FAILURES_BORNE).find(|_| {
                 progress.note_failure(kind, failure.clone());
                 progress.is_complete()
             });

@@ -14,7 +14,6 @@ use disruption::queue::RunningCommand;
 use disruption::{Command, CommandCandidate, RepairReason};
 use k8s_openapi::api::core::v1;
 use kube::api::{Api, ListParams};
-use scheduling::pod::{Pod, ShapeTable};
 use tracing::warn;
 
 use self::decision::{Decided, Observed, SeenCandidate, StayingCandidate, decide, pods_matter};
@@ -77,17 +76,13 @@ impl Orchestration {
         } else {
             Vec::new()
         };
-        Ok(SeenCandidate::There { node, pods })
+        Ok(SeenCandidate::with_pods(node, &pods))
     }
 
-    async fn pods_on(&self, node: &str) -> Result<Vec<Pod>, ReconcileError> {
+    async fn pods_on(&self, node: &str) -> Result<Vec<v1::Pod>, ReconcileError> {
         let pods: Api<v1::Pod> = Api::all(self.shell.client.clone());
         let here = ListParams::default().fields(&format!("spec.nodeName={node}"));
-        let mut shapes = ShapeTable::default();
-        let pods = pods.list(&here).await?.items.into_iter();
-        // One that cannot be read is none of the model's either.
-        let pods = pods.filter_map(|pod| Pod::parse(&pod, &mut shapes).ok());
-        Ok(pods.collect())
+        Ok(pods.list(&here).await?.items)
     }
 
     /// Deletes the candidates that are left; one that cannot be deleted has all tried again.

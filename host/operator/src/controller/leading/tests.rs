@@ -50,6 +50,7 @@ impl WouldBeLeader {
             settings: Settings::default(),
             interruptions: None,
             policy_limits: policy::Limits::default(),
+            stands_by: true,
         });
         let election = Election::new(LeaderElector {
             leases: Api::namespaced(client, NAMESPACE),

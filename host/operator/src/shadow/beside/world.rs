@@ -71,5 +71,6 @@ pub(super) fn stack(
             may_replace_budgets: true,
             ..policy::Limits::default()
         },
+        stands_by: false,
     })
 }

@@ -1,6 +1,6 @@
 //! One write of the mirror, done in the shadow. Nothing is written to the cluster itself.
 
-use api_server::{DeleteOptions, NamespacedName, Resource};
+use api_server::{DeleteOptions, NamespacedName, Resource, StatusError};
 use shadow::{MirrorWrite, ReadKind, update};
 use sim::SimulatedWorld;
 
@@ -29,14 +29,26 @@ pub(super) fn written(world: &SimulatedWorld, write: MirrorWrite) -> Result<(), 
         }
         MirrorWrite::Delete { kind, key } => {
             let options = DeleteOptions::default();
-            drop(api.delete(&resource(kind), &key.namespace, &key.name, &options));
-            Ok(())
+            let deleted = api.delete(&resource(kind), &key.namespace, &key.name, &options);
+            unless_gone(deleted).map_err(|status| kept(kind, &status))
         }
         MirrorWrite::Finish { pod, phase } => {
-            drop(world.end_pod(&NamespacedName::new(pod.namespace, pod.name), &phase));
-            Ok(())
+            let ended = world.end_pod(&NamespacedName::new(pod.namespace, pod.name), &phase);
+            unless_gone(ended).map_err(|status| kept(ReadKind::Pods, &status))
         }
     }
+}
+
+fn unless_gone<T>(done: Result<T, StatusError>) -> Result<(), StatusError> {
+    match done {
+        Err(status) if status.code != 404 => Err(status),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+fn kept(kind: ReadKind, status: &StatusError) -> String {
+    let resource = kind.row().resource();
+    format!("the shadow keeps some {resource} that the cluster has no longer: {status}")
 }
 
 pub(super) fn resource(kind: ReadKind) -> Resource {

@@ -30,6 +30,15 @@ fn status(code: u16, message: &str) -> Answer {
 
 /// A client of a server without CRDs that lets nobody list budgets, and is away for as long as the flag is set.
 fn client(api: &ApiServer, is_away: &Arc<AtomicBool>) -> Client {
+    client_that_waits_for(None, api, is_away)
+}
+
+/// The same of one that never answers what is asked of a kind.
+fn client_that_waits_for(
+    plural: Option<&'static str>,
+    api: &ApiServer,
+    is_away: &Arc<AtomicBool>,
+) -> Client {
     let (api, is_away) = (api.clone(), Arc::clone(is_away));
     let service = service_fn(
         move |request: Request<Body>| -> BoxFuture<'static, Result<Answer, tower::BoxError>> {
@@ -37,6 +46,9 @@ fn client(api: &ApiServer, is_away: &Arc<AtomicBool>) -> Client {
             Box::pin(async move {
                 if is_away.load(Ordering::Relaxed) {
                     return Err("connection refused".into());
+                }
+                if plural.is_some_and(|it| request.uri().path().ends_with(it)) {
+                    return std::future::pending().await;
                 }
                 if request.uri().path().contains("poddisruptionbudgets") {
                     return Ok(status(403, "budgets are not yours"));
@@ -80,6 +92,22 @@ async fn what_may_not_be_listed_is_said_once_and_the_rest_is_read() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_still_being_listed_when_time_is_over_is_said() {
+    let client = client_that_waits_for(Some("/statefulsets"), &api(), &Arc::default());
+    let mut readings = Readings::of(&client);
+    readings.gather().await.unwrap();
+    let unread = readings.unread();
+    let said = unread.iter().find(|it| it.starts_with("statefulsets.apps"));
+    assert_eq!(
+        said.map(String::as_str),
+        Some(
+            "statefulsets.apps (still being listed): their pods are taken for pods without a controller"
+        )
+    );
+    assert_eq!(unread.len(), 2, "{unread:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_of_a_server_that_is_away_is_an_error() {
     let away = Arc::new(AtomicBool::new(true));
     let mut readings = Readings::of(&client(&api(), &away));
@@ -108,17 +136,17 @@ async fn what_is_refused_is_not_asked_for_over_and_over() {
 
 #[test]
 fn what_a_new_list_no_longer_has_is_gone() {
-    let mut there = There::default();
+    let mut listed = ListedObjects::default();
     let object = |name: &str| {
         let json = json!({"metadata": {"name": name, "namespace": "a", "uid": name}});
         serde_json::from_value::<DynamicObject>(json).unwrap()
     };
     let mut list = |names: &[&str]| {
-        let mut told = there.take(ReadKind::Pods, Ok(watcher::Event::Init));
+        let mut told = listed.take(ReadKind::Pods, Ok(watcher::Event::Init));
         for name in names {
-            told.extend(there.take(ReadKind::Pods, Ok(watcher::Event::InitApply(object(name)))));
+            told.extend(listed.take(ReadKind::Pods, Ok(watcher::Event::InitApply(object(name)))));
         }
-        told.extend(there.take(ReadKind::Pods, Ok(watcher::Event::InitDone)));
+        told.extend(listed.take(ReadKind::Pods, Ok(watcher::Event::InitDone)));
         let told = told.into_iter().map(|told| match told {
             ReadMessage::Changed(it) => format!(
                 "{} {}",

@@ -8,9 +8,9 @@ use apis::{NodeClaim, labels};
 use disruption::CommandCandidate;
 use disruption::method::DisruptionClass;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{self, Node};
 use kube::ResourceExt;
-use scheduling::pod::Pod;
+use scheduling::pod::{Pod, ShapeTable};
 
 /// Candidates as they are now; none, where it does not matter.
 pub(super) struct Observed {
@@ -29,6 +29,30 @@ pub(super) enum SeenCandidate {
         /// None, where they do not matter.
         pods: Vec<Pod>,
     },
+    /// One of its pods cannot be read, so that nobody can tell whether it may go.
+    Unreadable { why: String },
+}
+
+impl SeenCandidate {
+    /// A node with these pods on it.
+    pub(super) fn with_pods(node: Arc<Node>, pods: &[v1::Pod]) -> Self {
+        let mut shapes = ShapeTable::default();
+        let pods = pods.iter().filter(|pod| !is_over(pod));
+        let pods: Result<Vec<Pod>, _> = pods.map(|pod| Pod::parse(pod, &mut shapes)).collect();
+        match pods {
+            Ok(pods) => Self::There { node, pods },
+            Err(error) => Self::Unreadable {
+                why: error.to_string(),
+            },
+        }
+    }
+}
+
+/// Whether the pod has finished, or goes.
+fn is_over(pod: &v1::Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|it| it.phase.as_deref());
+    let is_finished = matches!(phase, Some("Succeeded" | "Failed"));
+    is_finished || pod.metadata.deletion_timestamp.is_some()
 }
 
 /// How the command ends.
@@ -66,6 +90,7 @@ pub(super) fn decide(observed: Observed) -> Decided {
             }
             SeenCandidate::WithoutNode => None,
             SeenCandidate::There { node, pods } => protection(&candidate, &node, &pods, now),
+            SeenCandidate::Unreadable { why } => Some(why),
         };
         staying.extend(why.map(|why| StayingCandidate { candidate, why }));
     }
@@ -104,7 +129,6 @@ fn is_protected(node: &Node) -> bool {
 mod tests {
     use apis::CapacityType;
     use disruption::command::Cost;
-    use scheduling::pod::ShapeTable;
     use serde_json::json;
 
     use super::*;
@@ -122,7 +146,8 @@ mod tests {
         }
     }
 
-    /// `going`, `bare` (without a node), `plain`, `held` (the node is protected) or `pod` (one of its pods is).
+    /// `going`, `bare` (without a node), `plain`, `held` (the node is protected), `pod` (one of its pods is), `odd`
+    /// (one of its pods cannot be read) or `over` (the same of one that has finished).
     fn seen(word: &str) -> SeenCandidate {
         let protected = json!({"karpenter.sh/do-not-disrupt": "true"});
         let annotations = |is: bool| if is { protected.clone() } else { json!({}) };
@@ -131,14 +156,22 @@ mod tests {
             "metadata": {"name": "p", "uid": "p", "annotations": annotations(word == "pod")},
             "spec": {"nodeName": "n", "containers": []}, "status": {"phase": "Running"},
         });
-        let pod = serde_json::from_value(pod).unwrap();
+        let pod = |is_odd: bool, phase: &str| {
+            let mut pod = pod.clone();
+            pod["status"]["phase"] = phase.into();
+            let requests = json!({"requests": {"cpu": if is_odd { "lots" } else { "1" }}});
+            pod["spec"]["containers"] = json!([{"name": "m", "resources": requests}]);
+            serde_json::from_value::<v1::Pod>(pod).unwrap()
+        };
         match word {
             "going" => SeenCandidate::Going,
             "bare" => SeenCandidate::WithoutNode,
-            _ => SeenCandidate::There {
-                node: Arc::new(serde_json::from_value(node).unwrap()),
-                pods: vec![Pod::parse(&pod, &mut ShapeTable::default()).unwrap()],
-            },
+            _ => {
+                let node = Arc::new(serde_json::from_value(node).unwrap());
+                let phase = if word == "over" { "Failed" } else { "Running" };
+                let is_odd = ["odd", "over"].contains(&word);
+                SeenCandidate::with_pods(node, &[pod(is_odd, phase), pod(false, "Running")])
+            }
         }
     }
 
@@ -156,6 +189,7 @@ mod tests {
                 "give up: pod default/p is protected by do-not-disrupt now",
             ),
             ("going held plain pod", "go without 1, 3"),
+            ("going odd plain over", "go without 1"),
         ] {
             let words = words.split_whitespace().enumerate();
             let candidates = words.map(|(at, word)| (candidate(&at.to_string()), seen(word)));

@@ -13,13 +13,13 @@ use crate::pods::{is_finished, is_of_its_node, waiting};
 
 /// The pods that are mirrored so.
 #[derive(Debug, Default)]
-pub(super) struct Loners {
+pub(super) struct UnownedPods {
     there: BTreeSet<ObjectKey>,
     /// Gone in the cluster, and to go in the shadow once they have run for as long.
     leaving: LeavingObjects,
 }
 
-impl Loners {
+impl UnownedPods {
     pub(super) fn add(&mut self, key: ObjectKey) {
         self.there.insert(key);
     }
