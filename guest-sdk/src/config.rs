@@ -133,7 +133,7 @@ impl Settings {
             match item {
                 Json::Text(text) => texts.push(text),
                 _ => self.errors.push(ConfigIssue {
-                    path: format!("/{key}/{index}"),
+                    path: pointer(key) + &pointer(&index.to_string()),
                     message: "must be a text".to_owned(),
                 }),
             }
@@ -168,7 +168,9 @@ impl Settings {
 
     /// Any value, for settings with a shape of their own.
     pub fn get(&mut self, key: &'static str) -> Option<Json> {
-        self.known.push(key);
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
         self.fields
             .iter()
             .find(|(name, _)| name == key)
@@ -253,17 +255,21 @@ mod tests {
         zones: Vec<String>,
         count: u32,
         shares: Vec<(String, f64)>,
+        units: Vec<String>,
     }
 
     impl Policy for Sample {
         const NAME: &'static str = "sample";
         const SUMMARY: &'static str = "for tests";
         fn configure(settings: &mut Settings) -> Self {
+            // Asked for twice: an object of numbers, or one for all.
+            let _ = settings.get("shares");
             Self {
                 discount: settings.number("discount", 0.2, 0.0..=1.0),
                 zones: settings.texts("zones"),
                 count: settings.integer("count", 3),
                 shares: settings.numbers("shares", 0.0..=1.0),
+                units: settings.texts("per/hour"),
             }
         }
     }
@@ -276,7 +282,7 @@ mod tests {
                 (sample.discount, sample.zones.len(), sample.count),
                 (0.2, 0, 3)
             );
-            assert!(sample.shares.is_empty() && warnings.is_empty());
+            assert!(sample.shares.is_empty() && sample.units.is_empty() && warnings.is_empty());
         }
     }
 
@@ -294,6 +300,7 @@ mod tests {
             (r#"{"discount": 2}"#, "/discount", "must be between 0 and 1"),
             (r#"{"discount": "x"}"#, "/discount", "must be a number"),
             (r#"{"zones": ["a", 1]}"#, "/zones/1", "must be a text"),
+            (r#"{"per/hour": [1]}"#, "/per~1hour/0", "must be a text"),
             (
                 r#"{"count": 1.5}"#,
                 "/count",
@@ -335,7 +342,7 @@ mod tests {
         assert_eq!(warnings[0].path, "/disc~1ount");
         assert_eq!(
             warnings[0].message,
-            "unknown; the settings are discount, zones, count, shares"
+            "unknown; the settings are shares, discount, zones, count, per/hour"
         );
     }
 }

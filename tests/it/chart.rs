@@ -169,7 +169,13 @@ pub(crate) fn registered() -> BTreeSet<String> {
 /// Names of metrics in expressions of Prometheus.
 pub(crate) fn named(text: &str) -> BTreeSet<String> {
     let words = text.split(|it: char| !it.is_ascii_alphanumeric() && it != '_');
-    let prefixes = ["karpenter_", "mortise_", "controller_runtime_"];
+    let prefixes = [
+        "karpenter_",
+        "mortise_",
+        "controller_runtime_",
+        "leader_election_",
+        "process_",
+    ];
     let metrics = words.filter(|word| prefixes.iter().any(|it| word.starts_with(it)));
     let endings = ["_total", "_bucket", "_count", "_sum"];
     let plain = metrics.map(|name| {

@@ -31,10 +31,7 @@ async fn a_node_lives_and_dies_in_an_account_that_is_not_ours() {
     noticed(&rig, &mut moto, &launched).await;
 
     assert_eq!(rig.provider.impairments().await.unwrap(), []);
-    rig.provider
-        .reboot(&launched.provider_id, "once")
-        .await
-        .unwrap();
+    rig.provider.reboot(&launched.provider_id).await.unwrap();
     drifted(&rig, &mut moto, (&claim, &class)).await;
 
     ended(&rig, &mut moto, &launched).await;

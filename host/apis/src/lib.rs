@@ -5,6 +5,7 @@
 //! no business with objects of the API. No client, no clock, no I/O. Answers to Karpenter's `pkg/apis` and the AWS
 //! provider's `pkg/apis`.
 
+mod budget_nodes;
 mod capacity_type;
 #[cfg(feature = "objects")]
 pub mod capacitybuffer;
@@ -43,6 +44,7 @@ pub mod selector;
 #[cfg(feature = "objects")]
 pub mod validation;
 
+pub use budget_nodes::{BudgetError, BudgetNodes};
 pub use capacity_type::CapacityType;
 #[cfg(feature = "objects")]
 pub use capacitybuffer::{CapacityBuffer, CapacityBufferSpec, CapacityBufferStatus};
@@ -56,7 +58,7 @@ pub use nodeclaim::{NodeClaim, NodeClaimSpec, NodeClaimStatus, ResourceRequireme
 pub use nodeoverlay::{NodeOverlay, NodeOverlaySpec, NodeOverlayStatus};
 #[cfg(feature = "objects")]
 pub use nodepool::{
-    Budget, BudgetNodes, ConsolidationPolicy, Disruption, DisruptionReason, NodeClaimTemplate,
+    Budget, ConsolidationPolicy, Disruption, DisruptionReason, NodeClaimTemplate,
     NodeClaimTemplateMetadata, NodeClaimTemplateSpec, NodePool, NodePoolSpec, NodePoolStatus,
 };
 pub use object_key::ObjectKey;

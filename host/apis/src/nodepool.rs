@@ -19,7 +19,7 @@ use crate::schema;
 
 mod budget;
 
-pub use budget::{Budget, BudgetError, BudgetNodes};
+pub use budget::Budget;
 
 /// The nodes a pool makes, and how it treats them.
 #[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -193,7 +193,8 @@ impl PriceTables {
         for (name, price) in quoted {
             let before = self.on_demand.get(&name).copied();
             let is_same = before.is_some_and(|before| before.to_bits() == price.to_bits());
-            if !is_same && self.doubts.believes(&name, price, before) {
+            // A price as it was clears a doubt, too.
+            if self.doubts.believes(&name, price, before) && !is_same {
                 self.on_demand.insert(name, price);
                 self.revision += 1;
             }
@@ -220,7 +221,7 @@ impl PriceTables {
                 let before = price_in(known, &zone);
                 let is_same = before.is_some_and(|before| before.to_bits() == price.to_bits());
                 let what = format!("{name} in {zone}");
-                if !is_same && self.doubts.believes(&what, price, before) {
+                if self.doubts.believes(&what, price, before) && !is_same {
                     set_price(known, zone, price);
                     has_changed = true;
                 }
@@ -355,6 +356,22 @@ mod tests {
         assert!(prices.accept_on_demand(one()).is_err());
         assert_eq!(prices.on_demand["m5.large"].to_bits(), 0.4_f64.to_bits());
         assert_eq!(prices.on_demand.len(), 3);
+    }
+
+    #[test]
+    fn a_jump_between_two_prices_as_they_were_is_not_believed() {
+        let mut prices = PriceTables::default();
+        for (told, want) in [(0.1, 0.1), (9.0, 0.1), (0.1, 0.1), (9.0, 0.1), (9.0, 9.0)] {
+            let name = || "m5.large".to_owned();
+            prices.accept_on_demand([(name(), told)].into()).unwrap();
+            let zones = vec![("a".into(), told)];
+            prices.accept_spot([(name(), zones)].into()).unwrap();
+            let spot = price_in(&prices.spot.as_ref().unwrap()["m5.large"], "a");
+            assert_eq!(spot, Some(want), "{told} on spot");
+            let on_demand = prices.on_demand.get("m5.large").copied();
+            assert_eq!(on_demand, Some(want), "{told} on demand");
+        }
+        assert_eq!(prices.revision, 4);
     }
 
     #[test]

@@ -409,11 +409,7 @@ impl CloudProvider for AwsProvider {
         Ok(())
     }
 
-    async fn reboot(
-        &self,
-        provider_id: &ProviderId,
-        _operation_id: &str,
-    ) -> Result<(), RebootError> {
+    async fn reboot(&self, provider_id: &ProviderId) -> Result<(), RebootError> {
         let id = self.instance_id(provider_id);
         let id = id.map_err(|error| RebootError::Terminal(error.to_string()))?;
         self.instances.reboot(id).await

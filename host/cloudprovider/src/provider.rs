@@ -169,10 +169,8 @@ pub trait CloudProvider: Send + Sync {
     /// Marks an instance with its claim and node names, where the cloud has tags.
     async fn tag(&self, node_claim: &NodeClaim) -> Result<(), CloudProviderError>;
 
-    /// Asks for a reboot of the instance in place; answers once that is accepted. The id is the same whenever one
-    /// reboot is asked for again.
-    async fn reboot(&self, provider_id: &ProviderId, operation_id: &str)
-    -> Result<(), RebootError>;
+    /// Asks for a reboot of the instance in place; answers once that is accepted.
+    async fn reboot(&self, provider_id: &ProviderId) -> Result<(), RebootError>;
 
     /// Instances of the account, this cluster's or not, that the cloud finds sick or has plans with.
     async fn impairments(&self) -> Result<Vec<Impairment>, CloudProviderError>;

@@ -114,6 +114,8 @@ fn settle_class(work: &mut Converter<'_>, name: &str, wishes: &[&WantedKubelet])
         }
         return;
     };
+    // Copies are made of the class as it was before its first pools had their say.
+    let base = work.made[found].clone();
     let mut variants: Vec<(Value, String)> = Vec::new();
     for wish in wishes {
         let known = variants
@@ -122,8 +124,12 @@ fn settle_class(work: &mut Converter<'_>, name: &str, wishes: &[&WantedKubelet])
         let class = if let Some((_, class)) = known {
             class.clone()
         } else {
-            let is_first = variants.is_empty();
-            let class = variant(work, found, wish, is_first);
+            let class = if variants.is_empty() {
+                fill(&mut work.made[found], &wish.kubelet);
+                name.to_owned()
+            } else {
+                variant(work, &base, wish)
+            };
             variants.push((wish.kubelet.clone(), class.clone()));
             class
         };
@@ -132,20 +138,12 @@ fn settle_class(work: &mut Converter<'_>, name: &str, wishes: &[&WantedKubelet])
     }
 }
 
-/// The class for a configuration: the class itself for the first, else a copy of it.
-fn variant(work: &mut Converter<'_>, found: usize, wish: &WantedKubelet, is_first: bool) -> String {
-    let base = work.made[found].clone();
-    if is_first {
-        fill(&mut work.made[found], &wish.kubelet);
-        return base.name().to_owned();
-    }
+/// A copy of the class for a configuration; answers its name.
+fn variant(work: &mut Converter<'_>, base: &ConvertedObject, wish: &WantedKubelet) -> String {
     let pool = work.made[wish.pool].name().to_owned();
     let name = free_name(work, &format!("{}-{pool}", base.name()));
     let mut copy = base.clone();
     copy.object["metadata"]["name"] = name.clone().into();
-    if let Some(spec) = copy.object["spec"].as_object_mut() {
-        spec.remove("kubelet");
-    }
     fill(&mut copy, &wish.kubelet);
     let origin: ObjectOrigin = work.made[wish.pool].origin.clone();
     let what = format!(

@@ -76,19 +76,20 @@ fn node_class(
     age: Age,
 ) -> (String, Vec<String>) {
     let origin = fields.origin;
-    // In 0.2 and 0.3 the cluster stood beside the provider.
-    let mut cluster = fields.inner("cluster");
-    let mut provider = fields.inner("provider");
     let mut reference = fields.inner("providerRef");
     reference.drop(
         &["apiVersion", "kind"],
         "the class is an EC2NodeClass",
         &mut work.report,
     );
-    if let Some(name) = reference.text("name") {
-        reference.finish(&mut work.report);
+    let named = reference.text("name");
+    reference.finish(&mut work.report);
+    if let Some(name) = named {
         return (name, Vec::new());
     }
+    // In 0.2 and 0.3 the cluster stood beside the provider.
+    let mut cluster = fields.inner("cluster");
+    let mut provider = fields.inner("provider");
     let is_taken = work.class_names.iter().any(|it| it == pool);
     let name = if is_taken {
         with_suffix(pool, "-provider")
@@ -100,13 +101,14 @@ fn node_class(
         .push(origin.note(Fate::Changed, "spec.provider", what));
     let mut inside = provider.inner("cluster");
     let cluster_name = inside.text("name").or_else(|| cluster.text("name"));
-    for cluster in [&mut inside, &mut cluster] {
+    for mut cluster in [inside, cluster] {
         let fields = ["name", "endpoint", "caBundle"];
         cluster.drop(
             &fields,
             "a setting of the controller (CLUSTER_NAME, CLUSTER_ENDPOINT)",
             &mut work.report,
         );
+        cluster.finish(&mut work.report);
     }
     let mut moved = Vec::new();
     if age < Age::V1Alpha5 {

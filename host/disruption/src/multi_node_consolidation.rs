@@ -141,12 +141,16 @@ fn by_waste<'s>(
 fn best(moves: Vec<Approved<'_>>, bill_per_hour: f64) -> Option<Approved<'_>> {
     let savings = moves.iter().map(Approved::savings_per_hour);
     let most = savings.max_by(f64::total_cmp)?;
-    let is_enough = |it: &Approved<'_>| {
-        let saved = it.savings_per_hour();
-        saved >= most * ENOUGH && bill_per_hour - saved <= (bill_per_hour - most) * LEFT_MAX
-    };
+    let is_enough = |it: &Approved<'_>| saves_enough(it.savings_per_hour(), most, bill_per_hour);
     let enough = moves.into_iter().filter(is_enough);
     enough.min_by_key(|it| it.proposal.candidates.len())
+}
+
+/// Whether a move that saves so much does as well as the one that saves most. That one does, also where it saves more
+/// than the bill: costs that are added in another order come to another sum in the last digit.
+fn saves_enough(saved: f64, most: f64, bill_per_hour: f64) -> bool {
+    let left_max = (bill_per_hour - most).max(0.0) * LEFT_MAX;
+    saved >= most || saved >= most * ENOUGH && bill_per_hour - saved <= left_max
 }
 
 /// Verdicts on shorter runs do not matter once a longer one is approved.
@@ -220,6 +224,22 @@ mod tests {
         });
         assert_eq!(tried, [3, 4]);
         assert_eq!(found.last().unwrap(), &[0, 1, 2]);
+    }
+
+    #[test]
+    fn what_saves_most_is_enough_whatever_the_order_of_the_sums() {
+        let (by_policy, by_waste) = (0.3 + 0.2 + 0.1, 0.1 + 0.2 + 0.3);
+        assert!(by_policy < by_waste, "{by_policy} {by_waste}");
+        for (saved, most, bill, enough) in [
+            (by_waste, by_waste, by_policy, true),
+            (by_policy, by_waste, by_policy, true),
+            (by_policy, by_policy, by_waste, true),
+            (0.55, by_waste, by_policy, false),
+            (0.55, 0.6, 1.6, true),
+            (0.5, 0.6, 1.6, false),
+        ] {
+            assert_eq!(saves_enough(saved, most, bill), enough, "{saved} {most}");
+        }
     }
 
     #[test]

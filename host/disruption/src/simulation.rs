@@ -158,8 +158,12 @@ impl<'a> Simulator<'a> {
             None => it.clone(),
         });
         let pools: Vec<PoolTypes> = pools.collect();
+        let reserved = match world.options.reserved {
+            ReservedMode::Off => ReservedMode::Off,
+            ReservedMode::Strict | ReservedMode::Fallback => ReservedMode::Strict,
+        };
         let options = Options {
-            reserved: ReservedMode::Strict,
+            reserved,
             ..world.options.clone()
         };
         Self::with(world, &pools, options, &TableCache::default())

@@ -26,7 +26,7 @@ pub(super) fn judge(budget: &mut PodDisruptionBudget, snapshot: &Snapshot) {
     }
     let desired = match (&spec.min_available, &spec.max_unavailable) {
         (Some(least), _) => amount(least, expected),
-        (None, Some(most)) => amount(most, expected).map(|most| expected - most),
+        (None, Some(most)) => amount(most, expected).map(|most| expected.saturating_sub(most)),
         // Without either, one has to stay.
         (None, None) => Some(1),
     };

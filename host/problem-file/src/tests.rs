@@ -169,6 +169,8 @@ const SELECTOR: &str = "/pods/0/spec/affinity/podAntiAffinity/requiredDuringSche
 #[case("/pods/0/spec", Value::Null, "spec: is not set")]
 #[case("/pods/0/kind", json!("Job"), r#"kind: invalid value: string "Job", expected Pod"#)]
 #[case(&format!("{TERM}/operator"), json!("Near"), r#"matchExpressions[0].operator: "Near": unknown operator"#)]
+#[case(TERM, json!({"key": "n", "operator": "Gte", "values": ["1"]}), r#"matchExpressions[0].operator: "Gte": unknown operator"#)]
+#[case(TERM, json!({"key": "n", "operator": "Lte", "values": ["1"]}), r#"matchExpressions[0].operator: "Lte": unknown operator"#)]
 #[case(&format!("{TERM}/values"), json!([]), "matchExpressions[0].values: []: In of kubernetes.io/arch needs values")]
 #[case(TERM, json!({"key": "n", "operator": "Gt", "values": ["many"]}), r#"values: ["many"]: Gt of n needs one integer"#)]
 #[case(
@@ -327,6 +329,7 @@ fn bound_pods_fill_their_node_and_pending_ones_use_what_is_left() {
 #[case(json!({"minAvailable": 2}), None, PdbVerdict::Free)]
 #[case(json!({"minAvailable": "80%"}), None, PdbVerdict::Blocked("default/web".to_owned()))]
 #[case(json!({"maxUnavailable": 1}), None, PdbVerdict::Free)]
+#[case(json!({"maxUnavailable": i32::MIN}), None, PdbVerdict::Blocked("default/web".to_owned()))]
 #[case(json!({"maxUnavailable": 1}), Some(0), PdbVerdict::Blocked("default/web".to_owned()))]
 fn a_budget_that_nobody_looked_at_allows_what_its_running_pods_leave(
     #[case] mut spec: Value,

@@ -408,6 +408,35 @@ async fn a_job_runs_its_completions_and_ends() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_daemon_waits_for_its_node_to_be_ready_unless_it_says_otherwise() {
+    let world = world(1);
+    let mut hardy = workload("DaemonSet", "network", &json!({}));
+    hardy["spec"]["template"]["spec"]["tolerations"] = json!([{ "operator": "Exists" }]);
+    for daemon in [hardy, workload("DaemonSet", "agent", &json!({}))] {
+        world
+            .api()
+            .create(&Resource::DAEMON_SETS, "default", daemon)
+            .unwrap();
+    }
+    launch(&world, 1, "m5.large", "").await;
+    let mut came = Vec::new();
+    for _ in 0..120 {
+        sleep(Duration::from_secs(1)).await;
+        let apps = pods(&world);
+        let apps = apps
+            .iter()
+            .map(|it| it["metadata"]["labels"]["app"].clone());
+        let apps: Vec<Value> = apps.collect();
+        came.extend(
+            apps.into_iter()
+                .filter(|it| !came.contains(it))
+                .collect::<Vec<_>>(),
+        );
+    }
+    assert_eq!(came, ["network", "agent"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_budget_holds_evictions_back_until_the_replacement_runs() {
     let world = world(1);
     launch(&world, 2, "m5.large", "").await;

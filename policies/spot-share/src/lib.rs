@@ -46,7 +46,10 @@ impl SpotShare {
     fn ranking(&self, round: &RankRound<'_>) -> Ranking {
         let mut ranking = round.claim.ranked_by(&round.offerings.prior);
         let is_spot = |it: &Offering<'_>| it.capacity_type() == CapacityType::Spot;
-        if self.takes_more(round) || round.candidates().all(|it| is_spot(&it)) {
+        let has_on_demand = round
+            .candidates()
+            .any(|it| it.capacity_type() == CapacityType::OnDemand);
+        if self.takes_more(round) || !has_on_demand {
             return ranking;
         }
         for (position, offering) in (0_u32..).zip(round.candidates()) {

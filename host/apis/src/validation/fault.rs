@@ -1,8 +1,8 @@
 //! Faults of fields, in the words of the API server. Which rule finds it is no business of this file.
 
 use crate::Operator;
+use crate::budget_nodes::BudgetError;
 use crate::nodeoverlay::PriceChangeError;
-use crate::nodepool::BudgetError;
 use std::fmt;
 
 /// One fault of an object.

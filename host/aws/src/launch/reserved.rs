@@ -26,8 +26,8 @@ pub(super) struct Reservation {
 /// The reservation that is chosen for a type in a zone.
 pub(super) type ByOffering = BTreeMap<TypeAndZone, Reservation>;
 
-/// Keeps the reserved offerings of one kind, the cheapest; for each type and zone the reservation with the most
-/// free slots.
+/// Keeps the reserved offerings of one kind, the cheapest by effective cost and then by list price; for each type and
+/// zone the reservation with the most free slots.
 pub(super) fn reserve(
     candidates: Vec<LaunchableType>,
     claim: &NodeClaim,
@@ -38,12 +38,12 @@ pub(super) fn reserve(
         (CapacityReservationType::CapacityBlock, false),
         (CapacityReservationType::Default, true),
     ];
-    let mut best: Option<(f64, ByOffering)> = None;
+    let mut best: Option<([f64; 2], ByOffering)> = None;
     for (kind, is_interruptible) in kinds {
-        let (price, reservations) = of_kind(&candidates, &requirements, kind, is_interruptible);
-        let is_better = best.as_ref().is_none_or(|(cheapest, _)| price < *cheapest);
+        let (costs, reservations) = of_kind(&candidates, &requirements, kind, is_interruptible);
+        let is_better = best.as_ref().is_none_or(|(cheapest, _)| costs < *cheapest);
         if !reservations.is_empty() && is_better {
-            best = Some((price, reservations));
+            best = Some((costs, reservations));
         }
     }
     let mut reservations = best
@@ -57,13 +57,14 @@ pub(super) fn reserve(
     (keep_offerings(candidates, is_kept), reservations)
 }
 
+/// The reservations of a kind, with the effective cost and the list price of the cheapest.
 fn of_kind(
     candidates: &[LaunchableType],
     requirements: &Requirements,
     kind: CapacityReservationType,
     is_interruptible: bool,
-) -> (f64, ByOffering) {
-    let mut cheapest = f64::INFINITY;
+) -> ([f64; 2], ByOffering) {
+    let mut cheapest = [f64::INFINITY; 2];
     let mut reservations = ByOffering::new();
     for candidate in candidates {
         for offering in candidate
@@ -78,17 +79,22 @@ fn of_kind(
             let is_compatible = requirements
                 .compatible(&offering.requirements, AllowUndefined::WellKnown)
                 .is_ok();
-            let is_ranked = candidate.offerings.iter().any(|ranked| {
+            let ranked = candidate.offerings.iter().find(|ranked| {
                 ranked.capacity_type == CapacityType::Reserved && *ranked.zone == *zone
             });
+            let Some(ranked) = ranked else {
+                continue;
+            };
             let reservation = reservation(offering);
             if !is_compatible
-                || !is_ranked
                 || (reservation.kind, reservation.is_interruptible) != (kind, is_interruptible)
             {
                 continue;
             }
-            cheapest = cheapest.min(offering.price_per_hour);
+            let costs = [ranked.effective_cost_per_hour, offering.price_per_hour];
+            if costs < cheapest {
+                cheapest = costs;
+            }
             let key = (candidate.instance_type.name.as_str().into(), zone.into());
             let has_more = reservations
                 .get(&key)

@@ -105,10 +105,7 @@ impl Reboot {
                 self.shell.writer.write_claim(claim, &after).await?;
                 Ok(Action::NOW)
             }
-            Step::Ask {
-                operation_id,
-                bound,
-            } => self.ask(claim, &operation_id, bound).await,
+            Step::Ask { bound } => self.ask(claim, bound).await,
             Step::Issued(node) => self.issued(claim, node).await,
             Step::Wait => Ok(Action::RequeueAfter(POLL)),
             Step::Untaint(node) => {
@@ -133,21 +130,19 @@ impl Reboot {
     async fn ask(
         &self,
         claim: &NodeClaim,
-        operation_id: &str,
         bound: Option<GoDuration>,
     ) -> Result<Action, ReconcileError> {
         let now = self.shell.now();
         self.asked.note(claim, now);
         let answer = match claim.provider_id() {
-            Some(id) => self.provider.reboot(&id, operation_id).await,
+            Some(id) => self.provider.reboot(&id).await,
             None => Err(RebootError::Terminal(
                 "the claim has no instance".to_owned(),
             )),
         };
         match answer {
             Ok(()) => {
-                let entry = RebootEntry::Asked { operation_id };
-                self.shell.journal.write(claim, &entry);
+                self.shell.journal.write(claim, &RebootEntry::Asked);
                 self.shell
                     .writer
                     .write_claim_status(claim, &issued(claim, now))

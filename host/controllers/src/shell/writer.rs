@@ -118,10 +118,9 @@ impl Writer {
                 return Err(error);
             }
         };
+        self.claim_written(&written);
         if is_gone(&written) {
             self.model.forget_recent_claim(&written.name_any());
-        } else {
-            self.claim_written(&written);
         }
         Ok(written)
     }

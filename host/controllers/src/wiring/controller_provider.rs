@@ -222,13 +222,9 @@ impl CloudProvider for ControllerProvider {
         self.inner.tag(node_claim).await
     }
 
-    async fn reboot(
-        &self,
-        provider_id: &ProviderId,
-        operation_id: &str,
-    ) -> Result<(), RebootError> {
+    async fn reboot(&self, provider_id: &ProviderId) -> Result<(), RebootError> {
         let call = Call::begin("Reboot", None);
-        let answer = self.inner.reboot(provider_id, operation_id).await;
+        let answer = self.inner.reboot(provider_id).await;
         let result = answer.clone();
         let result = result.map_err(|error| CloudProviderError::Other(error.to_string()));
         self.measure(call, result).ok();

@@ -62,8 +62,8 @@ pub(crate) struct State {
     pub(crate) repair: Vec<RepairPolicy>,
     /// What is said of nodes that are about to register; nothing for "they may".
     pub(crate) registrable: Option<Registrable>,
-    /// Reboots asked for: instance, operation, when.
-    pub(crate) reboots: Vec<(ProviderId, String, jiff::Timestamp)>,
+    /// Reboots asked for: instance, when.
+    pub(crate) reboots: Vec<(ProviderId, jiff::Timestamp)>,
     /// What a reboot is answered with, and whether a machine comes back from one.
     pub(crate) reboot_error: Option<RebootError>,
     pub(crate) stays_away: bool,
@@ -461,19 +461,14 @@ impl CloudProvider for Cloud {
         Ok(())
     }
 
-    async fn reboot(
-        &self,
-        provider_id: &ProviderId,
-        operation_id: &str,
-    ) -> Result<(), RebootError> {
+    async fn reboot(&self, provider_id: &ProviderId) -> Result<(), RebootError> {
         let now = self.clock.now();
         let reboot = async {
             self.with(|state| {
                 if let Some(error) = &state.reboot_error {
                     return Err(error.clone());
                 }
-                let asked = (provider_id.clone(), operation_id.to_owned(), now);
-                state.reboots.push(asked);
+                state.reboots.push((provider_id.clone(), now));
                 Ok(())
             })
         };

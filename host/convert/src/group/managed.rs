@@ -19,7 +19,6 @@ pub(crate) fn convert(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &
         subnets: fields.texts("subnets"),
         ..NodeGroup::default()
     };
-    let why = "no matter of a pool";
     let told = [
         "nodegroupArn",
         "createdAt",
@@ -33,15 +32,7 @@ pub(crate) fn convert(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &
     for field in told {
         fields.take(field);
     }
-    let mut scaling = fields.inner("scalingConfig");
-    group.nodes_max = scaling.number("maxSize");
-    group.nodes_min = scaling.number("minSize").unwrap_or_default();
-    let mut update = fields.inner("updateConfig");
-    let share = update
-        .number("maxUnavailablePercentage")
-        .map(|share| format!("{share}%"));
-    group.budget = share.or_else(|| update.text("maxUnavailable"));
-    update.drop(&["updateStrategy"], why, &mut work.report);
+    scaling(work, &mut fields, &mut group);
     if let Some(role) = fields.text("nodeRole") {
         let role = role.rsplit('/').next().unwrap_or(&role).to_owned();
         group.class.insert("role".to_owned(), role.into());
@@ -52,12 +43,7 @@ pub(crate) fn convert(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &
     group
         .requirements
         .one_of(labels::INSTANCE_TYPE, &fields.texts("instanceTypes"));
-    let capacity = fields.text("capacityType").unwrap_or_default();
-    let capacity = if capacity == "SPOT" {
-        labels::CAPACITY_TYPE_SPOT
-    } else {
-        labels::CAPACITY_TYPE_ON_DEMAND
-    };
+    let capacity = capacity_type(work, &mut fields);
     group
         .requirements
         .one_of(labels::CAPACITY_TYPE, &[capacity.to_owned()]);
@@ -72,6 +58,49 @@ pub(crate) fn convert(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &
     left_behind(work, origin, &mut fields);
     fields.finish(&mut work.report);
     group.make(work, origin);
+}
+
+/// How many nodes there may be, and how many of them may be replaced at one time.
+fn scaling(work: &mut Converter<'_>, fields: &mut Fields<'_>, group: &mut NodeGroup) {
+    let mut scaling = fields.inner("scalingConfig");
+    group.nodes_max = scaling.number("maxSize");
+    group.nodes_min = scaling.number("minSize").unwrap_or_default();
+    // What the autoscaler made of the two last.
+    scaling.take("desiredSize");
+    scaling.finish(&mut work.report);
+    let mut update = fields.inner("updateConfig");
+    let share = update
+        .number("maxUnavailablePercentage")
+        .map(|share| format!("{share}%"));
+    group.budget = share.or_else(|| update.text("maxUnavailable"));
+    let why = "no matter of a pool";
+    update.drop(&["updateStrategy"], why, &mut work.report);
+    update.finish(&mut work.report);
+}
+
+/// How its instances are bought, in the word of v1.
+fn capacity_type(work: &mut Converter<'_>, fields: &mut Fields<'_>) -> &'static str {
+    let told = fields.text("capacityType").unwrap_or_default();
+    let (capacity_type, fate, what, way_out) = match told.as_str() {
+        "SPOT" => return labels::CAPACITY_TYPE_SPOT,
+        "" | "ON_DEMAND" => return labels::CAPACITY_TYPE_ON_DEMAND,
+        "CAPACITY_BLOCK" => (
+            labels::CAPACITY_TYPE_RESERVED,
+            Fate::ToDo,
+            "a class says itself which blocks it may use",
+            "name the block in capacityReservationSelectorTerms of the class (gate ReservedCapacity)",
+        ),
+        _ => (
+            labels::CAPACITY_TYPE_ON_DEMAND,
+            Fate::Lost,
+            "not known, and so taken for on-demand",
+            "write the requirement on karpenter.sh/capacity-type that is meant",
+        ),
+    };
+    let what = format!("{told}: {what}");
+    let line = fields.origin.note(fate, "nodegroup.capacityType", what);
+    work.report.push(line.or(way_out));
+    capacity_type
 }
 
 /// What a node group has and a pool has not.

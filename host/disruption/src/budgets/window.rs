@@ -5,7 +5,7 @@
 use std::num::NonZero;
 
 use apis::duration::GoDuration;
-use apis::nodepool::{Budget, BudgetError};
+use apis::{Budget, BudgetError};
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 use hooks::columns::saturated;

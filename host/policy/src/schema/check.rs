@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::ConfigSchema;
-use super::node::{CountRange, Others, SchemaNode, SchemaType, ValueSchema};
+use super::node::{CountRange, Others, SchemaNode, SchemaType, ValueSchema, is_equal};
 use super::reader::pointer;
 use crate::guest::limits::short;
 use crate::typo::{distance, near};
@@ -226,14 +226,6 @@ fn weight(value: &Value) -> usize {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => text_steps(value),
     };
     1 + inner
-}
-
-/// Numbers are equal by value: 1 is 1.0.
-fn is_equal(listed: &Value, value: &Value) -> bool {
-    match (listed.as_f64(), value.as_f64()) {
-        (Some(listed), Some(value)) => listed.total_cmp(&value).is_eq(),
-        _ => listed == value,
-    }
 }
 
 fn missing(shape: &ValueSchema, name: &str) -> String {

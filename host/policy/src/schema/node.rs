@@ -83,3 +83,11 @@ impl SchemaType {
         ("object", Self::Object),
     ];
 }
+
+/// Numbers are equal by value: 1 is 1.0.
+pub(super) fn is_equal(listed: &Value, value: &Value) -> bool {
+    match (listed.as_f64(), value.as_f64()) {
+        (Some(listed), Some(value)) => listed.total_cmp(&value).is_eq(),
+        _ => listed == value,
+    }
+}

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::SchemaError;
-use super::node::{Bound, Others, SchemaNode, SchemaType, ValueSchema};
+use super::node::{Bound, Others, SchemaNode, SchemaType, ValueSchema, is_equal};
 use crate::guest::limits::short;
 use crate::rule::pattern::Pattern;
 
@@ -113,13 +113,10 @@ impl SchemaReader {
             "items" => shape.items = Some(self.node(value, at)?),
             "enum" => {
                 let values = value.as_array().filter(|it| !it.is_empty());
-                shape.one_of = Some(
-                    values
-                        .ok_or_else(|| must_be(at, "a list of values"))?
-                        .clone(),
-                );
+                let values = values.ok_or_else(|| must_be(at, "a list of values"))?;
+                narrow(&mut shape.one_of, values);
             }
-            "const" => shape.one_of = Some(vec![value.clone()]),
+            "const" => narrow(&mut shape.one_of, std::slice::from_ref(value)),
             "minimum" => shape.least = shape.least.tighter(Bound::Inclusive(number(value, at)?), 1),
             "exclusiveMinimum" => {
                 shape.least = shape.least.tighter(Bound::Exclusive(number(value, at)?), 1);
@@ -207,6 +204,14 @@ impl Bound {
                 }
             }
         }
+    }
+}
+
+/// Keeps the values that were listed before, too: a schema means both of its lists.
+fn narrow(one_of: &mut Option<Vec<Value>>, values: &[Value]) {
+    match one_of {
+        Some(listed) => listed.retain(|it| values.iter().any(|value| is_equal(it, value))),
+        None => *one_of = Some(values.to_vec()),
     }
 }
 

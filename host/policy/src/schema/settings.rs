@@ -53,6 +53,9 @@ impl ValueSchema {
     /// Values that are allowed, in words.
     pub(super) fn words(&self) -> String {
         if let Some(all) = &self.one_of {
+            if all.is_empty() {
+                return "absent".to_owned();
+            }
             let listed = all.iter().take(LISTED_MAX).map(Value::to_string);
             let listed: Vec<String> = listed.collect();
             let more = match all.len().saturating_sub(LISTED_MAX) {

@@ -117,7 +117,9 @@ fn node_term(path: &str, term: &v1::NodeSelectorTerm, faults: &mut ObjectFaults)
     for (index, it) in term.match_expressions.iter().flatten().enumerate() {
         let path = format!("{path}.matchExpressions[{index}]");
         let values = it.values.as_deref().unwrap_or_default();
-        let Some(operator) = Operator::parse(&it.operator) else {
+        // Two of them are Karpenter's own, for its NodePools.
+        let of_pods = |it: &Operator| !matches!(it, Operator::Gte | Operator::Lte);
+        let Some(operator) = Operator::parse(&it.operator).filter(of_pods) else {
             let message = format!("{:?}: unknown operator", it.operator);
             faults.push(format!("{path}.operator"), message);
             continue;
@@ -128,7 +130,14 @@ fn node_term(path: &str, term: &v1::NodeSelectorTerm, faults: &mut ObjectFaults)
             Operator::Gt | Operator::Lt | Operator::Gte | Operator::Lte if !matches!(values, [bound] if bound.parse::<i64>().is_ok()) => {
                 "needs one integer"
             }
-            _ => continue,
+            Operator::In
+            | Operator::NotIn
+            | Operator::Exists
+            | Operator::DoesNotExist
+            | Operator::Gt
+            | Operator::Lt
+            | Operator::Gte
+            | Operator::Lte => continue,
         };
         let message = format!("{values:?}: {operator} of {} {message}", it.key);
         faults.push(format!("{path}.values"), message);

@@ -15,6 +15,9 @@ use super::key::PodKey;
 /// One slot of the resource `pods`, in thousandths.
 const ONE_POD_MILLIS: i64 = 1000;
 
+/// What names of huge pages begin with; of these nothing is lent out twice.
+const HUGE_PAGES_PREFIX: &str = "hugepages-";
+
 type QuantityList = BTreeMap<String, Quantity>;
 
 /// The larger of what init containers need at their worst moment and what runs side by side later, plus overhead and
@@ -38,16 +41,37 @@ pub fn effective_requests(
         peak.add_init(container, &requests);
     }
     let mut total = peak.total();
-    if let Some(pod_level) = spec.resources.as_ref().and_then(|r| r.requests.as_ref()) {
-        for (name, amount) in parse(pod_level, key, "spec.resources.requests")?.iter() {
-            total.set(name, amount);
-        }
+    if let Some(pod_level) = &spec.resources {
+        set_pod_level(&mut total, pod_level, key)?;
     }
     if let Some(overhead) = &spec.overhead {
         total = total.add(&parse(overhead, key, "spec.overhead")?);
     }
     total.set(labels::RESOURCE_PODS, ONE_POD_MILLIS);
     Ok(total)
+}
+
+/// Sets what is asked for the whole pod. A limit without a request is the request where no container asks for the
+/// resource, or where it cannot be overcommitted, as the API server defaults it; manifests read from files lack that.
+fn set_pod_level(
+    total: &mut Resources,
+    pod_level: &core::ResourceRequirements,
+    key: &PodKey,
+) -> Result<(), InvalidPod> {
+    let list = |list: Option<&QuantityList>, field| {
+        list.map_or_else(|| Ok(Resources::new()), |list| parse(list, key, field))
+    };
+    let requests = list(pod_level.requests.as_ref(), "spec.resources.requests")?;
+    let limits = list(pod_level.limits.as_ref(), "spec.resources.limits")?;
+    for (name, amount) in limits.iter() {
+        if !total.has(name) || name.starts_with(HUGE_PAGES_PREFIX) {
+            total.set(name, amount);
+        }
+    }
+    for (name, amount) in requests.iter() {
+        total.set(name, amount);
+    }
+    Ok(())
 }
 
 /// Whether an init container runs on beside the containers.

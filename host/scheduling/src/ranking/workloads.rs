@@ -40,8 +40,10 @@ pub type FactsByOwner = BTreeMap<String, WorkloadFacts>;
 /// Sums and counts of some pods.
 pub fn pods_summary(pods: &[Arc<Pod>], facts: &FactsByOwner, now: Timestamp) -> PodsSummary {
     let mut total = Resources::new();
+    let priorities = pods.iter().map(|it| it.shape.priority);
     let mut summary = PodsSummary {
         count: saturated(pods.len()),
+        max_priority: priorities.max().unwrap_or_default(),
         ..PodsSummary::default()
     };
     // Pods that share a shape are summed up at once; addresses only save work.
@@ -59,7 +61,6 @@ pub fn pods_summary(pods: &[Arc<Pod>], facts: &FactsByOwner, now: Timestamp) -> 
             let amount = amount.saturating_mul(i64::from(count));
             total.set(name, total.get(name).saturating_add(amount));
         }
-        summary.max_priority = summary.max_priority.max(shape.priority);
         let is_replicated = fact(shape, facts).is_some_and(|it| it.replicas >= 2);
         summary.replicated += if is_replicated { count } else { 0 };
     }
@@ -145,6 +146,28 @@ mod tests {
 
     use super::*;
     use crate::pod::{DoNotDisrupt, PodKey};
+
+    #[test]
+    fn the_highest_priority_may_be_below_zero() {
+        for (priorities, want) in [
+            (&[][..], 0),
+            (&[-10], -10),
+            (&[-10, -20], -10),
+            (&[-10, 0, 5], 5),
+        ] {
+            let pods = priorities.iter().map(|priority| {
+                let shape = PodShape {
+                    priority: *priority,
+                    ..PodShape::default()
+                };
+                let key = PodKey::new("default", "web");
+                Arc::new(Pod::unknown(key, "uid".to_owned(), Arc::new(shape)))
+            });
+            let pods: Vec<Arc<Pod>> = pods.collect();
+            let summary = pods_summary(&pods, &FactsByOwner::new(), Timestamp::UNIX_EPOCH);
+            assert_eq!(summary.max_priority, want, "{priorities:?}");
+        }
+    }
 
     /// A pod that has run for an hour.
     fn pod(do_not_disrupt: DoNotDisrupt, now: Timestamp) -> Pod {

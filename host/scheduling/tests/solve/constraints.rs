@@ -151,6 +151,39 @@ fn host_ports_of_sidecars_count() {
 }
 
 #[test]
+fn a_limit_of_the_whole_pod_is_its_request_where_nothing_else_is() {
+    let without = json!([{"name": "c"}]);
+    let asking =
+        json!([{"name": "c", "resources": {"requests": {"cpu": "1", "hugepages-2Mi": "2Mi"}}}]);
+    let sidecar =
+        json!([{"name": "i", "restartPolicy": "Always", "resources": {"limits": {"cpu": "2"}}}]);
+    for (containers, init_containers, requests, cpu, huge) in [
+        (&without, json!([]), json!({}), 4000, 4),
+        (&without, json!([]), json!({"cpu": "3"}), 3000, 4),
+        (&without, sidecar, json!({}), 2000, 4),
+        (&asking, json!([]), json!({}), 1000, 4),
+        (
+            &asking,
+            json!([]),
+            json!({"cpu": "3", "hugepages-2Mi": "2Mi"}),
+            3000,
+            2,
+        ),
+    ] {
+        let limits = json!({"cpu": "4", "hugepages-2Mi": "4Mi"});
+        let spec = json!({"containers": containers, "initContainers": init_containers,
+            "resources": {"requests": requests, "limits": limits}});
+        let pod = Cluster::new().parse("a", "a", SMALL, &spec);
+        let found = pod.shape.requests.count("hugepages-2Mi") >> 20;
+        assert_eq!(
+            (pod.shape.requests.cpu_millis(), found),
+            (cpu, huge),
+            "{spec}"
+        );
+    }
+}
+
+#[test]
 fn a_daemons_host_port_rules_its_nodes_out() {
     let mut cluster = Cluster::new();
     cluster.daemon(

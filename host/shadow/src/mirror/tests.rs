@@ -206,6 +206,32 @@ fn templates_ask_for_what_admission_added() {
 }
 
 #[test]
+fn a_workload_that_is_idle_when_its_hold_ends_is_mirrored_once_it_is_not() {
+    // It is held from second 1; its pod is told of in second 2, or in time for the end of the hold, or never.
+    for pod_at in [Some(2), Some(3), None] {
+        let other = json!({"metadata": {"name": "x", "namespace": "a"}, "spec": {}});
+        let (mut mirror, _) = begun(vec![told(ReadKind::StatefulSets, other)], Vec::new());
+        assert_eq!(
+            mirror.change(told(ReadKind::ReplicaSets, set(3)), at(1)),
+            []
+        );
+        assert_eq!(
+            mirror.change(told(ReadKind::ReplicaSets, set(0)), at(2)),
+            []
+        );
+        if let Some(second) = pod_at {
+            let first = told(ReadKind::Pods, pod("p1", "", "ReplicaSet"));
+            let restores = |it: &MirrorWrite| matches!(it, MirrorWrite::Restore { kind, .. } if kind.is_workload());
+            assert!(!mirror.change(first, at(second)).iter().any(restores));
+        }
+        assert_eq!(mirror.tick(&[], at(3)), []);
+        let mut writes = mirror.change(told(ReadKind::ReplicaSets, set(5)), at(9));
+        writes.extend(mirror.tick(&[], at(11)));
+        assert_eq!(restored(&writes), ["ReplicaSets web"], "{pod_at:?}");
+    }
+}
+
+#[test]
 fn a_daemon_set_rolls_when_the_clusters_does() {
     let daemons = |image: &str| {
         json!({

@@ -1,6 +1,6 @@
 //! ReplicaSets, StatefulSets, DaemonSets and Jobs: what they ask for is the cluster's, their pods are the shadow's.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use apis::ObjectKey;
 use jiff::{SignedDuration, Timestamp};
@@ -29,16 +29,25 @@ struct Held {
     since: Timestamp,
 }
 
+/// What the shadow has of a workload whose pods are its own.
+#[derive(Debug)]
+enum Mirroring {
+    /// Nothing yet.
+    Held(Held),
+    /// A copy, whose template was this one at the start.
+    Copied { template: u64 },
+    /// The copy of a Job that is gone in the cluster, or at least its pods.
+    Leaving,
+}
+
 /// The workloads that are mirrored.
 #[derive(Debug, Default)]
 pub(super) struct MirroredWorkloads {
     known: Known,
-    uids: BTreeSet<String>,
+    /// By UID; an idle workload that has no copy is not among them.
+    workloads: BTreeMap<String, Mirroring>,
     /// A pod of each, as the cluster admitted it, by the UID of its controller.
     samples: BTreeMap<String, Value>,
-    /// Templates at the start, by UID.
-    templates: BTreeMap<String, u64>,
-    held: BTreeMap<String, Held>,
     /// Jobs that are gone in the cluster, whose pods of the shadow have yet to end.
     leaving: LeavingObjects,
 }
@@ -46,7 +55,7 @@ pub(super) struct MirroredWorkloads {
 impl MirroredWorkloads {
     /// Whether the controller of the pod is one whose pods are made in the shadow.
     pub(super) fn own(&self, pod: &Value) -> bool {
-        owner_uid(pod).is_some_and(|it| self.uids.contains(it))
+        owner_uid(pod).is_some_and(|it| self.workloads.contains_key(it))
     }
 
     /// Keeps a pod as the sample of its controller.
@@ -61,7 +70,7 @@ impl MirroredWorkloads {
             .insert(uid.to_owned(), json!({"spec": pod["spec"]}));
     }
 
-    /// A workload that is there when the shadow begins.
+    /// A workload that is there when the shadow begins, or that was held.
     pub(super) fn begun(&mut self, kind: ReadKind, object: Value) -> Option<MirrorWrite> {
         if is_idle(kind, &object) || is_deleting(&object) {
             return None;
@@ -86,44 +95,41 @@ impl MirroredWorkloads {
         let (key, uid) = (key_of(&object), uid(&object).to_owned());
         if is_gone {
             self.samples.remove(&uid);
-            self.templates.remove(&uid);
-            if self.held.remove(&uid).is_some() || !self.known.forget(kind, &key) {
-                self.uids.remove(&uid);
+            let Some(Mirroring::Copied { .. }) = self.workloads.remove(&uid) else {
                 return None;
-            }
+            };
+            self.known.forget(kind, &key);
             if is_open {
+                self.workloads.insert(uid, Mirroring::Leaving);
                 self.leaving.add(key);
                 return None;
             }
-            self.uids.remove(&uid);
             return Some(MirrorWrite::Delete { kind, key });
         }
         if is_deleting(&object) {
             return None;
         }
-        if let Some(held) = self.held.get_mut(&uid) {
-            held.object = object;
-            return None;
-        }
-        if !self.uids.contains(&uid) {
-            if is_idle(kind, &object) {
-                return None;
-            }
-            self.uids.insert(uid.clone());
-            if self.samples.contains_key(&uid) {
-                return self.begun(kind, object);
-            }
-            let since = now;
-            self.held.insert(
-                uid,
-                Held {
+        match self.workloads.get_mut(&uid) {
+            Some(Mirroring::Held(held)) => held.object = object,
+            Some(Mirroring::Copied { .. }) => return self.changed(kind, object),
+            Some(Mirroring::Leaving) => {}
+            None if is_idle(kind, &object) => {}
+            None if self.samples.contains_key(&uid) => return self.begun(kind, object),
+            None => {
+                let since = now;
+                let held = Held {
                     kind,
                     object,
                     since,
-                },
-            );
-            return None;
+                };
+                self.workloads.insert(uid, Mirroring::Held(held));
+            }
         }
+        None
+    }
+
+    /// One that the shadow has is told of again.
+    fn changed(&mut self, kind: ReadKind, object: Value) -> Option<MirrorWrite> {
         let Novelty::Changed(lost) = self.known.note(kind, &object) else {
             return None;
         };
@@ -141,25 +147,31 @@ impl MirroredWorkloads {
 
     /// A pod of one of them was told.
     pub(super) fn pod(&mut self, pod: &Value) -> Option<MirrorWrite> {
-        let held = self.held.remove(owner_uid(pod)?)?;
-        self.sample(pod);
-        self.begun(held.kind, held.object)
+        let uid = owner_uid(pod)?;
+        if let Mirroring::Held(_) = self.workloads.get(uid)? {
+            self.sample(pod);
+            return self.let_go(uid);
+        }
+        None
     }
 
     /// Those that waited for a pod for long enough.
     pub(super) fn release(&mut self, now: Timestamp) -> Vec<MirrorWrite> {
-        let is_due = |held: &Held| now.duration_since(held.since) >= AWAITS_POD;
-        let due: Vec<String> = self
-            .held
-            .iter()
-            .filter(|(_, held)| is_due(held))
-            .map(|(uid, _)| uid.clone())
-            .collect();
-        let released: Vec<Held> = due.iter().filter_map(|uid| self.held.remove(uid)).collect();
-        let writes = released
-            .into_iter()
-            .filter_map(|held| self.begun(held.kind, held.object));
-        writes.collect()
+        let is_due = |it: &Mirroring| match it {
+            Mirroring::Held(held) => now.duration_since(held.since) >= AWAITS_POD,
+            Mirroring::Copied { .. } | Mirroring::Leaving => false,
+        };
+        let due = self.workloads.iter().filter(|(_, it)| is_due(it));
+        let due: Vec<String> = due.map(|(uid, _)| uid.clone()).collect();
+        due.iter().filter_map(|uid| self.let_go(uid)).collect()
+    }
+
+    /// Holds one no longer; where it is idle by now, it is as if it had never been.
+    fn let_go(&mut self, uid: &str) -> Option<MirrorWrite> {
+        let Mirroring::Held(held) = self.workloads.remove(uid)? else {
+            return None;
+        };
+        self.begun(held.kind, held.object)
     }
 
     /// Jobs that are gone and have nothing left to do.
@@ -171,7 +183,10 @@ impl MirroredWorkloads {
     fn prepared(&mut self, kind: ReadKind, mut object: Value) -> Value {
         let uid = uid(&object).to_owned();
         let template = digest(&[&object["spec"]["template"]]);
-        let first = *self.templates.entry(uid.clone()).or_insert(template);
+        let first = match self.workloads.get(&uid) {
+            Some(Mirroring::Copied { template }) => *template,
+            Some(Mirroring::Held(_) | Mirroring::Leaving) | None => template,
+        };
         let is_first = first == template;
         if let Some(pod) = self.samples.get(&uid).filter(|_| is_first) {
             with_admitted(kind, &mut object, pod);
@@ -184,7 +199,8 @@ impl MirroredWorkloads {
         if kind == ReadKind::Jobs {
             job(&mut object);
         }
-        self.uids.insert(uid);
+        let copied = Mirroring::Copied { template: first };
+        self.workloads.insert(uid, copied);
         object
     }
 }

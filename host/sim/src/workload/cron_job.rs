@@ -44,18 +44,30 @@ impl SimulatedCluster {
             self.timers.set(next, Timer::CronJob(key.clone()));
             return;
         }
-        let running = self
-            .table(&Resource::JOBS)
-            .any(|(_, job)| finished(job).is_none() && is_controlled_by(job, uid(&cron)));
-        if !(running && cron["spec"]["concurrencyPolicy"] == "Forbid") {
-            self.create_cron_run(key, &cron, next);
-        }
+        self.run_cron_job(key, &cron, next);
         // The status brings the object back, and with it the next run.
         self.write_status(
             &Resource::CRON_JOBS,
             key,
             &json!({ "lastScheduleTime": time_text(now) }),
         );
+    }
+
+    /// Makes a Job for the run, as far as those that are not finished let it.
+    fn run_cron_job(&self, key: &NamespacedName, cron: &Value, at: Timestamp) {
+        let mut open = self
+            .table(&Resource::JOBS)
+            .filter(|(_, job)| finished(job).is_none() && is_controlled_by(job, uid(cron)));
+        let policy = &cron["spec"]["concurrencyPolicy"];
+        if policy == "Forbid" && open.next().is_some() {
+            return;
+        }
+        if policy == "Replace" {
+            for (_, job) in open {
+                self.delete_job(job);
+            }
+        }
+        self.create_cron_run(key, cron, at);
     }
 
     fn create_cron_run(&self, key: &NamespacedName, cron: &Value, at: Timestamp) {
@@ -99,17 +111,24 @@ fn next_run(schedule: &str, since: Timestamp) -> Option<Timestamp> {
         .map(|at| later(at, SignedDuration::ZERO))
 }
 
-/// The values of one field: `*`, `*/5`, `3`, `1,2,3`, `9-17`.
+/// The values of one field: `*`, `*/5`, `3`, `3/5`, `1,2,3`, `9-17`, `9-17/2`.
 fn values(field: &str, limit: i64) -> Option<Vec<i64>> {
     let mut all = Vec::new();
     for part in field.split(',') {
-        let (range, step) = part.split_once('/').unwrap_or((part, "1"));
-        let step: usize = step.parse().ok().filter(|step| *step > 0)?;
+        let (range, step) = match part.split_once('/') {
+            Some((range, step)) => (range, Some(step)),
+            None => (part, None),
+        };
         let (low, high) = match (range, range.split_once('-')) {
             ("*", _) => (0, limit - 1),
             (_, Some((low, high))) => (low.parse().ok()?, high.parse().ok()?),
-            (single, None) => (single.parse().ok()?, single.parse().ok()?),
+            (single, None) => {
+                let low = single.parse().ok()?;
+                // With a step it is where a range begins.
+                (low, if step.is_some() { limit - 1 } else { low })
+            }
         };
+        let step: usize = step.unwrap_or("1").parse().ok().filter(|it| *it > 0)?;
         all.extend(
             (low..=high)
                 .step_by(step)

@@ -18,15 +18,13 @@ use crate::scheduler::filter::matches_node;
 const REVISION: &str = "controller-revision-hash";
 
 /// Taints that every DaemonSet pod tolerates: (key, effect).
-const TOLERATED: [(&str, &str); 7] = [
+const TOLERATED: [(&str, &str); 6] = [
     ("node.kubernetes.io/not-ready", labels::NO_EXECUTE),
     ("node.kubernetes.io/unreachable", labels::NO_EXECUTE),
     ("node.kubernetes.io/disk-pressure", labels::NO_SCHEDULE),
     ("node.kubernetes.io/memory-pressure", labels::NO_SCHEDULE),
     ("node.kubernetes.io/pid-pressure", labels::NO_SCHEDULE),
     ("node.kubernetes.io/unschedulable", labels::NO_SCHEDULE),
-    // Upstream tolerates this one's NoSchedule effect for all daemons since their nodes register with it.
-    ("node.kubernetes.io/not-ready", labels::NO_SCHEDULE),
 ];
 
 impl SimulatedCluster {

@@ -34,13 +34,12 @@ impl SimulatedCluster {
         let old: Vec<Arc<Value>> = sets.iter().filter(|set| !is_new(set)).cloned().collect();
         let paused = deployment["spec"]["paused"] == true;
         match sets.iter().find(is_new) {
-            None if paused => {}
+            new if paused => self.scale_paused(&deployment, new, &old),
             None => {
                 self.create_replica_set(&deployment, &hash, &old);
                 return;
             }
-            Some(new) if !paused => self.roll(&deployment, new, &old),
-            Some(_) => {}
+            Some(new) => self.roll(&deployment, new, &old),
         }
         self.deployment_status(key, &deployment, &sets, &hash);
     }
@@ -133,6 +132,21 @@ impl SimulatedCluster {
             }
         }
         self.prune(deployment, old);
+    }
+
+    /// Scales what does not roll: the one set that has replicas, or the newest where none has. Upstream scales several
+    /// in proportion; here they stay as they are.
+    fn scale_paused(&self, deployment: &Value, new: Option<&Arc<Value>>, old: &[Arc<Value>]) {
+        let has_replicas = |set: &&Arc<Value>| integer(&set["spec"]["replicas"], 0) > 0;
+        let mut active = old.iter().chain(new).filter(has_replicas);
+        let set = match (active.next(), active.next()) {
+            (None, _) => new.or_else(|| old.iter().max_by_key(|set| revision(set))),
+            (only, None) => only,
+            (Some(_), Some(_)) => None,
+        };
+        if let Some(set) = set {
+            self.scale_set(set, integer(&deployment["spec"]["replicas"], 1));
+        }
     }
 
     fn scale_set(&self, set: &Value, replicas: i64) {

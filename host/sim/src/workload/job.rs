@@ -65,6 +65,10 @@ impl SimulatedCluster {
             } else {
                 parallelism.min(open) - active
             };
+            let surplus = usize::try_from(-more).unwrap_or_default().min(BURST_MAX);
+            for pod in live.iter().rev().take(surplus) {
+                self.delete_pod(pod);
+            }
             let more = usize::try_from(more).unwrap_or_default().min(BURST_MAX);
             self.create_job_pods(&job, &pods, more);
         }
@@ -147,18 +151,22 @@ impl SimulatedCluster {
             return;
         };
         if finished(job).is_some() {
-            let options = DeleteOptions {
-                uid: Some(uid(job).to_owned()),
-                propagation: Propagation::Background,
-                ..DeleteOptions::default()
-            };
-            self.note_refusal(self.api.delete(
-                &Resource::JOBS,
-                &key.namespace,
-                &key.name,
-                &options,
-            ));
+            self.delete_job(job);
         }
+    }
+
+    /// Deletes a Job, and its pods after it.
+    pub(super) fn delete_job(&self, job: &Value) {
+        let key = NamespacedName::of(job);
+        let options = DeleteOptions {
+            uid: Some(uid(job).to_owned()),
+            propagation: Propagation::Background,
+            ..DeleteOptions::default()
+        };
+        self.note_refusal(
+            self.api
+                .delete(&Resource::JOBS, &key.namespace, &key.name, &options),
+        );
     }
 }
 

@@ -20,6 +20,16 @@ impl Watched for NodeClaim {
         now: Timestamp,
         object: Arc<Self>,
     ) -> Result<Changes, Refused> {
+        let changes = Self::written(cluster, now, Arc::clone(&object));
+        cluster.recent_claims.note_told(&object);
+        changes
+    }
+
+    fn written(
+        cluster: &mut Cluster,
+        now: Timestamp,
+        object: Arc<Self>,
+    ) -> Result<Changes, Refused> {
         if !cluster.recent_claims.keep(&object) {
             return Ok(Changes::new());
         }
@@ -50,6 +60,15 @@ impl Watched for NodeClaim {
             pool,
             after: None,
         }]
+    }
+
+    fn unlisted(cluster: &mut Cluster, now: Timestamp, (): (), key: &ObjectKey) -> Changes {
+        // One that was created while the list was on its way may be newer than the list; the watch that follows tells
+        // of it.
+        if cluster.recent_claims.excuse_once(&key.name) {
+            return Changes::new();
+        }
+        Self::deleted(cluster, now, (), key)
     }
 
     fn known(cluster: &Cluster, (): ()) -> Vec<ObjectKey> {

@@ -10,6 +10,7 @@ use scheduling::pod::{Pod, PodKey};
 use super::Cluster;
 use super::change::{Change, Changes, PodEnd, Refused};
 use super::watched::Watched;
+use crate::missing_pods::is_coming;
 
 impl Watched for v1::Pod {
     type Kind = ();
@@ -178,7 +179,10 @@ impl Cluster {
 
     pub(super) fn place(&mut self, node: &NodeRef, pods: Vec<PodKey>) {
         let places = Arc::make_mut(&mut self.data.places);
-        for pod in pods {
+        // What was planned is told once its node is being made; a pod that went meanwhile needs none, and nothing would
+        // take its place away.
+        let is_awaited = |pod: &PodKey| is_coming(pod) || self.data.pods.contains_key(pod);
+        for pod in pods.into_iter().filter(is_awaited) {
             places.insert(pod, node.clone());
         }
     }

@@ -37,6 +37,8 @@ pub(super) struct RecentClaims {
 struct RecentClaim {
     version: u64,
     uid: String,
+    /// Whether a list has to have it. One that goes may be gone before anything tells of it.
+    is_told: bool,
 }
 
 #[derive(Debug)]
@@ -62,9 +64,11 @@ impl RecentClaims {
         if version < newest.version {
             return false;
         }
+        let was_told = newest.is_told && newest.uid == uid;
         *newest = RecentClaim {
             version,
             uid: uid.to_owned(),
+            is_told: was_told || claim.metadata.deletion_timestamp.is_some(),
         };
         if let Some(known) = self.kept.get(&name) {
             self.ages.remove(&known.at);
@@ -80,6 +84,21 @@ impl RecentClaims {
             self.kept.remove(&oldest);
         }
         true
+    }
+
+    /// The watch tells of the claim, so that a list without it means that it is gone.
+    pub(super) fn note_told(&mut self, claim: &NodeClaim) {
+        let name = claim.metadata.name.as_deref().unwrap_or_default();
+        let uid = claim.metadata.uid.as_deref().unwrap_or_default();
+        if let Some(known) = self.versions.get_mut(name).filter(|it| it.uid == uid) {
+            known.is_told = true;
+        }
+    }
+
+    /// Whether a list may lack the claim, of which only writes of our own tell so far; the next list may not.
+    pub(super) fn excuse_once(&mut self, name: &str) -> bool {
+        let known = self.versions.get_mut(name);
+        known.is_some_and(|it| !std::mem::replace(&mut it.is_told, true))
     }
 
     /// The claim that was known by this name is gone for good.

@@ -19,6 +19,7 @@ use super::*;
 use crate::pod_disruption_budget::PdbVerdict;
 use crate::snapshot::Snapshot;
 
+mod listed;
 mod successors;
 
 fn at(seconds: i64) -> Timestamp {

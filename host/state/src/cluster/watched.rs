@@ -35,6 +35,16 @@ pub trait Watched: Debug + Send + Sync + 'static {
     fn deleted(cluster: &mut Cluster, now: Timestamp, kind: Self::Kind, key: &ObjectKey)
     -> Changes;
 
+    /// A list of all that there are lacks the object.
+    fn unlisted(
+        cluster: &mut Cluster,
+        now: Timestamp,
+        kind: Self::Kind,
+        key: &ObjectKey,
+    ) -> Changes {
+        Self::deleted(cluster, now, kind, key)
+    }
+
     /// Keys of the objects that the model has.
     fn known(cluster: &Cluster, kind: Self::Kind) -> Vec<ObjectKey>;
 }
@@ -80,8 +90,8 @@ impl<K: Watched> WatchedEvent for Listed<K> {
     fn apply(self: Box<Self>, cluster: &mut Cluster, now: Timestamp) -> Result<Changes, Refused> {
         let Self(kind, listed) = *self;
         let known = K::known(cluster, kind);
-        let deleted = known.iter().filter(|key| !listed.contains(key));
-        let changes = deleted.flat_map(|key| K::deleted(cluster, now, kind, key));
+        let unlisted = known.iter().filter(|key| !listed.contains(key));
+        let changes = unlisted.flat_map(|key| K::unlisted(cluster, now, kind, key));
         Ok(changes.collect())
     }
 }

@@ -164,7 +164,7 @@ impl Stock {
         {
             for (counter, amount) in &device.takes {
                 if *counter >= first {
-                    self.counters[*counter] -= amount;
+                    self.counters[*counter] = self.counters[*counter].saturating_sub(*amount);
                 }
             }
         }
@@ -212,4 +212,31 @@ fn attributes_of(driver: &str, device: &wire::SliceDevice) -> BTreeMap<String, A
         Some((name, value.value()?))
     });
     attributes.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_that_are_drawn_beyond_all_bounds_stay_at_the_least() {
+        let device = Device {
+            driver: "gpu.example.com".to_owned(),
+            pool: "n1".to_owned(),
+            name: "gpu-0".to_owned(),
+            access: Access::Everywhere,
+            attributes: BTreeMap::new(),
+            takes: vec![(0, i64::MAX)],
+            is_of_sound_pool: true,
+            is_shared: false,
+            is_taken: true,
+        };
+        let mut stock = Stock {
+            devices: vec![device.clone(), device],
+            counters: vec![-2],
+            ..Stock::default()
+        };
+        stock.spend(0);
+        assert_eq!(stock.counters, [i64::MIN]);
+    }
 }

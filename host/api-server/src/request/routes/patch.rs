@@ -53,12 +53,12 @@ impl ResourceRequest<'_> {
             }
             Patch::Apply { intent, .. } => self.check_fields(intent)?,
         };
-        let existed = self
-            .server
-            .with(|store| store.contains(&kind.resource, &key));
-        let stored = self
-            .server
-            .with(|store| patch::run(store, kind, &key, &patch, &options))?;
+        // Under one lock, or another's write between the two would make the answer untrue.
+        let (existed, stored) = self.server.with(|store| {
+            let existed = store.contains(&kind.resource, &key);
+            let stored = patch::run(store, kind, &key, &patch, &options)?;
+            Ok::<_, StatusError>((existed, stored))
+        })?;
         Ok(self.answer_object(if existed { 200 } else { 201 }, &stored, &warnings))
     }
 

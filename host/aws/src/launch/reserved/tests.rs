@@ -18,6 +18,7 @@ struct ReservedRow {
     interruptible: &'static str,
     free: u32,
     price: f64,
+    effective_cost: f64,
 }
 
 const fn row(id: &'static str, free: u32, price: f64) -> ReservedRow {
@@ -29,6 +30,7 @@ const fn row(id: &'static str, free: u32, price: f64) -> ReservedRow {
         interruptible: "false",
         free,
         price,
+        effective_cost: price,
     }
 }
 
@@ -81,7 +83,7 @@ fn candidates(rows: &[ReservedRow]) -> Vec<LaunchableType> {
                 zone: row.zone.into(),
                 capacity_type,
                 price_per_hour: row.price,
-                effective_cost_per_hour: row.price,
+                effective_cost_per_hour: row.effective_cost,
             });
         }
     }
@@ -101,17 +103,26 @@ fn reserved(rows: &[ReservedRow], requirements: &serde_json::Value) -> Vec<Strin
     reservations.into_values().map(|it| it.id).collect()
 }
 
-#[test]
-fn a_launch_gets_reservations_of_one_kind_and_in_each_place_the_emptiest() {
-    let block = |id, price| ReservedRow {
+const fn block(id: &'static str, price: f64) -> ReservedRow {
+    ReservedRow {
         kind: "capacity-block",
         ..row(id, 3, price)
-    };
-    let lent = |id, price| ReservedRow {
+    }
+}
+
+const fn lent(id: &'static str, price: f64) -> ReservedRow {
+    ReservedRow {
         interruptible: "true",
         ..row(id, 3, price)
-    };
-    let in_zone = |zone, it: ReservedRow| ReservedRow { zone, ..it };
+    }
+}
+
+const fn in_zone(zone: &'static str, it: ReservedRow) -> ReservedRow {
+    ReservedRow { zone, ..it }
+}
+
+#[test]
+fn a_launch_gets_in_each_place_the_emptiest_reservation() {
     let of_type = |instance_type, it: ReservedRow| ReservedRow {
         instance_type,
         ..it
@@ -142,21 +153,6 @@ fn a_launch_gets_reservations_of_one_kind_and_in_each_place_the_emptiest() {
             vec!["cr-2", "cr-1"],
         ),
         (
-            "the cheapest kind",
-            vec![row("cr-1", 1, 2.0), lent("cr-2", 1.0)],
-            vec!["cr-2"],
-        ),
-        (
-            "of equally dear kinds the first",
-            vec![lent("cr-1", 1.0), block("cr-2", 1.0), row("cr-3", 1, 1.0)],
-            vec!["cr-3"],
-        ),
-        (
-            "a block before what is lent",
-            vec![lent("cr-1", 1.0), block("cr-2", 1.0)],
-            vec!["cr-2"],
-        ),
-        (
             "one block",
             vec![
                 block("cr-1", 1.0),
@@ -164,6 +160,50 @@ fn a_launch_gets_reservations_of_one_kind_and_in_each_place_the_emptiest() {
                 of_type("c5.large", block("cr-3", 2.0)),
             ],
             vec!["cr-1"],
+        ),
+    ];
+    for (what, rows, want) in cases {
+        assert_eq!(reserved(&rows, &serde_json::json!([])), want, "{what}");
+    }
+}
+
+#[test]
+fn a_launch_gets_reservations_of_the_cheapest_kind() {
+    let judged = |effective_cost, it: ReservedRow| ReservedRow {
+        effective_cost,
+        ..it
+    };
+    let cases = [
+        (
+            "by price",
+            vec![row("cr-1", 1, 2.0), lent("cr-2", 1.0)],
+            vec!["cr-2"],
+        ),
+        (
+            "as the policy judges",
+            vec![
+                judged(3.0, row("cr-1", 1, 1.0)),
+                in_zone("b", judged(2.0, lent("cr-2", 2.0))),
+            ],
+            vec!["cr-2"],
+        ),
+        (
+            "by price where it judges alike",
+            vec![
+                judged(2.0, row("cr-1", 1, 2.0)),
+                in_zone("b", judged(2.0, lent("cr-2", 1.0))),
+            ],
+            vec!["cr-2"],
+        ),
+        (
+            "of equally dear ones the first",
+            vec![lent("cr-1", 1.0), block("cr-2", 1.0), row("cr-3", 1, 1.0)],
+            vec!["cr-3"],
+        ),
+        (
+            "a block before what is lent",
+            vec![lent("cr-1", 1.0), block("cr-2", 1.0)],
+            vec!["cr-2"],
         ),
     ];
     for (what, rows, want) in cases {

@@ -16,7 +16,6 @@ use scheduling::pod::Pod;
 
 use super::draining::boot_before;
 use crate::node::taints::taints;
-use crate::node_claim::uid;
 
 /// Reason of `Rebooting` once the cloud has been asked.
 pub(super) const ISSUED: &str = "RebootIssued";
@@ -66,10 +65,7 @@ pub(super) enum Step<'a> {
     /// Note which boot the node is in before the cloud is asked.
     Remember(&'a str),
     /// Ask the cloud; the bound is that of the drain where it refuses.
-    Ask {
-        operation_id: String,
-        bound: Option<GoDuration>,
-    },
+    Ask { bound: Option<GoDuration> },
     /// The cloud has been asked; the node is not ours to use until it is back.
     Issued(&'a Node),
     /// The node is away.
@@ -125,11 +121,7 @@ pub(super) fn decide(observed: &Observed, now: Timestamp) -> Step<'_> {
     {
         return fail(Ending::Refused, "the cloud did not answer");
     }
-    let nanos = requested_at.as_nanosecond();
-    Step::Ask {
-        operation_id: format!("{}-{nanos}-{before}", uid(claim)),
-        bound,
-    }
+    Step::Ask { bound }
 }
 
 /// How long the drain may take; nothing where it is not bounded.
@@ -320,7 +312,7 @@ mod tests {
             (unclear, in_boot("one"), 1, "Reject"),
             (json!({}), None, 5, "Wait"),
             (json!({}), None, 6, "Fail(FailedReboot { ending: Lost"),
-            (noted.clone(), in_boot("one"), 5, "Ask { operation_id: \"u-"),
+            (noted.clone(), in_boot("one"), 5, "Ask { bound: None"),
             (
                 noted.clone(),
                 in_boot("one"),

@@ -44,7 +44,7 @@ impl RebootFailure {
 #[derive(Debug)]
 pub(super) enum RebootEntry<'a> {
     /// The cloud was asked for it.
-    Asked { operation_id: &'a str },
+    Asked,
     /// The node has booted anew.
     Observed,
     /// The node takes pods again.
@@ -68,9 +68,7 @@ impl JournalEntry for RebootEntry<'_> {
     fn log(&self, claim: &NodeClaim) {
         let name = claim.name_any();
         match self {
-            Self::Asked { operation_id } => {
-                info!(NodeClaim = %name, operation_id, "asked for a reboot");
-            }
+            Self::Asked => info!(NodeClaim = %name, "asked for a reboot"),
             Self::Succeeded { .. } => info!(NodeClaim = %name, "the node rebooted"),
             Self::Observed | Self::Failed { .. } => {}
         }
@@ -85,13 +83,13 @@ impl JournalEntry for RebootEntry<'_> {
             Self::Failed { why, .. } => {
                 vec![notice(EventType::Warning, "RebootFailed", why).distinct_by(why)]
             }
-            Self::Asked { .. } | Self::Succeeded { .. } => Vec::new(),
+            Self::Asked | Self::Succeeded { .. } => Vec::new(),
         }
     }
 
     fn measure(&self, claim: &NodeClaim, metrics: &Metrics) {
         let (result, took) = match self {
-            Self::Asked { .. } | Self::Observed => return,
+            Self::Asked | Self::Observed => return,
             Self::Succeeded { took, away } => {
                 let recovery = &metrics.reboot_recovery_seconds;
                 let recovery = recovery.get_or_create(&Series(()));
@@ -118,7 +116,7 @@ impl JournalEntry for RebootEntry<'_> {
     fn lines(&self, claim: &NodeClaim) -> Vec<String> {
         let name = claim.name_any();
         let line = match self {
-            Self::Asked { .. } | Self::Observed => return Vec::new(),
+            Self::Asked | Self::Observed => return Vec::new(),
             Self::Succeeded { .. } => format!("{name} rebooted in place"),
             Self::Failed { why, .. } => format!("reboot of {name} failed: {why}"),
         };
@@ -127,7 +125,7 @@ impl JournalEntry for RebootEntry<'_> {
 
     fn record(&self, claim: &NodeClaim, at: Timestamp) -> Option<Record> {
         let (outcome, reason) = match self {
-            Self::Asked { .. } | Self::Observed => return None,
+            Self::Asked | Self::Observed => return None,
             Self::Succeeded { .. } => (OutcomeId::ClaimRebooted, ""),
             Self::Failed { why, .. } => (OutcomeId::ClaimRebootFailed, *why),
         };

@@ -133,7 +133,7 @@ fn boot(api: &ApiServer, cloud: &Cloud, clock: SimulatedClock) {
 /// Machines that were told to reboot go down at once and are back after a while, in another boot.
 fn boot_anew(api: &ApiServer, cloud: &Cloud, clock: SimulatedClock) {
     let (reboots, stays_away) = cloud.with(|it| (it.reboots.clone(), it.stays_away));
-    for (number, (id, _, at)) in reboots.iter().enumerate() {
+    for (number, (id, at)) in reboots.iter().enumerate() {
         let name = id.instance_id();
         let seconds = clock.now().duration_since(*at).as_secs();
         let (is_back, is_down) = (seconds == READY_SECONDS && !stays_away, seconds <= 1);

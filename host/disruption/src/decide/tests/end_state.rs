@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use planning::provisioning::base_problem;
 use scheduling::pod::Pod;
+use scheduling::problem::ReservedMode;
 use scheduling::solve;
 
 use super::*;
@@ -157,6 +158,24 @@ fn commands_are_carried_out_as_they_were_meant() {
             assert!(price.is_some(), "{} has no price: {text}", node.name());
         }
         assert_eq!(found.join(", "), runs, "{text}");
+    }
+}
+
+#[test]
+fn a_node_goes_first_only_where_its_slot_may_be_bought_again() {
+    let text = "reservation cr-1 small a 0
+        pool web capacity=reserved
+        node n1 small reserved a drifted reservation=cr-1
+        pod p n1 1500";
+    for (reserved, expected) in [
+        (ReservedMode::Fallback, "drift: n1 first"),
+        (ReservedMode::Strict, "drift: n1 first"),
+        (ReservedMode::Off, ""),
+    ] {
+        let mut world = World::new(text);
+        world.gates.terminate_first_drift = true;
+        world.reserved = reserved;
+        assert_eq!(told(&world.decide()), expected, "{reserved:?}");
     }
 }
 

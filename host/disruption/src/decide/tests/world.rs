@@ -14,7 +14,7 @@ use scheduling::Interrupt;
 use scheduling::TableCache;
 use scheduling::instance_type::{InstanceType, Offering, Overhead};
 use scheduling::pod::PodKey;
-use scheduling::problem::Options;
+use scheduling::problem::{Options, ReservedMode};
 use scheduling::requirements::{Operator, Requirement, Requirements};
 use serde_json::{Value, json};
 use state::{Cluster, Event};
@@ -100,6 +100,7 @@ pub(super) struct World {
     pub(super) tables: Arc<TableCache>,
     pub(super) now: Timestamp,
     pub(super) threads: usize,
+    pub(super) reserved: ReservedMode,
     pub(super) repair: Option<Arc<RepairPolicies>>,
     /// Reboots of nodes in the last day.
     pub(super) history: History,
@@ -128,6 +129,7 @@ impl World {
             tables: Arc::default(),
             now: now(),
             threads: 1,
+            reserved: Options::default().reserved,
             repair: None,
             history: History::default(),
         };
@@ -335,7 +337,7 @@ impl World {
         let daemon = flags.contains(&"daemon");
         let kind = if daemon { "DaemonSet" } else { "ReplicaSet" };
         let mut annotations = json!({});
-        let (mut app, mut spec) = ("web", json!({}));
+        let (mut app, mut spec, mut placed) = ("web", json!({}), None);
         for flag in flags {
             let Some((key, value)) = flag.split_once('=') else {
                 continue;
@@ -346,10 +348,7 @@ impl World {
                     annotations["controller.kubernetes.io/pod-deletion-cost"] = json!(value);
                 }
                 "app" => app = value,
-                "placed" => self.apply(Event::Placed {
-                    node: NodeRef::node(value),
-                    pods: vec![PodKey::new("default", name)],
-                }),
+                "placed" => placed = Some(value),
                 "zone" => spec["nodeSelector"] = json!({"topology.kubernetes.io/zone": value}),
                 "volume" => {
                     self.volume(name, value);
@@ -386,6 +385,12 @@ impl World {
         self.apply(Event::applied::<v1::Pod>(Arc::new(
             serde_json::from_value(object).unwrap(),
         )));
+        if let Some(node) = placed {
+            self.apply(Event::Placed {
+                node: NodeRef::node(node),
+                pods: vec![PodKey::new("default", name)],
+            });
+        }
     }
 
     pub(super) fn pdb(&mut self, name: &str, allowed: &str, app: &str) {
@@ -405,6 +410,7 @@ impl World {
         let options = Options {
             now: self.now,
             threads: self.threads,
+            reserved: self.reserved,
             ..Options::default()
         };
         let input = DisruptionInput {

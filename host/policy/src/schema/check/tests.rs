@@ -71,6 +71,19 @@ fn every_fault_has_its_place_what_is_there_and_what_would_be_right() {
 }
 
 #[test]
+fn a_constant_and_a_list_of_values_both_count() {
+    for (words, config, told) in [
+        (r#""const":1,"enum":[1,2]"#, "1.0", None),
+        (r#""const":1,"enum":[1,2]"#, "2", Some("is 2; must be 1")),
+        (r#""enum":[1,2],"const":1"#, "2", Some("is 2; must be 1")),
+        (r#""enum":[2],"const":1"#, "1", Some("is 1; must be absent")),
+    ] {
+        let schema = schema(&format!("{{{words}}}"));
+        assert_eq!(schema.faults(config).as_deref(), told, "{words}: {config}");
+    }
+}
+
+#[test]
 fn a_schema_that_cannot_be_read_says_where() {
     for (text, words) in [
         ("nope", "config-schema: is no JSON: "),

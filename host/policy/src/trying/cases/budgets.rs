@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use apis::BudgetNodes;
 use hooks::disruption::{
     BudgetPool, BudgetReason, BudgetReasons, BudgetRound, BudgetsHook, DeclaredBudget, PoolActivity,
 };
@@ -112,15 +113,9 @@ impl BudgetRow {
     }
 }
 
-/// A number, or a share of the nodes rounded up; what is neither closes the pool.
+/// As the cluster resolves it; what cannot be understood closes the pool.
 fn resolved(nodes: &str, total: u32) -> u32 {
-    match nodes.strip_suffix('%') {
-        Some(percent) => percent.parse::<u32>().map_or(0, |percent| {
-            let share = u64::from(total) * u64::from(percent);
-            u32::try_from(share.div_ceil(100)).unwrap_or(u32::MAX)
-        }),
-        None => nodes.parse().unwrap_or(0),
-    }
+    BudgetNodes::parse(nodes).map_or(0, |it| it.of(total))
 }
 
 impl Case {
@@ -193,5 +188,24 @@ fn budget_pool(row: &PoolRow) -> BudgetPool {
             .iter()
             .map(|it| it.declared(row.total))
             .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::resolved;
+
+    #[test]
+    fn budgets_of_cases_resolve_as_those_of_the_cluster() {
+        for (nodes, expected) in [
+            ("3", 3),
+            ("15%", 2),
+            ("150%", 0),
+            ("+5", 0),
+            ("5000000000", u32::MAX),
+            ("many", 0),
+        ] {
+            assert_eq!(resolved(nodes, 10), expected, "{nodes}");
+        }
     }
 }
