@@ -6,7 +6,7 @@
 
 mod entries;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,7 +20,8 @@ use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, ResourceExt};
 use locks::lock;
 use planning::pod_nomination::{
-    NodeOpening, OpeningTerms, Renomination, next_look, nominations, nominations_again, trades,
+    Following, NodeOpening, OpeningTerms, PlaceTrade, Renomination, following, next_look,
+    nominations, nominations_again, shut_out,
 };
 use scheduling::pod::PodKey;
 use scheduling::solution::NewClaim;
@@ -51,7 +52,19 @@ pub(crate) struct PodNominations {
     opens_at: Mutex<Timestamp>,
     /// When pods were told last.
     nominated_at: Mutex<BTreeMap<PodKey, Timestamp>>,
+    played: Mutex<Played>,
     opened: Notify,
+}
+
+/// What the scheduler would make of what pods are told.
+#[derive(Clone)]
+pub(crate) struct Played {
+    /// Until when that is taken to be so.
+    until: Timestamp,
+    /// Pods that are not told for now.
+    out_of_turn: Arc<BTreeSet<PodKey>>,
+    /// Pods that would be kept off their node, and whom no trade would help.
+    pub(crate) shut_out: Arc<BTreeSet<PodKey>>,
 }
 
 /// Nodes that open together do so at full seconds, and pods are told again then.
@@ -112,6 +125,11 @@ impl PodNominations {
             shell,
             opens_at: Mutex::new(Timestamp::MIN),
             nominated_at: Mutex::default(),
+            played: Mutex::new(Played {
+                until: Timestamp::MIN,
+                out_of_turn: Arc::default(),
+                shut_out: Arc::default(),
+            }),
             opened: Notify::new(),
         }
     }
@@ -156,7 +174,7 @@ impl PodNominations {
             return;
         }
         if let NodeOpening::Appointed(_) = opening {
-            self.trade_places();
+            self.trade_places().await;
         }
         self.nominate_placed(&claim.name_any(), node, moment).await;
     }
@@ -188,7 +206,8 @@ impl PodNominations {
             return false;
         }
         let (snapshot, now) = (self.shell.model.snapshot(), self.shell.now());
-        let Renomination::Awaited(again) = nominations_again(&snapshot, now) else {
+        let Played { out_of_turn, .. } = self.played(&snapshot);
+        let Renomination::Awaited(again) = nominations_again(&snapshot, &out_of_turn, now) else {
             return false;
         };
         let writes = again
@@ -201,12 +220,53 @@ impl PodNominations {
         true
     }
 
-    /// Gives pods that could not be told of their node others, of which they can.
-    fn trade_places(&self) {
-        for (node, pods) in trades(&self.shell.model.snapshot()) {
+    /// Gives pods that would be kept off their node others, which let them in. What they were told before holds room
+    /// where they no longer go, so they are told at once.
+    async fn trade_places(&self) {
+        let now = self.shell.now();
+        let before = self.shell.model.snapshot();
+        let found = following(&before, PlaceTrade::BeforeOpening, now);
+        drop(before);
+        let all: Vec<PodKey> = found.moved.values().flatten().cloned().collect();
+        for (node, pods) in found.moved {
             debug!(NodeClaim = %node, pods = pods.len(), "pods traded places");
             self.shell.model.note(Event::Placed { node, pods });
         }
+        let snapshot = self.shell.model.snapshot();
+        let writes = all.iter().filter_map(|key| {
+            let pod = snapshot.pod(key)?;
+            let node = snapshot.place(key)?.node_name();
+            let node = node.filter(|_| !found.out_of_turn.contains(key));
+            Some(Write::of(pod, node))
+        });
+        let writes = writes.collect();
+        drop(snapshot);
+        *lock(&self.played) = Played {
+            until: next_look(now),
+            out_of_turn: Arc::new(found.out_of_turn),
+            shut_out: Arc::new(found.kept_off),
+        };
+        self.write_nominations(writes).await;
+    }
+
+    /// What the scheduler would make of what pods are told: found out once from one full second to the next, as many
+    /// nodes ask at one moment.
+    pub(crate) fn played(&self, snapshot: &Snapshot) -> Played {
+        let now = self.shell.now();
+        let mut played = lock(&self.played);
+        if played.until <= now {
+            let found = if self.is_on() {
+                following(snapshot, PlaceTrade::Nobody, now)
+            } else {
+                Following::default()
+            };
+            *played = Played {
+                until: next_look(now),
+                out_of_turn: Arc::new(found.out_of_turn),
+                shut_out: Arc::new(shut_out(snapshot, &found.kept_off, now)),
+            };
+        }
+        played.clone()
     }
 
     /// Nominates the pods that were placed on a node which is about to take pods.
@@ -215,7 +275,8 @@ impl PodNominations {
         let Some(state_node) = snapshot.node_of_claim(claim) else {
             return;
         };
-        let pods = nominations(&snapshot, state_node).into_iter();
+        let Played { out_of_turn, .. } = self.played(&snapshot);
+        let pods = nominations(&snapshot, state_node, &out_of_turn).into_iter();
         let writes = pods.map(|pod| Write::of(pod, Some(&node.name))).collect();
         drop(snapshot);
         self.nominate_pods(writes, moment).await;

@@ -8,22 +8,21 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use apis::labels;
 use jiff::{SignedDuration, Timestamp};
-use scheduling::pod::{LabelSelector, Pod};
+use scheduling::pod::{Pod, PodKey};
 use scheduling::taints::untolerated;
 use state::{Snapshot, StateNode};
 
 use crate::places::{PlacedPods, SchedulerPace, placed_on};
 
+mod following;
 mod opening;
-mod trade;
 
 #[cfg(test)]
 mod tests;
 
-pub use opening::{ClosedNode, HoldReason, NodeOpening, OpeningTerms, next_look};
-pub use trade::trades;
+pub use following::{Following, PlaceTrade, following, shut_out};
+pub use opening::{ClosedNode, HoldReason, NodeOpening, OpeningContext, OpeningTerms, next_look};
 
 /// Claims made within this time of each other are taken to be of one plan: an API server may take its time to take
 /// them.
@@ -53,8 +52,12 @@ pub enum Renomination<'a> {
     Awaited(Vec<NodeNominations<'a>>),
 }
 
-/// Pods to nominate again.
-pub fn nominations_again(snapshot: &Snapshot, now: Timestamp) -> Renomination<'_> {
+/// Pods to nominate again, but those whose turn has not come.
+pub fn nominations_again<'a>(
+    snapshot: &'a Snapshot,
+    out_of_turn: &BTreeSet<PodKey>,
+    now: Timestamp,
+) -> Renomination<'a> {
     let mut fresh = snapshot
         .nodes()
         .filter(|it| opened_lately(it, now))
@@ -74,7 +77,7 @@ pub fn nominations_again(snapshot: &Snapshot, now: Timestamp) -> Renomination<'_
     }
     let told = awaited.filter_map(|(node, placed)| {
         let name = node.node_name()?;
-        let pods = fitting(snapshot, node, name, placed);
+        let pods = NodePods::with_room(snapshot, node, placed).untold_but(out_of_turn);
         Some(NodeNominations { node: name, pods })
     });
     Renomination::Awaited(told.collect())
@@ -110,26 +113,20 @@ fn awaits_others(snapshot: &Snapshot, claim: &str) -> bool {
     coming_with(snapshot, claim).next().is_some() && !are_alike(snapshot)
 }
 
-/// Whether pods of nodes that are still on their way could take the room of pods that are told of this node one at a
-/// time: those whose turn has not come hold none.
-fn awaits_rivals(snapshot: &Snapshot, claim: &str) -> bool {
+/// Whether pods of nodes that are still on their way could take the room of pods that are shut out of this node: those
+/// lose what they were told, so they hold none.
+fn awaits_rivals(snapshot: &Snapshot, shut_out: &BTreeSet<PodKey>, claim: &str) -> bool {
     let Some(node) = snapshot.node_of_claim(claim) else {
         return false;
     };
     let room = node.allocatable();
     let fits = |pod: &Pod| pod.shape.requests.fits(&room) && may_run(pod, node);
-    are_rivals(&placed_on(snapshot, node))
+    let is_shut_out = |pod: &&Arc<Pod>| shut_out.contains(&pod.key);
+    placed_on(snapshot, node).iter().any(is_shut_out)
         && coming_with(snapshot, claim).any(|other| {
             let others = placed_on(snapshot, other);
             others.iter().any(|pod| fits(pod))
         })
-}
-
-/// Whether two of them would shut each other out on one node.
-fn are_rivals(pods: &[&Arc<Pod>]) -> bool {
-    let mut seen = BTreeSet::new();
-    let mut groups = pods.iter().filter_map(|it| spread_group(it));
-    groups.any(|group| !seen.insert(group))
 }
 
 /// Whether nothing that is plain to see, its room aside, keeps the pod off the node.
@@ -170,60 +167,54 @@ fn are_alike(snapshot: &Snapshot) -> bool {
 /// have room there, unless it does not matter where they go.
 ///
 /// Where all pods that wait are alike, any of them may take any of the places. Pods of other schedulers are left alone,
-/// as are those that the scheduler nominates itself. Of pods that must spread over zones with each other one is told at
-/// a time: kube-scheduler tries a pod with all others that are nominated to the node as if they ran there, so they
-/// would shut each other out.
-pub fn nominations<'a>(snapshot: &'a Snapshot, node: &StateNode) -> Vec<&'a Arc<Pod>> {
-    let Some(name) = node.node_name() else {
-        return Vec::new();
-    };
+/// as are those that the scheduler nominates itself, and those whose turn has not come.
+pub fn nominations<'a>(
+    snapshot: &'a Snapshot,
+    node: &StateNode,
+    out_of_turn: &BTreeSet<PodKey>,
+) -> Vec<&'a Arc<Pod>> {
     let placed = placed_on(snapshot, node);
     if placed.is_empty() || are_alike(snapshot) {
         return Vec::new();
     }
-    fitting(snapshot, node, name, placed)
+    NodePods::with_room(snapshot, node, placed).untold_but(out_of_turn)
 }
 
-/// Those of the pods placed on the node that are to be told of its name.
-fn fitting<'a>(
-    snapshot: &'a Snapshot,
-    node: &StateNode,
-    name: &str,
-    placed: Vec<&'a Arc<Pod>>,
-) -> Vec<&'a Arc<Pod>> {
-    let is_nominated = |pod: &Pod| pod.nomination.as_ref().is_some_and(|it| it.node == name);
-    let (nominated, mut waiting): (Vec<_>, Vec<_>) =
-        placed.into_iter().partition(|it| is_nominated(it));
-    waiting.retain(|pod| !pod.has_own_scheduler);
-    waiting.sort_by_key(|pod| pod.queue_key());
-    let mut free = snapshot.available(node);
-    let mut spread = BTreeSet::new();
-    let mut takes = |pod: &'a Pod| {
-        let is_turn = spread_group(pod).is_none_or(|group| spread.insert(group));
-        is_turn && free.take(&pod.shape.requests)
-    };
-    for pod in nominated {
-        takes(pod);
+/// Pods placed on a node that still wait and have room there.
+#[derive(Debug, Default)]
+struct NodePods<'a> {
+    /// Those that are nominated to it.
+    nominated: Vec<&'a Arc<Pod>>,
+    /// The others, in the order in which the scheduler tries them.
+    untold: Vec<&'a Arc<Pod>>,
+}
+
+impl<'a> NodePods<'a> {
+    /// Those of the pods placed on the node that it has room for; none of one that has no name yet.
+    fn with_room(snapshot: &Snapshot, node: &StateNode, placed: Vec<&'a Arc<Pod>>) -> Self {
+        let Some(name) = node.node_name() else {
+            return Self::default();
+        };
+        let is_nominated = |pod: &Pod| pod.nomination.as_ref().is_some_and(|it| it.node == name);
+        let (mut nominated, mut untold): (Vec<_>, Vec<_>) =
+            placed.into_iter().partition(|it| is_nominated(it));
+        untold.retain(|pod| !pod.has_own_scheduler);
+        untold.sort_by_key(|pod| pod.queue_key());
+        let mut free = node.allocatable();
+        free.sub_assign(snapshot.bound(node).requests());
+        let mut takes = |pod: &&Arc<Pod>| free.take(&pod.shape.requests);
+        nominated.retain(&mut takes);
+        untold.retain(&mut takes);
+        Self { nominated, untold }
     }
-    waiting.retain(|pod| takes(pod));
-    waiting
-}
 
-/// Pods that must spread over domains larger than a node, together: those of one selector, whatever else they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct SpreadGroup<'a> {
-    namespace: &'a str,
-    topology_key: &'a str,
-    selector: Option<&'a LabelSelector>,
-}
+    fn all(self) -> impl Iterator<Item = &'a Arc<Pod>> {
+        self.nominated.into_iter().chain(self.untold)
+    }
 
-/// The group of a pod to which it matters what others there are in a domain larger than a node.
-fn spread_group(pod: &Pod) -> Option<SpreadGroup<'_>> {
-    let mut required = pod.shape.topology_spread.iter().filter(|it| it.is_required);
-    let widely = required.find(|it| it.topology_key != labels::HOSTNAME)?;
-    Some(SpreadGroup {
-        namespace: &pod.shape.namespace,
-        topology_key: &widely.topology_key,
-        selector: widely.selector.as_ref(),
-    })
+    fn untold_but(self, out_of_turn: &BTreeSet<PodKey>) -> Vec<&'a Arc<Pod>> {
+        let mut pods = self.untold;
+        pods.retain(|it| !out_of_turn.contains(&it.key));
+        pods
+    }
 }

@@ -8,6 +8,7 @@
 mod choice;
 mod counters;
 mod field;
+mod follow;
 mod kinds;
 mod mend;
 mod planned_node;
@@ -28,6 +29,7 @@ use crate::solution::Solution;
 
 pub use choice::{PlanBills, PlanChoice, bill_without, choose};
 use field::Field;
+pub use follow::{Followed, follow};
 use kinds::{Columns, PlayKindId, PlayKinds};
 pub use mend::{MendedPlan, PlayStage, mend};
 use planned_node::planned_node;

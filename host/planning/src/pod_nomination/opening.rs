@@ -6,13 +6,15 @@
 //! are ready open at one moment, when one has waited for as long as it may. A pod that is tried in vain costs the
 //! scheduler a write and a search for victims, a tenth of a second on a busy API server. Pods are told again just
 //! before that moment, which is the next full second: a node that opened a moment earlier would have cost them what
-//! they were told. Pods that are told one at a time hold no room before, so their node waits for nodes whose pods could
-//! take it. Where nobody can be told, the nodes of a plan open together, because a scheduler that spreads pods over all
-//! of them comes closer to the plan than one that fills the first.
+//! they were told. Pods that are shut out of their node for now lose what they were told and hold no room, so it waits
+//! for nodes whose pods could take it. Where nobody can be told, the nodes of a plan open together, because a scheduler
+//! that spreads pods over all of them comes closer to the plan than one that fills the first.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use scheduling::pod::PodKey;
 use state::Snapshot;
 
 use super::{awaits_others, awaits_rivals, is_crowded, nominations, opens_with_others};
@@ -107,15 +109,29 @@ impl NodeOpening {
     }
 }
 
+/// What a node opens among.
+#[derive(Debug, Clone, Copy)]
+pub struct OpeningContext<'a> {
+    pub snapshot: &'a Snapshot,
+    /// Pods that would be kept off their node now, whoever traded places.
+    pub shut_out: &'a BTreeSet<PodKey>,
+    /// When nodes open next, or opened last.
+    pub opens_at: Timestamp,
+}
+
 impl OpeningTerms {
-    /// Decides whether a node opens now. Nodes open next, or opened last, at `opens_at`.
+    /// Decides whether a node opens now.
     pub fn decide(
         self,
-        snapshot: &Snapshot,
+        among: OpeningContext<'_>,
         node: ClosedNode<'_>,
-        opens_at: Timestamp,
         now: Timestamp,
     ) -> NodeOpening {
+        let OpeningContext {
+            snapshot,
+            shut_out,
+            opens_at,
+        } = among;
         if let Some(hold) = self.too_early(snapshot, node, now) {
             return NodeOpening::TooEarly(hold);
         }
@@ -123,7 +139,7 @@ impl OpeningTerms {
             return NodeOpening::Opens;
         }
         let may_wait = self.nominates_pods && is_early(node, HELD_READY, now);
-        if may_wait && awaits_rivals(snapshot, node.claim) {
+        if may_wait && awaits_rivals(snapshot, shut_out, node.claim) {
             return NodeOpening::Held(HoldReason::OthersAreComing);
         }
         if node.ready_at.is_some_and(|it| it <= opens_at) {
@@ -159,7 +175,7 @@ impl OpeningTerms {
         if is_awaiting(snapshot, node.claim, now) {
             return Some(HoldReason::PodsAreComing);
         }
-        let tells = |node| !nominations(snapshot, node).is_empty();
+        let tells = |node| !nominations(snapshot, node, &BTreeSet::new()).is_empty();
         let state_node = snapshot.node_of_claim(node.claim);
         let holds = !node.is_up && state_node.is_some_and(|it| tells(it));
         holds.then_some(HoldReason::NotUpYet)

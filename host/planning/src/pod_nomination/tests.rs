@@ -1,5 +1,6 @@
 //! Which pods are told of a node, and in which order.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use apis::{NodeClaim, NodeRef};
@@ -10,7 +11,10 @@ use scheduling::problem::Options;
 use serde_json::{Value, json};
 use state::{Cluster, Event, Snapshot};
 
-use super::{Renomination, awaits_others, is_crowded, nominations, nominations_again};
+use super::{
+    PlaceTrade, Renomination, awaits_others, following, is_crowded, nominations, nominations_again,
+    shut_out,
+};
 use crate::places::{SchedulerPace, place_in_the_making, place_just_opened, scheduler_pace};
 use crate::provisioning::problem_for_provisioning;
 
@@ -50,8 +54,11 @@ fn opened_as(number: &str, is_ready: bool) -> [Event; 2] {
         "spec": {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}, "requirements": []},
         "status": {"providerID": provider_id, "allocatable": amounts, "conditions": [condition("Launched"), condition("Registered")]},
     });
+    let labels = json!({
+        "karpenter.sh/registered": "true", "karpenter.sh/initialized": "true", "topology.kubernetes.io/zone": "a",
+    });
     let node = json!({
-        "metadata": {"name": node, "uid": node, "labels": {"karpenter.sh/registered": "true", "karpenter.sh/initialized": "true"}},
+        "metadata": {"name": node, "uid": node, "labels": labels},
         "spec": {"providerID": provider_id},
         "status": {"allocatable": amounts, "conditions": [{"type": "Ready", "status": ready}]},
     });
@@ -59,6 +66,15 @@ fn opened_as(number: &str, is_ready: bool) -> [Event; 2] {
         Event::applied::<NodeClaim>(Arc::new(typed(claim))),
         Event::applied::<v1::Node>(Arc::new(typed::<v1::Node>(node))),
     ]
+}
+
+/// A node of nobody's in another zone.
+fn elsewhere(zone: &str) -> Event {
+    let node = json!({
+        "metadata": {"name": zone, "uid": zone, "labels": {"topology.kubernetes.io/zone": zone}},
+        "status": {"allocatable": {"cpu": "4", "pods": "10"}, "conditions": [{"type": "Ready", "status": "True"}]},
+    });
+    Event::applied::<v1::Node>(Arc::new(typed::<v1::Node>(node)))
 }
 
 /// A pod of a kind: pods of one kind are equal, and spread over zones where `spread` says so.
@@ -106,7 +122,9 @@ fn snapshot(pods: &[Value]) -> Snapshot {
         pod["metadata"]["resourceVersion"] = version.to_string().into();
         Event::applied::<v1::Pod>(Arc::new(typed(pod)))
     });
-    let events = opened().into_iter().chain(applied).chain([placed]);
+    let others = ["b", "c"].map(elsewhere);
+    let events = opened().into_iter().chain(others);
+    let events = events.chain(applied).chain([placed]);
     for event in events.collect::<Vec<_>>() {
         cluster.apply(at(OPENED), event).unwrap();
     }
@@ -115,7 +133,8 @@ fn snapshot(pods: &[Value]) -> Snapshot {
 
 fn names(snapshot: &Snapshot) -> Vec<&str> {
     let node = snapshot.node_of_claim("c1").unwrap();
-    let pods = nominations(snapshot, node).into_iter();
+    let out_of_turn = following(snapshot, PlaceTrade::Nobody, at(OPENED)).out_of_turn;
+    let pods = nominations(snapshot, node, &out_of_turn).into_iter();
     pods.map(|pod| pod.key.name.as_str()).collect()
 }
 
@@ -142,6 +161,26 @@ fn of_equal_pods_that_must_spread_one_is_told_at_a_time() {
     let pods = [other(), told(sibling("a")), sibling("b")];
     assert_eq!(names(&snapshot(&pods)), ["other"]);
     let pods = [other(), bound(sibling("a")), sibling("b")];
+    let found = snapshot(&pods);
+    assert_eq!(
+        names(&found),
+        ["other", "b"],
+        "it holds its room until it is tried"
+    );
+    let kept_off = following(&found, PlaceTrade::Nobody, at(OPENED)).kept_off;
+    assert_eq!(kept_off.len(), 1, "no other zone has one");
+    let elsewhere = |zone: &str| {
+        let mut pod = bound(pod(&format!("in-{zone}"), "1", true));
+        pod["spec"]["nodeName"] = zone.into();
+        pod
+    };
+    let pods = [
+        elsewhere("b"),
+        elsewhere("c"),
+        other(),
+        bound(sibling("a")),
+        sibling("b"),
+    ];
     assert_eq!(names(&snapshot(&pods)), ["other", "b"]);
 }
 
@@ -163,7 +202,7 @@ fn who_has_no_room_there_any_more_is_not_told() {
 fn pods_are_awaited_for_three_minutes_after_their_node_opened() {
     let waiting = snapshot(&[pod("a", "1", false), pod("b", "2", false)]);
     for (seconds, expected) in [(0, true), (179, true), (180, false)] {
-        let told = match nominations_again(&waiting, at(OPENED + seconds)) {
+        let told = match nominations_again(&waiting, &BTreeSet::new(), at(OPENED + seconds)) {
             Renomination::NothingAwaited => None,
             Renomination::Awaited(it) => {
                 let told = it.iter().map(|it| (it.node, it.pods.len()));
@@ -173,10 +212,10 @@ fn pods_are_awaited_for_three_minutes_after_their_node_opened() {
         assert_eq!(told, expected.then(|| vec![("n1", 2)]), "{seconds}");
     }
     let arrived = snapshot(&[bound(pod("a", "1", false))]);
-    let again = nominations_again(&arrived, at(OPENED));
+    let again = nominations_again(&arrived, &BTreeSet::new(), at(OPENED));
     assert!(matches!(again, Renomination::NothingAwaited));
     let alike = snapshot(&[pod("a", "1", false), pod("b", "1", false)]);
-    let again = nominations_again(&alike, at(OPENED));
+    let again = nominations_again(&alike, &BTreeSet::new(), at(OPENED));
     assert!(
         matches!(again, Renomination::Awaited(it) if it.is_empty()),
         "any may take any place"

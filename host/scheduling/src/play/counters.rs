@@ -42,6 +42,13 @@ pub(super) struct PlayTerm {
     pub(super) selects_self: bool,
 }
 
+/// A term that must be met, and what a spread measures from at the moment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RequiredTerm {
+    term: PlayTerm,
+    least: i64,
+}
+
 /// Whom a counter counts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Counted {
@@ -72,7 +79,7 @@ pub(super) struct DomainCounter {
 }
 
 /// What the terms of kinds come to.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct PodCounters {
     pub(super) all: Vec<DomainCounter>,
     /// Domain of each node by key.
@@ -262,13 +269,22 @@ impl PodCounters {
 
     /// A pod of the kind came to the node.
     pub(super) fn count(&mut self, kind: PlayKindId, node: usize) {
+        self.add(kind, node, 1);
+    }
+
+    /// A pod of the kind is not on the node after all.
+    pub(super) fn uncount(&mut self, kind: PlayKindId, node: usize) {
+        self.add(kind, node, -1);
+    }
+
+    fn add(&mut self, kind: PlayKindId, node: usize, pods: i64) {
         for at in &self.counted_by[kind] {
             let counter = &mut self.all[*at];
             if let Some(domain) =
                 self.domains[counter.key][node].filter(|_| !counter.is_left_out[node])
             {
-                counter.selected[domain] += 1;
-                counter.total += 1;
+                counter.selected[domain] += pods;
+                counter.total += pods;
             }
         }
         for term in &self.terms[kind] {
@@ -277,13 +293,133 @@ impl PodCounters {
                 continue;
             };
             match term.rule {
-                PlayRule::AntiAffinity => counter.repelling[domain] += 1,
+                PlayRule::AntiAffinity => counter.repelling[domain] += pods,
                 // The weight that a required term has in others' scores.
-                PlayRule::Affinity => counter.pull[domain] += 1,
-                PlayRule::Preferred(weight) => counter.pull[domain] += weight,
+                PlayRule::Affinity => counter.pull[domain] += pods,
+                PlayRule::Preferred(weight) => counter.pull[domain] += weight * pods,
                 PlayRule::Spread { .. } | PlayRule::SoftSpread { .. } => {}
             }
         }
+    }
+
+    /// Required terms of a kind, each with what a spread measures from.
+    pub(super) fn required(&self, kind: PlayKindId) -> Vec<RequiredTerm> {
+        let terms = self.terms[kind].iter();
+        let required = terms.filter_map(|term| {
+            let least = match term.rule {
+                PlayRule::Spread { min_domains, .. } => self.all[term.counter].least(min_domains),
+                PlayRule::Affinity | PlayRule::AntiAffinity => 0,
+                PlayRule::SoftSpread { .. } | PlayRule::Preferred(_) => return None,
+            };
+            Some(RequiredTerm { term: *term, least })
+        });
+        required.collect()
+    }
+
+    /// Whether those that are counted let one more of the kind, of these terms, onto the node.
+    pub(super) fn let_in(&self, kind: PlayKindId, terms: &[RequiredTerm], node: usize) -> bool {
+        let mut counted_by = self.counted_by[kind].iter();
+        let is_repelled = counted_by.any(|at| {
+            let domain = self.domain(*at, node);
+            domain.is_some_and(|it| self.all[*at].repelling[it] > 0)
+        });
+        let admits = |RequiredTerm { term, least }: &RequiredTerm| {
+            let counter = &self.all[term.counter];
+            let domain = self.domain(term.counter, node);
+            let here = domain.map(|it| counter.selected[it]);
+            let own = i64::from(term.selects_self);
+            match (term.rule, here) {
+                (PlayRule::Spread { max_skew, .. }, Some(here)) => here + own - least <= max_skew,
+                // The first of a group that asks for its own company may start it anywhere.
+                (PlayRule::Affinity, Some(here)) => {
+                    here > 0 || (term.selects_self && counter.total == 0)
+                }
+                (PlayRule::AntiAffinity, here) => here.unwrap_or(0) == 0,
+                (PlayRule::Spread { .. } | PlayRule::Affinity, None) => false,
+                (PlayRule::SoftSpread { .. } | PlayRule::Preferred(_), _) => true,
+            }
+        };
+        !is_repelled && terms.iter().all(admits)
+    }
+
+    /// Whether pods of the kind must spread, so that what keeps one off a node passes as others come.
+    pub(super) fn must_spread(&self, kind: PlayKindId) -> bool {
+        let mut terms = self.terms[kind].iter();
+        terms.any(|it| matches!(it.rule, PlayRule::Spread { .. }))
+    }
+
+    /// How many pods there are too many where required spreads of the kind look, for one more on the node.
+    pub(super) fn too_many(&self, kind: PlayKindId, node: usize) -> i64 {
+        let over = |RequiredTerm { term, least }: RequiredTerm| {
+            let PlayRule::Spread { max_skew, .. } = term.rule else {
+                return 0;
+            };
+            let here = self.domain(term.counter, node);
+            let here = here.map_or(0, |it| self.all[term.counter].selected[it]);
+            (here + i64::from(term.selects_self) - least - max_skew).max(0)
+        };
+        self.required(kind).into_iter().map(over).sum()
+    }
+
+    /// Whether pods of both kinds must spread over the same domains, and count for each other there.
+    pub(super) fn are_rivals(&self, a: PlayKindId, b: PlayKindId) -> bool {
+        let counts = |kind: PlayKindId, at: usize| self.counted_by[kind].contains(&at);
+        let spread = |kind: PlayKindId| {
+            let terms = self.terms[kind].iter();
+            terms.filter(|it| matches!(it.rule, PlayRule::Spread { .. }))
+        };
+        spread(a).any(|it| {
+            let at = it.counter;
+            counts(a, at) && counts(b, at) && spread(b).any(|it| it.counter == at)
+        })
+    }
+
+    /// Whether pods of the other kind count where a required term of this one looks.
+    pub(super) fn looks_at(&self, kind: PlayKindId, other: PlayKindId) -> bool {
+        let mut required = self.required(kind).into_iter();
+        required.any(|it| self.counted_by[other].contains(&it.term.counter))
+    }
+
+    /// The counters of required terms that pods of each kind have, or that count them.
+    pub(super) fn seen_by(&self) -> Vec<Vec<usize>> {
+        let is_required = |it: &&PlayTerm| match it.rule {
+            PlayRule::Spread { .. } | PlayRule::Affinity | PlayRule::AntiAffinity => true,
+            PlayRule::SoftSpread { .. } | PlayRule::Preferred(_) => false,
+        };
+        let mut asked = vec![false; self.all.len()];
+        for term in self.terms.iter().flatten().filter(is_required) {
+            asked[term.counter] = true;
+        }
+        let both = self.terms.iter().zip(&self.counted_by);
+        let seen = both.map(|(own, counted_by)| {
+            let own = own.iter().filter(is_required).map(|it| it.counter);
+            let others = counted_by.iter().copied().filter(|it| asked[*it]);
+            own.chain(others).collect()
+        });
+        seen.collect()
+    }
+
+    /// Whether both nodes are the same to a counter.
+    pub(super) fn is_all_one(&self, counter: usize, a: usize, b: usize) -> bool {
+        let left_out = &self.all[counter].is_left_out;
+        self.domain(counter, a) == self.domain(counter, b) && left_out[a] == left_out[b]
+    }
+
+    /// Whether it is all the same to pods of the kind, and to others, where they are.
+    pub(super) fn is_free(&self, kind: PlayKindId) -> bool {
+        let is_soft = |term: &PlayTerm| matches!(term.rule, PlayRule::SoftSpread { .. });
+        let terms = self.terms.iter().flatten();
+        let mut speaking =
+            terms.filter(|it| !matches!(it.rule, PlayRule::Spread { .. }) && !is_soft(it));
+        self.terms[kind].iter().all(is_soft)
+            && !speaking.any(|term| self.counted_by[kind].contains(&term.counter))
+    }
+
+    /// Whether pods of the kind may be what keeps others off, or lets them in, by affinity.
+    pub(super) fn is_company(&self, kind: PlayKindId) -> bool {
+        let terms = self.terms.iter().flatten();
+        let mut affine = terms.filter(|it| it.rule == PlayRule::Affinity);
+        affine.any(|term| self.counted_by[kind].contains(&term.counter))
     }
 }
 

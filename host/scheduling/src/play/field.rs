@@ -153,9 +153,9 @@ impl<'a> Field<'a> {
         if self.stands_alone(kind) && !standing.is_choosy {
             return best(scores.iter().copied().enumerate().filter(|it| it.1 > OUT));
         }
-        let terms = self.required(kind);
+        let terms = self.counters.required(kind);
         let open: Vec<usize> = (0..scores.len())
-            .filter(|node| scores[*node] > OUT && self.is_let_in(kind, &terms, *node))
+            .filter(|node| scores[*node] > OUT && self.counters.let_in(kind, &terms, *node))
             .collect();
         self.effort += scores.len();
         let mut totals: Vec<i64> = open.iter().map(|node| scores[*node]).collect();
@@ -227,47 +227,6 @@ impl<'a> Field<'a> {
         };
         let weights = &self.profile.weights;
         weights.fit * fit + weights.balance * balance
-    }
-
-    /// Required terms of a kind, each with what a spread measures from.
-    fn required(&self, kind: PlayKindId) -> Vec<(PlayTerm, i64)> {
-        let terms = self.counters.terms[kind].iter();
-        let required = terms.filter_map(|term| {
-            let least = match term.rule {
-                PlayRule::Spread { min_domains, .. } => {
-                    self.counters.all[term.counter].least(min_domains)
-                }
-                PlayRule::Affinity | PlayRule::AntiAffinity => 0,
-                PlayRule::SoftSpread { .. } | PlayRule::Preferred(_) => return None,
-            };
-            Some((*term, least))
-        });
-        required.collect()
-    }
-
-    fn is_let_in(&self, kind: PlayKindId, terms: &[(PlayTerm, i64)], node: usize) -> bool {
-        let mut counted_by = self.counters.counted_by[kind].iter();
-        let is_repelled = counted_by.any(|at| {
-            let domain = self.counters.domain(*at, node);
-            domain.is_some_and(|it| self.counters.all[*at].repelling[it] > 0)
-        });
-        let admits = |(term, least): &(PlayTerm, i64)| {
-            let counter = &self.counters.all[term.counter];
-            let domain = self.counters.domain(term.counter, node);
-            let here = domain.map(|it| counter.selected[it]);
-            let own = i64::from(term.selects_self);
-            match (term.rule, here) {
-                (PlayRule::Spread { max_skew, .. }, Some(here)) => here + own - least <= max_skew,
-                // The first of a group that asks for its own company may start it anywhere.
-                (PlayRule::Affinity, Some(here)) => {
-                    here > 0 || (term.selects_self && counter.total == 0)
-                }
-                (PlayRule::AntiAffinity, here) => here.unwrap_or(0) == 0,
-                (PlayRule::Spread { .. } | PlayRule::Affinity, None) => false,
-                (PlayRule::SoftSpread { .. } | PlayRule::Preferred(_), _) => true,
-            }
-        };
-        !is_repelled && terms.iter().all(admits)
     }
 
     fn add_standing(&self, standing: &Standing, open: &[usize], totals: &mut [i64]) {

@@ -6,6 +6,7 @@
     reason = "a test that cannot build its cluster has failed, and literals are passed as they come"
 )]
 
+mod follow;
 mod model;
 
 #[path = "../support/families.rs"]

@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 const GIB_MILLIS: i64 = 1024 * 1024 * 1024 * 1000;
 
 /// Nodes by name with CPUs, GiB and zone, and pods by name in the order in which they were queued.
-struct World {
-    problem: Problem,
+pub(super) struct World {
+    pub(super) problem: Problem,
     shapes: ShapeTable,
 }
 
 impl World {
-    fn new(nodes: &[(&str, i64, i64, &str)]) -> Self {
+    pub(super) fn new(nodes: &[(&str, i64, i64, &str)]) -> Self {
         let mut problem = Problem::new(Options::default());
         problem.nodes = nodes.iter().map(|it| Arc::new(node(*it))).collect();
         Self {
@@ -31,15 +31,22 @@ impl World {
         }
     }
 
-    fn pod(mut self, name: &str, cpu: &str, memory: &str, more: Value) -> Self {
+    /// `more` has fields of the spec, and `labels` where they are others than those of all.
+    pub(super) fn pod(mut self, name: &str, cpu: &str, memory: &str, more: Value) -> Self {
         let requests = json!({"cpu": cpu, "memory": memory});
         let mut spec = json!({"containers": [{"name": "c", "image": "x", "resources": {"requests": requests}}]});
+        let mut labels = json!({"app": "web"});
         for (key, value) in more.as_object().unwrap() {
-            spec[key] = value.clone();
+            let place = if key == "labels" {
+                &mut labels
+            } else {
+                &mut spec[key]
+            };
+            *place = value.clone();
         }
         let object = json!({
             "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": name, "namespace": "shop", "labels": {"app": "web"}},
+            "metadata": {"name": name, "namespace": "shop", "labels": labels},
             "spec": spec,
         });
         let pod = Pod::parse(&serde_json::from_value(object).unwrap(), &mut self.shapes).unwrap();

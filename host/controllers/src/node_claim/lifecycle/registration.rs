@@ -9,7 +9,7 @@ pub(super) mod sync;
 mod tests;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use apis::NodeClaim;
@@ -17,7 +17,8 @@ use apis::conditions::{self, ConditionUpdate, Conditioned, Status, reason};
 use cloudprovider::{CloudProvider, CloudProviderError, Registrable};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
-use planning::pod_nomination::{ClosedNode, HoldReason, NodeOpening, OpeningTerms};
+use planning::pod_nomination::{ClosedNode, HoldReason, NodeOpening, OpeningContext, OpeningTerms};
+use scheduling::pod::PodKey;
 use state::Snapshot;
 use state::facts::NodeFacts;
 
@@ -45,6 +46,8 @@ struct Observed<'a> {
     registrable: Result<Registrable, CloudProviderError>,
     snapshot: Snapshot,
     terms: OpeningTerms,
+    /// Pods that would be kept off their node, whoever traded places.
+    shut_out: Arc<BTreeSet<PodKey>>,
     /// When nodes open next, or opened last.
     opens_at: Timestamp,
 }
@@ -89,13 +92,18 @@ impl Registrar {
 
     async fn observe<'a>(&self, claim: &'a NodeClaim, node: &'a NodeFacts) -> Observed<'a> {
         let registrable = self.provider.registrable(claim).await;
+        let (snapshot, pod_nominations) = (
+            self.shell.model.snapshot(),
+            &self.transitions.pod_nominations,
+        );
         Observed {
             claim,
             node,
             registrable,
-            snapshot: self.shell.model.snapshot(),
-            terms: self.transitions.pod_nominations.opening_terms(),
-            opens_at: self.transitions.pod_nominations.opens_at(),
+            terms: pod_nominations.opening_terms(),
+            shut_out: pod_nominations.played(&snapshot).shut_out,
+            opens_at: pod_nominations.opens_at(),
+            snapshot,
         }
     }
 
@@ -226,6 +234,7 @@ fn decide(observed: Observed<'_>, now: Timestamp) -> Step {
         registrable,
         snapshot,
         terms,
+        shut_out,
         opens_at,
     } = observed;
     let step = match registrable {
@@ -234,7 +243,12 @@ fn decide(observed: Observed<'_>, now: Timestamp) -> Step {
         Ok(Registrable::Ready(labels)) => {
             let name = claim.name_any();
             let closed = closed_node(&name, node);
-            let opening = terms.decide(&snapshot, closed, opens_at, now);
+            let among = OpeningContext {
+                snapshot: &snapshot,
+                shut_out: &shut_out,
+                opens_at,
+            };
+            let opening = terms.decide(among, closed, now);
             let due = Preparation { labels, opening };
             match opening.hold() {
                 None => return Step::Open(due),

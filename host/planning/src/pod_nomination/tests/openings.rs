@@ -2,7 +2,9 @@
 
 use super::trades::{closed, opening, placed};
 use super::*;
-use crate::pod_nomination::{ClosedNode, HoldReason, NodeOpening, OpeningTerms};
+use crate::pod_nomination::{
+    ClosedNode, Following, HoldReason, NodeOpening, OpeningContext, OpeningTerms,
+};
 
 /// Pods that wait for no node in particular; nodes given as events.
 fn world(nodes: impl IntoIterator<Item = Event>) -> Snapshot {
@@ -53,8 +55,14 @@ fn check(cases: Vec<OpeningCase>) {
             holds_nodes_closed: true,
             nominates_pods: it.nominates_pods,
         };
-        let opening = terms.decide(&it.snapshot, node, at(it.opens_at), at(it.now));
-        assert_eq!(opening, it.expected, "{}", it.name);
+        let now = at(it.now);
+        let Following { kept_off, .. } = following(&it.snapshot, PlaceTrade::Nobody, now);
+        let among = OpeningContext {
+            snapshot: &it.snapshot,
+            shut_out: &shut_out(&it.snapshot, &kept_off, now),
+            opens_at: at(it.opens_at),
+        };
+        assert_eq!(terms.decide(among, node, now), it.expected, "{}", it.name);
     }
 }
 
@@ -104,19 +112,22 @@ fn a_node_waits_for_others_of_its_plan_where_pods_are_not_told() {
 }
 
 #[test]
-fn a_node_waits_for_those_whose_pods_could_take_the_room_of_pods_told_one_at_a_time() {
+fn a_node_waits_for_those_whose_pods_could_take_the_room_of_pods_that_are_shut_out() {
+    // The second of two is shut out, as there is none in the other zones; their nodes take no pods of ours.
+    let nodes = || {
+        let nodes = closed(1, "a").into_iter().chain(opened_as("2", false));
+        nodes.chain(["b", "c"].map(elsewhere))
+    };
     let spread = [pod("a", "1", true), pod("b", "1", true)];
-    let elsewhere = |cpu: &str, selector: Value| {
+    let beside = |cpu: &str, selector: Value| {
         let mut pod = pod("c", cpu, false);
         pod["spec"]["nodeSelector"] = selector;
-        let nodes = [closed(1, "a"), opened_as("2", false)];
-        placed(nodes, &spread, &[pod])
+        placed(nodes(), &spread, &[pod])
     };
-    let rivals = elsewhere("2", json!({}));
-    let others = elsewhere("2", json!({"topology.kubernetes.io/zone": "b"}));
-    let greater = elsewhere("5", json!({}));
-    let nodes = [closed(1, "a"), opened_as("2", false)];
-    let told_at_once = placed(nodes, &spread[..1], &[pod("c", "2", false)]);
+    let rivals = beside("2", json!({}));
+    let others = beside("2", json!({"topology.kubernetes.io/zone": "b"}));
+    let greater = beside("5", json!({}));
+    let told_at_once = placed(nodes(), &spread[..1], &[pod("c", "2", false)]);
     let ready = opening("a", &spread, &[pod("c", "2", false)]);
     let held = NodeOpening::Held(HoldReason::OthersAreComing);
     let opens = NodeOpening::OpensAlone(at(105));
@@ -175,6 +186,10 @@ fn where_nodes_are_not_held_closed_they_open() {
         is_up: false,
     };
     let pair = world(closed(1, "a").into_iter().chain(closed(2, "a")));
-    let opening = terms.decide(&pair, node, at(0), at(105));
-    assert_eq!(opening, NodeOpening::Opens);
+    let among = OpeningContext {
+        snapshot: &pair,
+        shut_out: &BTreeSet::new(),
+        opens_at: at(0),
+    };
+    assert_eq!(terms.decide(among, node, at(105)), NodeOpening::Opens);
 }

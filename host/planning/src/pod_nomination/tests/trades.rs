@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::pod_nomination::{opens_with_others, trades};
+use crate::pod_nomination::opens_with_others;
 
 /// A node of four CPUs that is ready and still closed.
 pub(super) fn closed(number: u8, zone: &str) -> [Event; 2] {
@@ -37,36 +37,66 @@ fn away_from(app: &str, mut pod: Value) -> Value {
 
 /// The pods of two nodes that are about to open, the second of them in the zone given.
 pub(super) fn opening(zone: &str, first: &[Value], second: &[Value]) -> Snapshot {
-    placed([closed(1, "a"), closed(2, zone)], first, second)
+    let nodes = [closed(1, "a"), closed(2, zone)];
+    placed(nodes.into_iter().flatten(), first, second)
 }
 
 /// Pods that were placed on the first and on the second of these nodes.
-pub(super) fn placed(nodes: [[Event; 2]; 2], first: &[Value], second: &[Value]) -> Snapshot {
+pub(super) fn placed(
+    nodes: impl IntoIterator<Item = Event>,
+    first: &[Value],
+    second: &[Value],
+) -> Snapshot {
+    let first = first.iter().map(|it| ("c1", it));
+    let second = second.iter().map(|it| ("c2", it));
+    waiting(nodes, first.chain(second)).snapshot()
+}
+
+/// Pods, as the scheduler queues them, each with the claim that it was placed on.
+fn waiting<'a>(
+    nodes: impl IntoIterator<Item = Event>,
+    pods: impl IntoIterator<Item = (&'a str, &'a Value)>,
+) -> Cluster {
     let mut cluster = Cluster::new();
-    let mut events: Vec<Event> = nodes.into_iter().flatten().collect();
-    let mut version = 0;
-    for (claim, pods) in [("c1", first), ("c2", second)] {
-        for pod in pods {
-            version += 1;
-            let mut pod = pod.clone();
-            pod["metadata"]["resourceVersion"] = version.to_string().into();
-            let key = PodKey::new("default", pod["metadata"]["name"].as_str().unwrap());
-            events.push(Event::applied::<v1::Pod>(Arc::new(typed(pod))));
-            events.push(Event::Placed {
-                node: NodeRef::claim(claim),
-                pods: vec![key],
-            });
-        }
+    let mut events: Vec<Event> = nodes.into_iter().collect();
+    for (version, (claim, pod)) in (1..).zip(pods) {
+        let mut pod = pod.clone();
+        pod["metadata"]["resourceVersion"] = version.to_string().into();
+        let key = PodKey::new("default", pod["metadata"]["name"].as_str().unwrap());
+        events.push(Event::applied::<v1::Pod>(Arc::new(typed(pod))));
+        events.push(Event::Placed {
+            node: NodeRef::claim(claim),
+            pods: vec![key],
+        });
     }
     for event in events {
         cluster.apply(at(OPENED), event).unwrap();
     }
-    cluster.snapshot()
+    cluster
+}
+
+/// Four of a kind that spreads over three zones, two of them placed on one node, and a node in `zone` with others.
+fn spreading(zone: &str, others: &[Value]) -> Cluster {
+    let nodes = [(1, "a"), (2, zone), (3, "b"), (4, "c")];
+    let nodes = nodes.into_iter().flat_map(|(it, zone)| closed(it, zone));
+    let of_kind = ["first", "third", "fourth", "second"].map(|it| pod(it, "2", true));
+    let of_kind = ["c1", "c3", "c4", "c1"].into_iter().zip(&of_kind);
+    waiting(nodes, of_kind.chain(others.iter().map(|it| ("c2", it))))
+}
+
+fn trades(snapshot: &Snapshot) -> BTreeMap<NodeRef, Vec<PodKey>> {
+    following(snapshot, PlaceTrade::BeforeOpening, at(OPENED)).moved
+}
+
+fn told<'a>(snapshot: &'a Snapshot, claim: &str) -> Vec<&'a str> {
+    let out_of_turn = following(snapshot, PlaceTrade::Nobody, at(OPENED)).out_of_turn;
+    let node = snapshot.node_of_claim(claim).unwrap();
+    let told = nominations(snapshot, node, &out_of_turn).into_iter();
+    told.map(|it| it.key.name.as_str()).collect()
 }
 
 #[test]
 fn of_equal_pods_that_must_spread_the_second_goes_where_it_can_be_told() {
-    let twins = [pod("first", "2", true), pod("second", "2", true)];
     let plain = |name: &str, cpu: &str| pod(name, cpu, false);
     // What is planned for the other node and its zone, and who moves where.
     let cases = [
@@ -74,7 +104,7 @@ fn of_equal_pods_that_must_spread_the_second_goes_where_it_can_be_told() {
         (
             "one comes back",
             "a",
-            vec![plain("p", "2"), plain("q", "1500m")],
+            vec![plain("p", "1600m"), plain("q", "1500m")],
             "c1: p, c2: second",
         ),
         (
@@ -84,23 +114,28 @@ fn of_equal_pods_that_must_spread_the_second_goes_where_it_can_be_told() {
             "c1: p q, c2: second",
         ),
         (
-            "none that comes back has room",
+            "none that comes back has room, so it goes to another zone",
             "a",
             vec![plain("p", "3")],
-            "",
+            "c4: second",
         ),
         (
             "another of its kind is there",
             "a",
-            vec![pod("third", "2", true), plain("p", "1")],
-            "",
+            vec![pod("fifth", "2", true), plain("p", "1")],
+            "c4: second",
         ),
-        ("it is in another zone", "b", vec![plain("p", "1")], ""),
+        (
+            "it is in another zone",
+            "b",
+            vec![plain("p", "1")],
+            "c2: second",
+        ),
         (
             "who is there keeps it away",
             "a",
             vec![away_from("2", plain("p", "1"))],
-            "",
+            "c4: second",
         ),
         (
             "who is there keeps others away",
@@ -110,7 +145,7 @@ fn of_equal_pods_that_must_spread_the_second_goes_where_it_can_be_told() {
         ),
     ];
     for (case, zone, others, expected) in cases {
-        let trades = trades(&opening(zone, &twins, &others)).into_iter();
+        let trades = trades(&spreading(zone, &others).snapshot()).into_iter();
         let line = |(claim, pods): (NodeRef, Vec<PodKey>)| {
             let names: Vec<String> = pods.into_iter().map(|it| it.name).collect();
             format!("{claim}: {}", names.join(" "))
@@ -122,29 +157,17 @@ fn of_equal_pods_that_must_spread_the_second_goes_where_it_can_be_told() {
 
 #[test]
 fn those_who_traded_places_are_all_told() {
-    let twins = [pod("first", "2", true), pod("second", "2", true)];
-    let others = [pod("p", "2", false), pod("q", "1", false)];
-    let told = |snapshot: &Snapshot| {
-        let of = |claim: &str| nominations(snapshot, snapshot.node_of_claim(claim).unwrap()).len();
-        (of("c1"), of("c2"))
-    };
-    let before = opening("a", &twins, &others);
-    assert_eq!(told(&before), (1, 2));
-    let mut places: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
-    let moved = trades(&before);
-    for (claim, pods) in [("c1", twins), ("c2", others)] {
-        for pod in pods {
-            let name = pod["metadata"]["name"].as_str().unwrap().to_owned();
-            let is_moved = |it: &PodKey| it.name == name;
-            let to = moved.iter().find(|(_, pods)| pods.iter().any(is_moved));
-            let to = to.map_or(claim, |(claim, _)| claim.name());
-            places
-                .entry(if to == "c1" { "c1" } else { "c2" })
-                .or_default()
-                .push(pod);
-        }
+    let others = [pod("p", "1600m", false), pod("q", "1500m", false)];
+    let mut cluster = spreading("a", &others);
+    let told_of_all =
+        |snapshot: &Snapshot| ["c1", "c2", "c3", "c4"].map(|it| told(snapshot, it).len());
+    let before = cluster.snapshot();
+    assert_eq!(told_of_all(&before), [1, 2, 1, 1]);
+    for (node, pods) in trades(&before) {
+        let placed = Event::Placed { node, pods };
+        cluster.apply(at(OPENED), placed).unwrap();
     }
-    assert_eq!(told(&opening("a", &places["c1"], &places["c2"])), (2, 2));
+    assert_eq!(told_of_all(&cluster.snapshot()), [2, 2, 1, 1]);
 }
 
 #[test]
@@ -176,11 +199,10 @@ fn pods_that_spread_together_are_told_one_at_a_time_whatever_their_size() {
         pod
     };
     let pods = [of_group("large", "2"), of_group("small", "1")];
-    let snapshot = opening("a", &pods, &[pod("p", "1", false)]);
-    let node = snapshot.node_of_claim("c1").unwrap();
-    let told = nominations(&snapshot, node).into_iter();
-    let names: Vec<&str> = told.map(|it| it.key.name.as_str()).collect();
-    assert_eq!(names, ["large"]);
+    let others = [pod("p", "1", false)];
+    let nodes = [(1, "a"), (2, "b"), (3, "c")].map(|(it, zone)| closed(it, zone));
+    let snapshot = placed(nodes.into_iter().flatten(), &pods, &others);
+    assert_eq!(told(&snapshot, "c1"), ["large"]);
     assert_eq!(
         trades(&snapshot)[&NodeRef::claim("c2")],
         [PodKey::new("default", "small")]

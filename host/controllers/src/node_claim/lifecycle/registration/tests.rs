@@ -33,6 +33,7 @@ fn step(
             holds_nodes_closed: true,
             nominates_pods: true,
         },
+        shut_out: Arc::default(),
         opens_at: now() + SignedDuration::from_secs(opens_in),
     };
     decide(observed, now())
