@@ -318,6 +318,22 @@ pub struct ProposedMove<'a> {
     proposed: &'a Move,
 }
 
+/// What a move takes of one NodePool.
+#[derive(Debug, Clone)]
+pub struct PoolPart<'a> {
+    /// Its nodes that go.
+    pub nodes: Vec<Node<'a>>,
+    /// Its part of what the move saves, by its nodes' part of the cost of all that go.
+    pub savings: f64,
+}
+
+impl PoolPart<'_> {
+    /// Disruption cost of its nodes that go.
+    pub fn disruption_cost(&self) -> f64 {
+        self.nodes.iter().map(Node::disruption_cost).sum()
+    }
+}
+
 impl<'a> ProposedMove<'a> {
     /// The move as it came.
     pub fn as_move(&self) -> &'a Move {
@@ -334,6 +350,30 @@ impl<'a> ProposedMove<'a> {
         let call = self.call;
         let rows = self.proposed.remove.iter();
         rows.map(move |&row| Node { call, row })
+    }
+
+    /// The nodes that go by NodePool, in the order of the table's symbols: a move over several pools should suit each
+    /// of them.
+    pub fn by_pool(&self) -> Vec<PoolPart<'a>> {
+        let mut pools: Vec<u32> = self.removed().map(|node| node.node_pool_sym()).collect();
+        pools.sort_unstable();
+        pools.dedup();
+        let cost_before = self.proposed.effective_before;
+        let part = |pool: u32| {
+            let nodes = self.removed().filter(|node| node.node_pool_sym() == pool);
+            let nodes: Vec<Node<'a>> = nodes.collect();
+            let cost: f64 = nodes.iter().map(Node::effective_price).sum();
+            let share = if cost_before > 0.0 {
+                cost / cost_before
+            } else {
+                0.0
+            };
+            PoolPart {
+                nodes,
+                savings: self.savings() * share,
+            }
+        };
+        pools.into_iter().map(part).collect()
     }
 
     /// Effective USD an hour saved, by which moves are found and compared; negative when the move costs money.
@@ -376,6 +416,16 @@ impl<'a> ProposedMove<'a> {
         } else {
             self.savings()
         }
+    }
+
+    /// Approval as the default gives it: in Karpenter's order, for the reason that the kind of the move has.
+    pub fn approve_as_default(&self) -> Verdict {
+        let reason = if self.is_for_savings() {
+            "saves cost"
+        } else {
+            "not a matter of savings"
+        };
+        Verdict::approve(self.savings_per_disruption(), reason)
     }
 
     /// Disruption cost of all nodes that go.

@@ -64,7 +64,7 @@ pub use budgets::{
 pub use config::{Json, Settings, decimal, fixed};
 pub use consolidation::{
     ConsolidationCall, ConsolidationPolicy, ConsolidationPool, Decision, Move, MoveKind, Node,
-    Nodes, PoolView, ProposedMove, Verdict, Verdicts,
+    Nodes, PoolPart, PoolView, ProposedMove, Verdict, Verdicts,
 };
 pub use log::{Level, log};
 pub use policy::{

@@ -64,6 +64,17 @@ fn nodes_come_with_the_pods_and_go_with_them() {
             .kubectl(&["explain", "nodepool.spec.disruption"])
             .contains("consolidateAfter")
     );
+    let node = served.kubectl(&["get", "nodes", "-o", "jsonpath={.items[0].metadata.name}"]);
+    for (change, wanted) in [
+        (&["a=x:PreferNoSchedule", "b=x:PreferNoSchedule"][..], "a b"),
+        (&["a-"], "b"),
+        (&["b-"], ""),
+    ] {
+        served.kubectl(&[&["taint", "node", &node], change].concat());
+        let keys = "jsonpath={.spec.taints[*].key}";
+        let left = served.kubectl(&["get", "node", &node, "-o", keys]);
+        assert_eq!(left, wanted, "{change:?}");
+    }
     served.kubectl(&["scale", "deployment", "web", "--replicas", "0"]);
     served.eventually("the nodes are gone", || {
         served.items("nodes").is_empty() && served.items("nodeclaims").is_empty()

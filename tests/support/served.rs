@@ -158,17 +158,6 @@ impl Served {
             .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// What kubectl says when it is refused.
-    pub fn kubectl_error(&self, arguments: &[&str]) -> String {
-        let output = self.command(arguments).output();
-        let output = output.unwrap_or_else(|error| panic!("kubectl does not run: {error}"));
-        assert!(
-            !output.status.success(),
-            "kubectl {arguments:?} was not refused"
-        );
-        String::from_utf8_lossy(&output.stderr).into_owned()
-    }
-
     /// The items of a list.
     pub fn items(&self, resource: &str) -> Vec<Value> {
         let text = self.kubectl(&["get", resource, "-A", "-o", "json"]);

@@ -3,12 +3,14 @@
 //! Knows nothing of what objects mean: admission, validation and garbage collection are layers above. Every
 //! order is that of names, every chance that of the seed.
 
+mod event_ages;
 pub(super) mod names;
 pub(super) mod owners;
 mod rest;
 pub(super) mod watch;
 mod watches;
 
+use self::event_ages::EventAges;
 use self::owners::owner_uids;
 use self::rest::Stored;
 use crate::object_key::NamespacedName;
@@ -51,8 +53,8 @@ pub(super) struct Store {
     dependents: BTreeMap<String, BTreeSet<(Resource, NamespacedName)>>,
     /// Objects that are ready to read, with their revisions, in the order in which they were written.
     awake: VecDeque<(Resource, NamespacedName, u64)>,
-    /// When events were made, oldest first, so that they can age out.
-    pub(super) event_ages: VecDeque<(Timestamp, NamespacedName)>,
+    /// When events were written, so that they can age out.
+    pub(super) event_ages: EventAges,
     /// How long events are kept.
     pub(super) event_ttl: SignedDuration,
     pub(super) names: NameGenerator,
@@ -78,7 +80,7 @@ impl Store {
             uids: BTreeMap::new(),
             dependents: BTreeMap::new(),
             awake: VecDeque::new(),
-            event_ages: VecDeque::new(),
+            event_ages: EventAges::default(),
             event_ttl: EVENT_TTL,
             names: NameGenerator::new(seed),
             kinds,

@@ -9,6 +9,7 @@ pub(super) mod eviction;
 mod garbage_collector;
 mod generate_name;
 mod identity;
+pub(super) mod list_kind;
 mod managed_fields;
 mod metadata;
 pub(super) mod options;
@@ -86,9 +87,7 @@ impl Store {
         }
         let stored = self.put(&resource, object);
         admission::after_write(self, kind, &stored, defined)?;
-        if resource == Resource::EVENTS {
-            self.age_events_out(now, key);
-        }
+        self.age_events_out(&resource, &key, now);
         Ok(stored)
     }
 
@@ -132,15 +131,14 @@ impl Store {
         Ok(stored)
     }
 
-    fn age_events_out(&mut self, now: Timestamp, key: NamespacedName) {
-        self.event_ages.push_back((now, key));
-        while let Some((made, _)) = self.event_ages.front() {
-            if now.duration_since(*made) < self.event_ttl {
-                break;
-            }
-            if let Some((_, old)) = self.event_ages.pop_front() {
-                self.remove(&Resource::EVENTS, &old);
-            }
+    /// Takes Events away that nobody wrote for long, now that one is written.
+    fn age_events_out(&mut self, resource: &Resource, key: &NamespacedName, now: Timestamp) {
+        if *resource != Resource::EVENTS {
+            return;
+        }
+        self.event_ages.note_write(now, key);
+        for old in self.event_ages.take_aged(now, self.event_ttl) {
+            self.remove(&Resource::EVENTS, &old);
         }
     }
 
@@ -195,6 +193,7 @@ impl Store {
         let stored = self.put(&kind.resource, object);
         admission::after_write(self, kind, &stored, defined)?;
         garbage_collector::after_update(self, kind, key, &stored);
+        self.age_events_out(&kind.resource, key, now);
         Ok(stored)
     }
 }

@@ -10,13 +10,10 @@ use serde::{Deserialize, Serialize};
 use crate::labels;
 
 /// How an offering is bought; in the order of the words.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CapacityType {
     /// At the list price, not taken back.
-    #[default]
     OnDemand,
     /// From a capacity reservation.
     Reserved,
@@ -52,12 +49,23 @@ impl CapacityType {
         }
     }
 
+    /// The code of a column where nobody knows how something is bought, or nothing is.
+    pub const NO_CODE: u8 = u8::MAX;
+
     /// As columns have it.
     pub const fn code(self) -> u8 {
         match self {
             Self::OnDemand => 0,
             Self::Spot => 1,
             Self::Reserved => 2,
+        }
+    }
+
+    /// As columns have it; [`Self::NO_CODE`] where nobody knows how something is bought.
+    pub const fn code_of(known: Option<Self>) -> u8 {
+        match known {
+            Some(it) => it.code(),
+            None => Self::NO_CODE,
         }
     }
 
@@ -104,6 +112,8 @@ mod tests {
             CapacityType::Spot,
         ];
         assert!(by_word.is_sorted() && by_word.is_sorted_by_key(|it| it.as_str()));
+        assert_eq!(CapacityType::code_of(Some(CapacityType::Spot)), 1);
+        assert_eq!(CapacityType::of_code(CapacityType::code_of(None)), None);
         for unknown in ["", "Spot", "capacity-block"] {
             assert_eq!(CapacityType::parse(unknown), None, "{unknown:?}");
         }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::duration::GoDuration;
 
 /// A switch; `None` for what Go takes for none.
-fn parse_switch(text: &str) -> Option<bool> {
+pub fn parse_switch(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),

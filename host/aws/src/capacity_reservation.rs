@@ -41,6 +41,10 @@ const COUNTS_MAX: usize = 10_000;
 /// Instances that are waited for. What expires soonest makes room: the next listing tells of its slot.
 const LEAVING_MAX: usize = 10_000;
 
+/// The id of a reservation where that of an instance stands beside it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReservationId<'a>(pub(crate) &'a str);
+
 /// Free slots of a reservation.
 #[derive(Debug, Clone, Copy)]
 struct FreeSlots {
@@ -223,13 +227,13 @@ impl CapacityReservationProvider {
     }
 
     /// Notes that an instance of the reservation is on its way out. Its slot is free once it is gone.
-    pub(crate) fn leaves(&self, instance_id: &str, id: &str, now: Timestamp) {
+    pub(crate) fn leaves(&self, instance_id: &str, id: ReservationId<'_>, now: Timestamp) {
         let mut slots = lock(&self.slots);
         slots.forget_expired(now);
         let leaving = &mut slots.leaving;
         make_room(leaving, instance_id, LEAVING_MAX, |it| it.expires);
         let left = Leaving {
-            reservation: id.to_owned(),
+            reservation: id.0.to_owned(),
             expires: after(now, LEAVING_TTL),
         };
         leaving.insert(instance_id.to_owned(), left);

@@ -43,7 +43,7 @@ use crate::unavailable_offerings::UnavailableOfferings;
 
 pub(crate) use dry_run::{DryRun, probe};
 
-use claim::claim_uid;
+use claim::ClaimUid;
 use fleet::{
     FleetAnswer, FleetAttempt, FleetCall, FleetFailure, FleetInstance, FleetOutcome, FleetRequest,
     WINDOW,
@@ -67,9 +67,9 @@ pub(crate) struct InstanceLauncher {
     metrics: AwsMetrics,
     launches: Arc<SharedLaunches>,
     /// The last attempt of a claim that ended without an instance, by UID.
-    ended: TtlCache<String, u32>,
+    ended: TtlCache<ClaimUid, u32>,
     /// Addresses that an attempt may take of which nobody knows how it ended, by UID of its claim.
-    open_debits: TtlCache<String, ZonalSubnets>,
+    open_debits: TtlCache<ClaimUid, ZonalSubnets>,
 }
 
 /// Who takes part in a launch.
@@ -190,7 +190,7 @@ impl InstanceLauncher {
         attempt: &LaunchAttempt,
     ) -> Result<Option<Launched>, CloudProviderError> {
         let LaunchContext { request, now, .. } = context;
-        let uid = claim_uid(&request.node_claim);
+        let uid = ClaimUid::of(&request.node_claim);
         let listed = context.instances.launched_under(&attempt.token).await?;
         let alive = listed.iter().filter(|it| it.life != InstanceLife::Ends);
         let free = alive.filter(|it| !request.record.is_owned(&it.provider_id()));
@@ -298,7 +298,7 @@ impl InstanceLauncher {
         let configs = made
             .into_iter()
             .map(|(name, template)| (name, overrides(plan, template, zonal)));
-        let uid = claim_uid(&context.request.node_claim);
+        let uid = ClaimUid::of(&context.request.node_claim);
         let request = FleetRequest {
             input: Arc::new(fleet_input(plan, context, configs.collect())?),
             uid: uid.clone(),
@@ -322,7 +322,7 @@ impl InstanceLauncher {
     ) -> Attempt {
         let number = self.asked(context).number();
         let is_asked = !matches!(failure, FleetFailure::Unwritten(_));
-        let uid = claim_uid(&context.request.node_claim);
+        let uid = ClaimUid::of(&context.request.node_claim);
         let attempt = match failure {
             FleetFailure::Unwritten(error) => Attempt::failed(error),
             FleetFailure::CutOff => Attempt::failed(CloudProviderError::Other(format!(
@@ -342,7 +342,7 @@ impl InstanceLauncher {
 
     /// Gives back what the claim's last attempt was debited for zones in which it launched nothing.
     fn settle_open(&self, context: &LaunchContext<'_>, launched: Option<&Launched>) {
-        let uid = claim_uid(&context.request.node_claim);
+        let uid = ClaimUid::of(&context.request.node_claim);
         if let Some(debits) = self.open_debits.remove(&uid) {
             let zone = launched.and_then(|it| Some(it.provider_id.instance()?.zone));
             context.subnets.settle(&debits, zone.as_slice());
@@ -361,7 +361,7 @@ impl InstanceLauncher {
             note_all(&outcome.errors, zonal, plan, context, &self.metrics);
         }
         if let Some(instance) = &outcome.instance {
-            let uid = claim_uid(&context.request.node_claim);
+            let uid = ClaimUid::of(&context.request.node_claim);
             self.open_debits.insert(uid, zonal.clone(), context.now);
             let launched = self.take_over(plan, context, zonal, instance).await?;
             self.settle_open(context, Some(&launched));
@@ -439,7 +439,7 @@ impl InstanceLauncher {
     fn asked(&self, context: &LaunchContext<'_>) -> FleetAttempt {
         let claim = &context.request.node_claim;
         let begun = LaunchAttempt::of(claim);
-        match (begun, self.ended.get(&claim_uid(claim), context.now)) {
+        match (begun, self.ended.get(&ClaimUid::of(claim), context.now)) {
             (Some(begun), Some(ended)) if begun.number <= ended => FleetAttempt::First(ended + 1),
             (Some(begun), _) => FleetAttempt::Again(begun),
             (None, Some(ended)) => FleetAttempt::First(ended + 1),
@@ -450,7 +450,7 @@ impl InstanceLauncher {
     /// The attempt came to nothing, for sure.
     fn end(&self, context: &LaunchContext<'_>) {
         let number = self.asked(context).number();
-        let uid = claim_uid(&context.request.node_claim);
+        let uid = ClaimUid::of(&context.request.node_claim);
         self.ended.insert(uid, number, context.now);
     }
 }

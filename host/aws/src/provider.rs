@@ -22,7 +22,7 @@ use locks::{read, write};
 use scheduling::instance_type::InstanceType;
 
 use crate::ami::{AmiProvider, is_current};
-use crate::capacity_reservation::CapacityReservationProvider;
+use crate::capacity_reservation::{CapacityReservationProvider, ReservationId};
 use crate::error::call_failure;
 use crate::instance::{Instance, InstanceProvider};
 use crate::instance_profile::InstanceProfileProvider;
@@ -392,6 +392,7 @@ impl CloudProvider for AwsProvider {
             instance => self.changeable(instance?)?,
         };
         if let Some(reservation) = instance.reservation() {
+            let reservation = ReservationId(reservation);
             self.reservations.leaves(id, reservation, self.clock.now());
         }
         if instance.life == InstanceLife::Ends {

@@ -14,7 +14,7 @@ pub(crate) mod trigger;
 pub(crate) mod undecided_pods;
 mod zones;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -25,7 +25,8 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use planning::coming::gather;
 use planning::provisioning::{
-    IgnoredReason, PoolTypes, awaits_command, problem_for_provisioning, provisionable_pools,
+    IgnoredReason, PoolTypes, TypesByPool, awaits_command, problem_for_provisioning,
+    provisionable_pools, types_by_pool, usage,
 };
 use planning::queue_order::deal_in_queue_order;
 use scheduling::play::{PlayStage, SchedulerProfile, choose};
@@ -243,9 +244,9 @@ impl Provisioner {
             }
         }
         let decision_id = format!("provisioning-{}-{number}", now.as_second());
-        let mut usage = planning::provisioning::usage(&snapshot, &pools);
+        let mut usage = usage(&snapshot, &self.types_of_nodes(&snapshot, &pools).await);
         let prices = usage.iter();
-        let prices = prices.map(|(key, it)| (key.clone(), it.price_per_hour));
+        let prices = prices.filter_map(|(key, it)| Some((key.clone(), it.price_per_hour?)));
         let prices = Arc::new(prices.collect());
         self.parts.notes.launching.add_choices(&mut usage, None);
         Observed {
@@ -289,6 +290,30 @@ impl Provisioner {
             instance_types,
             free_addresses: self.parts.provider.free_addresses(class).await,
         })
+    }
+
+    /// Types of all pools that have nodes: those that may not buy are counted by ranking policies as well.
+    async fn types_of_nodes(&self, snapshot: &Snapshot, pools: &[PoolTypes]) -> TypesByPool {
+        let mut types = types_by_pool(pools);
+        let with_nodes: BTreeSet<String> = snapshot.usage().into_keys().map(|it| it.pool).collect();
+        for name in with_nodes {
+            let Some(node_pool) = snapshot.node_pool(&name) else {
+                continue;
+            };
+            let Some(class) = snapshot.class_of(node_pool) else {
+                continue;
+            };
+            if types.contains_key(&name) {
+                continue;
+            }
+            match self.parts.provider.instance_types(node_pool, class).await {
+                Ok(found) => {
+                    types.insert(name, found);
+                }
+                Err(error) => debug!(NodePool = %name, %error, "no prices of its nodes"),
+            }
+        }
+        types
     }
 
     /// Runs the pure decision where the settings want it, and trips its interrupt when time is over.

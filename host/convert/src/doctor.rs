@@ -1,12 +1,14 @@
 //! Findings about a cluster before it switches to Mortise: what breaks, what differs, what is good to know, each with
 //! its fix.
 //!
-//! Looks at objects only, and takes what is not among them for unknown, not for absent: half a dump has fewer findings.
+//! Looks at objects only, and takes what is not among them for unknown, not for absent, unless it is told that all of a
+//! kind are there: half a dump has fewer findings.
 
 mod definition;
 mod settings;
 mod state;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::Serialize;
@@ -53,10 +55,12 @@ impl fmt::Display for DoctorFinding {
     }
 }
 
-/// Everything found, what breaks first, else in the order of the input. `refusal` says why the controller would not
+/// Everything found, what breaks first, else in the order of the input. `whole` names the resources, such as
+/// `ec2nodeclasses`, of which the input has every object that there is. `refusal` says why the controller would not
 /// start with such a value of an environment variable, if so.
 pub fn examine(
     input: &ConversionInput,
+    whole: &BTreeSet<String>,
     refusal: &dyn Fn(&str, &str) -> Option<String>,
 ) -> Vec<DoctorFinding> {
     let mut found = Vec::new();
@@ -73,7 +77,13 @@ pub fn examine(
         let object = &source.object;
         let name = label(object);
         versions(object, &name, &mut found);
-        for (path, old, new) in old_names(object) {
+        // A CronJob's Jobs have its names, and it is there to be told of itself.
+        let names = if is_of_cron_job(object) {
+            Vec::new()
+        } else {
+            old_names(object)
+        };
+        for (path, old, new) in names {
             let what = format!("{path}: {old} means nothing any more");
             found.push(finding(
                 Severity::Differs,
@@ -84,7 +94,13 @@ pub fn examine(
         }
         match object["kind"].as_str().unwrap_or_default() {
             "CustomResourceDefinition" => definition::compare(object, &name, &mut found),
-            "NodePool" => pool(input, object, &name, &mut found),
+            "NodePool" => {
+                state::marks(object, &name, &mut found);
+                // Of one that is older the conversion tells all else.
+                if SourceKind::of(object) == SourceKind::NodePool {
+                    pool(input, whole, object, &name, &mut found);
+                }
+            }
             "NodeClaim" => state::claim(object, &name, &mut found),
             "EC2NodeClass" => state::marks(object, &name, &mut found),
             "Node" => state::node(object, &name, &mut found),
@@ -107,6 +123,12 @@ fn finding(severity: Severity, object: &str, what: &str, fix: &str) -> DoctorFin
         what: what.to_owned(),
         fix: fix.to_owned(),
     }
+}
+
+fn is_of_cron_job(object: &Value) -> bool {
+    let owners = object["metadata"]["ownerReferences"].as_array();
+    let mut owners = owners.into_iter().flatten();
+    owners.any(|it| it["kind"] == "CronJob" && it["controller"] == true)
 }
 
 fn versions(object: &Value, name: &str, found: &mut Vec<DoctorFinding>) {
@@ -146,8 +168,13 @@ fn versions(object: &Value, name: &str, found: &mut Vec<DoctorFinding>) {
     }
 }
 
-fn pool(input: &ConversionInput, object: &Value, name: &str, found: &mut Vec<DoctorFinding>) {
-    state::marks(object, name, found);
+fn pool(
+    input: &ConversionInput,
+    whole: &BTreeSet<String>,
+    object: &Value,
+    name: &str,
+    found: &mut Vec<DoctorFinding>,
+) {
     let template = &object["spec"]["template"]["spec"];
     if !template["kubelet"].is_null() {
         let what = "spec.template.spec.kubelet is read by nobody";
@@ -178,15 +205,18 @@ fn pool(input: &ConversionInput, object: &Value, name: &str, found: &mut Vec<Doc
         .iter()
         .map(|it| &it.object)
         .filter(|it| it["kind"] == "EC2NodeClass");
-    if !classes.any(|it| it["metadata"]["name"] == class) {
-        let what = format!("EC2NodeClass/{class} is not there");
-        found.push(finding(
-            Severity::Breaks,
-            name,
-            &what,
-            "write the class, or name another",
-        ));
+    if classes.any(|it| it["metadata"]["name"] == class) {
+        return;
     }
+    found.push(if whole.contains("ec2nodeclasses") {
+        let what = format!("EC2NodeClass/{class} is not there");
+        let fix = "write the class, or name another";
+        finding(Severity::Breaks, name, &what, fix)
+    } else {
+        let what = format!("whether EC2NodeClass/{class} is there is not known");
+        let fix = "look for it among the cluster's classes";
+        finding(Severity::Note, name, &what, fix)
+    });
 }
 
 fn webhook(object: &Value, name: &str, found: &mut Vec<DoctorFinding>) {

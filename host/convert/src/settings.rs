@@ -3,6 +3,7 @@
 //!
 //! Names only: nothing is checked but what the conversion itself needs.
 
+use apis::flag_text::parse_switch;
 use serde_json::{Map, Value, json};
 
 use crate::Converter;
@@ -75,19 +76,22 @@ pub(crate) fn read(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &Val
         let Some(text) = data.text(key).filter(|text| !text.is_empty()) else {
             continue;
         };
+        let value = match value_name {
+            "isolatedVPC" => switch(work, &data, key, &text).map(Value::from),
+            "vmMemoryOverheadPercent" => text
+                .parse::<f64>()
+                .map_or_else(|_| Some(json!(text)), |it| Some(it.into())),
+            _ => Some(json!(text)),
+        };
+        let Some(value) = value else {
+            continue;
+        };
         let what = format!("{variable}={text}, or settings.{value_name} of the chart");
         work.report
             .push(origin.note(Fate::Changed, &data.path(key), what));
         if key == "aws.clusterName" {
-            work.settings.cluster_name = Some(text.clone());
+            work.settings.cluster_name = Some(text);
         }
-        let value = match value_name {
-            "isolatedVPC" => (text == "true").into(),
-            "vmMemoryOverheadPercent" => text
-                .parse::<f64>()
-                .map_or_else(|_| json!(text), Value::from),
-            _ => Value::from(text),
-        };
         work.settings.values.insert(value_name.to_owned(), value);
     }
     if let Some(profile) = data
@@ -110,16 +114,32 @@ pub(crate) fn read(work: &mut Converter<'_>, origin: &ObjectOrigin, object: &Val
     data.finish(&mut work.report);
 }
 
+/// What a switch says; one that says nothing is told of. Karpenter read them as Go does.
+fn switch(work: &mut Converter<'_>, data: &Fields<'_>, key: &str, text: &str) -> Option<bool> {
+    let is_on = parse_switch(text);
+    if is_on.is_none() {
+        let what = format!("`{text}` is neither true nor false, and so not taken");
+        let way_out = "convert again with what was meant";
+        work.report.push(
+            data.origin
+                .note(Fate::ToDo, &data.path(key), what)
+                .or(way_out),
+        );
+    }
+    is_on
+}
+
 fn pod_density(work: &mut Converter<'_>, data: &mut Fields<'_>) {
     let key = "aws.enableENILimitedPodDensity";
-    match data.text(key).as_deref() {
-        Some("false") => {
+    let text = data.text(key).filter(|it| !it.is_empty());
+    match text.and_then(|it| switch(work, data, key, &it)) {
+        Some(false) => {
             let what = "spec.kubelet.maxPods: 110 of each class that does not say it";
             work.report
                 .push(data.origin.note(Fate::Changed, &data.path(key), what));
             work.settings.pods_of_every_node = Some(110);
         }
-        Some(_) => work.report.push(data.origin.note(
+        Some(true) => work.report.push(data.origin.note(
             Fate::Dropped,
             &data.path(key),
             "so by default",
@@ -151,8 +171,9 @@ fn tags(work: &mut Converter<'_>, data: &mut Fields<'_>, object: &Value) {
 
 fn drift(work: &mut Converter<'_>, data: &mut Fields<'_>) {
     let key = "featureGates.driftEnabled";
-    match data.text(key).as_deref() {
-        Some("false") => {
+    let text = data.text(key).filter(|it| !it.is_empty());
+    match text.and_then(|it| switch(work, data, key, &it)) {
+        Some(false) => {
             let what = "nodes that no longer are as their pool and class say are always replaced";
             let way_out = "give pools a budget {nodes: \"0\", reasons: [Drifted]} for as long as they are to stay";
             work.report.push(
@@ -161,10 +182,11 @@ fn drift(work: &mut Converter<'_>, data: &mut Fields<'_>) {
                     .or(way_out),
             );
         }
-        Some(_) => work.report.push(
-            data.origin
-                .note(Fate::Dropped, &data.path(key), "always on"),
-        ),
+        Some(true) => work.report.push(data.origin.note(
+            Fate::Dropped,
+            &data.path(key),
+            "always on",
+        )),
         None => {}
     }
 }

@@ -29,7 +29,6 @@ impl Costs {
     pub(crate) fn ask(
         candidates: &[Candidate],
         world: &SimulationInput<'_>,
-        types: &TypesByPool,
         prepared: &Prepared,
     ) -> (Self, Vec<PolicyUse>) {
         let mut costs = sold(candidates, prepared);
@@ -40,8 +39,8 @@ impl Costs {
             .collect();
         let mut uses = Vec::new();
         if !unsold.is_empty() {
-            let pools = pools(candidates, &unsold, types);
-            let usage = provisioning::usage(world.snapshot, world.pools);
+            let pools = pools(candidates, &unsold, world.types);
+            let usage = provisioning::usage(world.snapshot, world.types);
             let appraisal = Appraisal::ask(&pools, &usage, world.options, world.rank);
             costs.extend(appraisal.costs);
             uses = appraisal.uses;

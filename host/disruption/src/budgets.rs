@@ -6,6 +6,7 @@
 
 pub(crate) mod pools;
 mod remaining;
+mod schedule;
 mod window;
 
 use std::collections::BTreeMap;

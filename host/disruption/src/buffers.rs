@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use apis::NodeRef;
 use planning::capacity_buffer;
-use planning::provisioning::problem_for_provisioning;
 use scheduling::{Prepared, TableCache, solve_prepared};
 
 use crate::simulation::SimulationInput;
@@ -16,7 +15,7 @@ pub(crate) fn nodes(world: &SimulationInput<'_>, tables: &TableCache) -> BTreeSe
         return BTreeSet::new();
     }
     let options = world.options.clone();
-    let problem = problem_for_provisioning(snapshot, world.pools, options).problem;
+    let problem = world.problem(world.pools, options);
     let prepared = Prepared::new(&problem, world.rank, tables);
     let solution = solve_prepared(&problem, &prepared, world.interrupt);
     capacity_buffer::nodes(snapshot, &solution)

@@ -21,7 +21,8 @@ use state::{Snapshot, StateNode};
 use crate::method::DisruptionClass;
 use crate::obstacle::Obstacle;
 pub(crate) use list_price::types_of;
-pub use list_price::{TypesByPool, list_price, list_price_by};
+pub use list_price::{list_price, list_price_by};
+pub use planning::provisioning::TypesByPool;
 use pod_block::pod_block;
 
 /// A node that may be disrupted.

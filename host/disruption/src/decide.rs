@@ -61,7 +61,7 @@ pub fn decide_watched(
     done: &mut dyn FnMut(Method),
 ) -> Decision {
     let now = input.options.now;
-    let targets = budgets::targets(&input.snapshot, &input.memory.targets, now);
+    let targets = budgets::targets(&input.snapshot, &input.memory.targets, &input.history, now);
     let scene = Scene::new(input, hooks, interrupt, &targets);
     let mut scan = Scan::new(&scene);
     let (mut repaired, mut exchange) = (Repaired::default(), None);

@@ -239,6 +239,7 @@ fn what_follows(
     let world = SimulationInput {
         snapshot,
         pools: stage.pools,
+        types: stage.types,
         options: stage.options,
         rank: stage.hooks.rank,
         scheduler: stage.scheduler,

@@ -5,10 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use apis::CapacityType;
 use hooks::columns::saturated;
 use hooks::disruption::{
-    ConsolidationRound, Context, Move, MoveKind, NEVER_SECONDS, NO_CAPACITY_TYPE, NO_SYMBOL, Needs,
-    NodeTable, PoolView, WorkloadTable,
+    ConsolidationRound, Context, Move, MoveKind, NEVER_SECONDS, NO_SYMBOL, Needs, NodeTable,
+    PoolView, WorkloadTable,
 };
 use jiff::Timestamp;
 use planning::provisioning::PoolTypes;
@@ -130,9 +131,7 @@ impl PolicyRound {
             new_nodes: saturated(proposal.replacements().len()),
             replacement_type: self.symbol(best.map(|it| it.instance_type.as_str())),
             replacement_zone: self.symbol(best.map(|it| it.zone.as_deref().unwrap_or_default())),
-            replacement_capacity_type: best.map_or(NO_CAPACITY_TYPE, |it| {
-                it.capacity_type.unwrap_or_default().code()
-            }),
+            replacement_capacity_type: CapacityType::code_of(best.and_then(|it| it.capacity_type)),
             labels: self.common_labels(removed),
         }
     }
@@ -203,8 +202,8 @@ fn push_row(
     nodes.instance_type.push(symbols.intern(instance_type));
     let zone = candidate.zone().unwrap_or_default();
     nodes.zone.push(symbols.intern(zone));
-    let capacity_type = candidate.capacity_type().unwrap_or_default();
-    nodes.capacity_type.push(capacity_type.code());
+    let capacity_type = CapacityType::code_of(candidate.capacity_type());
+    nodes.capacity_type.push(capacity_type);
     nodes.price.push(cost.price_per_hour);
     nodes.effective_price.push(cost.effective_per_hour);
     let policy = candidate.node_pool.spec.disruption.consolidation_policy;

@@ -140,6 +140,7 @@ impl<'a> Scene<'a> {
         SimulationInput {
             snapshot: &self.input.snapshot,
             pools: &self.input.pools,
+            types: &self.input.types,
             options: &self.input.options,
             rank: self.hooks.rank,
             scheduler: &self.input.scheduler,
@@ -153,8 +154,7 @@ impl<'a> Scene<'a> {
         let simulator = self.simulator();
         let costs = self.asked_costs.get_or_init(|| {
             let prepared = simulator.prepared();
-            let (costs, uses) =
-                Costs::ask(&self.candidates, &self.world(), &self.input.types, prepared);
+            let (costs, uses) = Costs::ask(&self.candidates, &self.world(), prepared);
             self.note_uses(simulator.uses());
             self.note_uses(&uses);
             costs

@@ -18,7 +18,7 @@ use scheduling::{Interrupt, Prepared, TableCache, solve_without};
 use state::Snapshot;
 use state::ledger::OutcomeId;
 
-use crate::candidate::Candidate;
+use crate::candidate::{Candidate, TypesByPool};
 use crate::command::Command;
 use crate::method::Method;
 use crate::obstacle::Obstacle;
@@ -45,6 +45,8 @@ pub(crate) struct SimulationInput<'a> {
     pub(crate) snapshot: &'a Snapshot,
     /// Pools that may open nodes.
     pub(crate) pools: &'a [PoolTypes],
+    /// Instance types of every pool that has nodes.
+    pub(crate) types: &'a TypesByPool,
     /// Options of the solver in simulations.
     pub(crate) options: &'a Options,
     /// Policy that ranks the offerings.
@@ -53,6 +55,17 @@ pub(crate) struct SimulationInput<'a> {
     pub(crate) scheduler: &'a SchedulerProfile,
     /// Signal that cuts simulations off.
     pub(crate) interrupt: &'a Interrupt,
+}
+
+impl SimulationInput<'_> {
+    /// The problem of a provisioning pass, in which nodes of pools that may not buy have their prices, too.
+    pub(crate) fn problem(&self, pools: &[PoolTypes], options: Options) -> Problem {
+        let input = provisioning::problem_for_provisioning(self.snapshot, pools, options);
+        Problem {
+            usage: provisioning::usage(self.snapshot, self.types),
+            ..input.problem
+        }
+    }
 }
 
 /// Purpose of a simulation, which decides what may come and which pods may stay behind.
@@ -178,13 +191,14 @@ impl<'a> Simulator<'a> {
         let SimulationInput {
             snapshot,
             pools: _,
+            types: _,
             options: &Options { now, .. },
             rank,
             scheduler,
             interrupt,
         } = *world;
         // What waits now waits in every simulation too, so that no move takes room meant for it.
-        let mut base = provisioning::problem_for_provisioning(snapshot, pools, options).problem;
+        let mut base = world.problem(pools, options);
         let (pending, moving): (Vec<_>, Vec<_>) = base
             .pods
             .iter()

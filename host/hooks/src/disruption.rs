@@ -10,6 +10,7 @@
 mod budgets;
 mod defaults;
 
+use apis::CapacityType;
 use serde::{Deserialize, Serialize};
 
 use crate::columns::word;
@@ -26,7 +27,7 @@ pub use defaults::{
 };
 
 /// [`Move::replacement_capacity_type`] where nothing comes.
-pub const NO_CAPACITY_TYPE: u8 = u8::MAX;
+pub const NO_CAPACITY_TYPE: u8 = CapacityType::NO_CODE;
 
 /// Judges consolidation. The order is asked once a round at most; verdicts whenever a method has moves to show.
 /// Emptiness and consolidation show many in one call. Drift and expiry show one: the next is only made once this one
@@ -166,7 +167,7 @@ pub struct NodeTable {
     pub instance_type: Vec<u32>,
     /// Name of the zone (sym).
     pub zone: Vec<u32>,
-    /// 0 on-demand, 1 spot, 2 reserved.
+    /// 0 on-demand, 1 spot, 2 reserved, 255 where nobody knows.
     pub capacity_type: Vec<u8>,
     /// USD an hour, 0 when unknown.
     pub price: Vec<f64>,

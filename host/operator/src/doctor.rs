@@ -4,6 +4,7 @@
 
 mod setting;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -19,7 +20,7 @@ use crate::output::print_text;
 
 /// What is asked of a cluster, each kind in the newest version that is served: a webhook may convert the same objects
 /// to another.
-const KINDS: [&[&str]; 15] = [
+const KINDS: [&[&str]; 17] = [
     &["/apis/apiextensions.k8s.io/v1/customresourcedefinitions"],
     &[
         "/apis/karpenter.sh/v1/nodepools",
@@ -47,6 +48,8 @@ const KINDS: [&[&str]; 15] = [
     &["/apis/apps/v1/deployments"],
     &["/apis/apps/v1/statefulsets"],
     &["/apis/apps/v1/daemonsets"],
+    &["/apis/batch/v1/cronjobs"],
+    &["/apis/batch/v1/jobs"],
     &["/api/v1/nodes"],
 ];
 
@@ -56,6 +59,8 @@ struct DoctorInput {
     input: ConversionInput,
     /// Lists that a cluster answered.
     lists: usize,
+    /// Resources of which a cluster told every object, or that it does not serve.
+    whole: BTreeSet<String>,
     /// Kinds of Karpenter's that a cluster serves, whether they may be listed or not; unknown of a dump.
     kinds: Option<usize>,
 }
@@ -69,7 +74,7 @@ impl DoctorInput {
 /// Exit code 0 when nothing breaks or differs, 1 when something does, 2 when nothing could be read.
 pub(crate) fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
     let seen = see(arguments)?;
-    let mut findings = examine(&seen.input, &setting::refusal);
+    let mut findings = examine(&seen.input, &seen.whole, &setting::refusal);
     if seen.kinds == Some(0) {
         findings.push(DoctorFinding {
             severity: Severity::Note,
@@ -148,6 +153,7 @@ async fn ask(client: &Client, paths: &[&str], seen: &mut DoctorInput) -> anyhow:
             Ok(text) => {
                 seen.input.add(path, &text);
                 seen.lists += 1;
+                seen.whole.extend(resource(path));
                 return Ok(true);
             }
             Err(kube::Error::Api(status)) if status.code == 404 => {}
@@ -163,5 +169,14 @@ async fn ask(client: &Client, paths: &[&str], seen: &mut DoctorInput) -> anyhow:
             Err(error) => return Err(error.into()),
         }
     }
+    seen.whole
+        .extend(paths.iter().copied().filter_map(resource));
     Ok(false)
+}
+
+/// The resource that a path lists whole.
+fn resource(path: &str) -> Option<String> {
+    let is_a_part = path.contains('?');
+    let plural = path.rsplit('/').next().filter(|_| !is_a_part);
+    plural.map(str::to_owned)
 }

@@ -23,7 +23,9 @@ use kept::{keep_places, place_coming};
 use pending::{PendingPods, moving_pods, pending_pods, validate};
 
 pub use pending::{IgnoredReason, awaits_command, currently_reschedulable};
-pub use pools::{PoolTypes, ProvisionablePools, provisionable_pools, usage};
+pub use pools::{
+    PoolTypes, ProvisionablePools, TypesByPool, provisionable_pools, types_by_pool, usage,
+};
 
 /// The problem, and the pods left out of it.
 #[derive(Debug, Clone)]
@@ -68,7 +70,7 @@ pub fn problem_for_provisioning(
     ProvisioningInput { problem, ignored }
 }
 
-/// The problem without pods: pools, nodes, daemons, namespaces.
+/// The problem without pods: pools, nodes, daemons, namespaces. Of nodes only those of the given pools have prices.
 pub fn base_problem(snapshot: &Snapshot, pools: &[PoolTypes], options: Options) -> Problem {
     let now = options.now;
     let pool = |it: &PoolTypes| Pool {
@@ -87,7 +89,7 @@ pub fn base_problem(snapshot: &Snapshot, pools: &[PoolTypes], options: Options) 
             .collect(),
         daemons: daemon_pods(snapshot, options.ignores_devices),
         namespaces: snapshot.namespaces().clone(),
-        usage: usage(snapshot, pools),
+        usage: usage(snapshot, &types_by_pool(pools)),
         ..Problem::new(options)
     }
 }

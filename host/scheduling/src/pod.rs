@@ -25,6 +25,9 @@ pub use key::PodKey;
 pub use protection::DoNotDisrupt;
 pub use requests::effective_requests;
 
+/// The label by which a ReplicaSet's pods carry what its name adds to the Deployment's.
+const POD_TEMPLATE_HASH: &str = "pod-template-hash";
+
 /// Phase of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum PodPhase {
@@ -316,6 +319,19 @@ impl PodShape {
     /// Whether pods elsewhere may open or close a node to it: what it waits for may be another pod's node.
     pub fn looks_at_other_pods(&self) -> bool {
         !self.pod_affinity.is_empty() || !self.topology_spread.is_empty()
+    }
+
+    /// Kind and name of what people know as the owner: a ReplicaSet's Deployment, where its name tells.
+    pub fn workload(&self) -> (&str, &str) {
+        let Some(Owner { kind, name, .. }) = &self.owner else {
+            return ("", "");
+        };
+        let hash = self.labels.get(POD_TEMPLATE_HASH);
+        let deployment = hash.and_then(|hash| name.strip_suffix(hash.as_str())?.strip_suffix('-'));
+        match deployment {
+            Some(deployment) if kind == "ReplicaSet" => ("Deployment", deployment),
+            Some(_) | None => (kind, name),
+        }
     }
 }
 

@@ -6,7 +6,6 @@
 //! mirrored one by one. Pods that run to an end, end after as long as they do in the cluster.
 
 mod known;
-mod leaving;
 mod missing;
 mod unowned_pods;
 mod updates;

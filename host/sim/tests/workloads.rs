@@ -86,6 +86,38 @@ async fn a_cron_jobs_policy_says_what_becomes_of_the_run_before() {
     }
 }
 
+/// A run that `Forbid` held back starts when the one before it has ended, unless it is too late by then.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_held_back_is_made_up_for() {
+    for (deadline, runs) in [(json!(null), 2), (json!(600), 2), (json!(60), 1)] {
+        let world = world();
+        let spec = json!({
+            "schedule": "*/10 * * * *", "concurrencyPolicy": "Forbid",
+            "startingDeadlineSeconds": deadline,
+            "jobTemplate": { "spec": { "template": template("1", "Never") } },
+        });
+        create(&world, &Resource::CRON_JOBS, ["batch/v1", "CronJob"], &spec);
+        let last = |world: &SimulatedWorld| {
+            let cron = world.api().get(&Resource::CRON_JOBS, "default", "x");
+            cron.unwrap()["status"]["lastScheduleTime"].clone()
+        };
+        sleep(Duration::from_mins(11)).await;
+        let (first, before) = (names(&world, &Resource::JOBS), last(&world));
+        assert_eq!(first.len(), 1, "{deadline}");
+        sleep(Duration::from_mins(13)).await;
+        assert_eq!(last(&world), before, "{deadline}: no run, no time of one");
+        let ended = json!([{ "type": "Complete", "status": "True" }]);
+        let ended = json!({ "status": { "conditions": ended } });
+        let patched = world
+            .api()
+            .patch_merge_status(&Resource::JOBS, "default", &first[0], ended);
+        patched.unwrap();
+        sleep(Duration::from_mins(1)).await;
+        assert_eq!(names(&world, &Resource::JOBS).len(), runs, "{deadline}");
+        assert_eq!(last(&world) == before, runs == 1, "{deadline}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_paused_deployment_scales_and_does_not_roll() {
     let world = world();

@@ -16,11 +16,11 @@ pub struct Pdb {
     pub name: String,
     selector: Option<LabelSelector>,
     /// Evictions allowed now, from `status.disruptionsAllowed`; 0 without a status.
-    pub disruptions_allowed: i32,
+    disruptions_allowed: i32,
     /// Can never allow an eviction by its own definition.
-    pub is_fully_blocking: bool,
+    is_fully_blocking: bool,
     /// Lets pods go that are not Ready.
-    pub always_allows_unhealthy: bool,
+    always_allows_unhealthy: bool,
 }
 
 /// Answer of the PodDisruptionBudgets to evicting a pod now.

@@ -95,12 +95,11 @@ impl Volumes {
                     driver,
                 }) => {
                     if !driver.is_empty() {
-                        let id = format!("{}/{name}", pod.key.namespace);
                         resolved
                             .attachments
                             .entry(driver.to_owned())
                             .or_default()
-                            .insert(id);
+                            .insert(volume_id(&pod.key.namespace, name));
                     }
                     resolved.alternatives = cross(resolved.alternatives, alternatives);
                 }
@@ -133,25 +132,34 @@ impl Volumes {
         self.limits.get(node)
     }
 
-    /// Volumes attached to a node, by driver.
+    /// Volumes attached to a node, by driver. They take room for as long as their pods run, whatever became of claim
+    /// and volume since.
     pub fn attached<'a>(
         &self,
         pods: impl Iterator<Item = &'a Arc<Pod>>,
     ) -> BTreeMap<String, BTreeSet<String>> {
         let mut attached: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for pod in pods {
-            for (driver, names) in self.resolve_if_any(pod) {
-                attached.entry(driver).or_default().extend(names);
+            let namespace = &pod.key.namespace;
+            for name in &pod.volume_claims {
+                let driver = self.driver_in_use(namespace, name);
+                if let Some(driver) = driver.filter(|it| !it.is_empty()) {
+                    let ids = attached.entry(driver.to_owned()).or_default();
+                    ids.insert(volume_id(namespace, name));
+                }
             }
         }
         attached
     }
 
-    fn resolve_if_any(&self, pod: &Pod) -> BTreeMap<String, BTreeSet<String>> {
-        if pod.volume_claims.is_empty() {
-            return BTreeMap::new();
+    fn driver_in_use(&self, namespace: &str, name: &str) -> Option<&str> {
+        let claim = self.claim(namespace, name)?;
+        if claim.volume_name.is_empty() {
+            let class = self.classes.get(&claim.storage_class);
+            return class.map(|it| it.driver.as_str());
         }
-        self.resolve(pod).attachments
+        let volume = self.volumes.get(&claim.volume_name);
+        volume.map(|it| it.driver.as_str())
     }
 
     fn one(&self, namespace: &str, name: &str) -> Result<UsableVolume<'_>, VolumeError> {
@@ -209,6 +217,11 @@ impl Volumes {
             driver: &class.driver,
         })
     }
+}
+
+/// A volume as counted: pods that share a claim share it.
+fn volume_id(namespace: &str, claim: &str) -> String {
+    format!("{namespace}/{claim}")
 }
 
 fn of_claim(claim: &str, what: &str) -> VolumeError {

@@ -1,9 +1,12 @@
 //! A consolidation policy: Balanced for every pool, with the balance of your choice.
 //!
-//! A move passes when its share of the pool's cost, saved, times `k` reaches its share of the pool's
-//! disruption. Karpenter's `Balanced` has a `k` of 2; 1 asks for as much saving as disruption.
+//! A move passes when its share of the pool's cost, saved, times `k` reaches its share of the pool's disruption; of a
+//! move over several pools each must, by its part of it. Karpenter's `Balanced` has a `k` of 2; 1 asks for as much
+//! saving as disruption.
 
-use guest_sdk::{ConsolidationPolicy, Context, Policy, ProposedMove, Settings, Verdict, fixed};
+use guest_sdk::{
+    ConsolidationPolicy, Context, Policy, PoolPart, ProposedMove, Settings, Verdict, fixed,
+};
 
 /// Weighs savings against disruption.
 #[derive(Debug)]
@@ -28,29 +31,36 @@ impl ConsolidationPolicy for BalancedK {
         if let Some(objection) = proposed.objection() {
             return Verdict::reject(objection);
         }
-        let score = proposed.savings_per_disruption();
         if !proposed.is_for_savings() {
-            return Verdict::approve(score, "not a matter of savings");
+            return proposed.approve_as_default();
         }
-        let pool = proposed.removed().next().and_then(|node| node.pool());
+        let parts = proposed.by_pool();
+        let refusal = parts.iter().find_map(|part| self.refusal(part));
+        let score = proposed.savings_per_disruption();
+        refusal.unwrap_or_else(|| Verdict::approve(score, "saves enough for what it disrupts"))
+    }
+}
+
+impl BalancedK {
+    fn refusal(&self, part: &PoolPart<'_>) -> Option<Verdict> {
+        let pool = part.nodes.first()?.pool();
         let (cost, disruption) = pool.map_or((0.0, 0.0), |pool| {
             (pool.effective_price(), pool.disruption_cost())
         });
-        let saved = share(proposed.savings(), cost);
-        let disrupted = share(proposed.disruption_cost(), disruption);
-        if saved * self.k >= disrupted {
-            return Verdict::approve(score, "saves enough for what it disrupts");
-        }
-        Verdict::reject(
-            [
-                "saves ",
-                &fixed(saved, 3),
-                " of the pool's cost for ",
-                &fixed(disrupted, 3),
-                " of its disruption",
-            ]
-            .concat(),
-        )
+        let saved = share(part.savings, cost);
+        let disrupted = share(part.disruption_cost(), disruption);
+        (saved * self.k < disrupted).then(|| {
+            Verdict::reject(
+                [
+                    "saves ",
+                    &fixed(saved, 3),
+                    " of the pool's cost for ",
+                    &fixed(disrupted, 3),
+                    " of its disruption",
+                ]
+                .concat(),
+            )
+        })
     }
 }
 
@@ -87,6 +97,41 @@ mod tests {
             assert_eq!(
                 verdict.decision, expected,
                 "{config} {cost_after}: {}",
+                verdict.reason
+            );
+        }
+    }
+
+    #[test]
+    fn each_pool_of_a_move_answers_for_its_part() {
+        let of = |node_pool, price, disruption_cost| NodeRow {
+            node_pool,
+            price,
+            disruption_cost,
+            ..NodeRow::default()
+        };
+        // Of each pool a tenth of its cost goes.
+        let pool = |name| PoolRow {
+            name,
+            ..PoolRow::default()
+        };
+        for (cheap, dear, expected) in [
+            (5.0, 5.0, Decision::Approve),
+            // By the totals of either pool the whole would pass.
+            (1.0, 10.0, Decision::Reject),
+            (10.0, 1.0, Decision::Reject),
+        ] {
+            let verdict = Harness::<BalancedK>::new("")
+                .unwrap()
+                .verdict(&ConsolidationQuestion {
+                    nodes: &[of("a", 1.0, cheap), of("b", 1.0, dear)],
+                    pools: &[pool("a"), pool("b")],
+                    moves: &[proposed(MoveKind::Replace, &[0, 1], 2.0, 0.5)],
+                    ..ConsolidationQuestion::default()
+                });
+            assert_eq!(
+                verdict.decision, expected,
+                "{cheap} {dear}: {}",
                 verdict.reason
             );
         }

@@ -4,7 +4,8 @@
 //! all (fit, PDBs, budgets, spot-to-spot) is the host's matter and never looked at here.
 
 use guest_sdk::{
-    ConsolidationPolicy, Context, MoveKind, Node, Policy, ProposedMove, Settings, Verdict, fixed,
+    ConsolidationPolicy, Context, MoveKind, Node, Policy, PoolPart, ProposedMove, Settings,
+    Verdict, fixed,
 };
 
 /// A move of a Balanced pool passes when its score reaches one over this.
@@ -26,21 +27,14 @@ impl Policy for DefaultConsolidation {
 
 impl ConsolidationPolicy for DefaultConsolidation {
     fn verdict(&self, proposed: &ProposedMove<'_>, _context: &Context) -> Verdict {
-        let savings = proposed.savings();
-        let disruption = proposed.disruption_cost();
-        let score = if disruption > 0.0 {
-            savings / disruption
-        } else {
-            savings
-        };
         match proposed.kind() {
             MoveKind::Empty | MoveKind::Drift | MoveKind::StaticDrift | MoveKind::Other => {
-                Verdict::approve(score, "not a matter of savings")
+                proposed.approve_as_default()
             }
             // Karpenter leaves nodes alone until they expire.
             MoveKind::Expire => Verdict::reject("it has not expired"),
             // A delete may free nodes whose price is unknown: only a replacement must prove a saving.
-            MoveKind::Replace if savings <= 0.0 => {
+            MoveKind::Replace if proposed.savings() <= 0.0 => {
                 Verdict::reject("the replacement is not cheaper")
             }
             MoveKind::Delete | MoveKind::Replace => {
@@ -50,7 +44,7 @@ impl ConsolidationPolicy for DefaultConsolidation {
                 {
                     return Verdict::reject("the pool consolidates only empty nodes");
                 }
-                balanced_refusal(proposed).unwrap_or_else(|| Verdict::approve(score, "saves cost"))
+                balanced_refusal(proposed).unwrap_or_else(|| proposed.approve_as_default())
             }
         }
     }
@@ -61,28 +55,15 @@ guest_sdk::export_policy!(consolidation: DefaultConsolidation);
 /// The refusal of the first Balanced pool, in the order of the table, that saves too little for the
 /// disruption. A command over several pools splits its savings by their share of the cost.
 fn balanced_refusal(proposed: &ProposedMove<'_>) -> Option<Verdict> {
-    let cost_before = proposed.as_move().effective_before;
-    let mut pools: Vec<u32> = proposed
-        .removed()
-        .filter(|node| node.consolidation_policy() == "Balanced")
-        .map(|node| node.node_pool_sym())
-        .collect();
-    pools.sort_unstable();
-    pools.dedup();
-    pools.into_iter().find_map(|pool| {
-        let nodes: Vec<Node<'_>> = proposed
-            .removed()
-            .filter(|node| node.node_pool_sym() == pool)
-            .collect();
-        let source: f64 = nodes.iter().map(Node::effective_price).sum();
-        let share = if cost_before > 0.0 {
-            source / cost_before
-        } else {
-            0.0
-        };
-        let score = balanced_score(proposed.savings() * share, &nodes);
+    let is_balanced = |part: &PoolPart<'_>| {
+        let mut nodes = part.nodes.iter();
+        nodes.any(|node| node.consolidation_policy() == "Balanced")
+    };
+    let parts = proposed.by_pool().into_iter();
+    parts.filter(is_balanced).find_map(|part| {
+        let score = balanced_score(&part);
         (score < 1.0 / BALANCED_K).then(|| {
-            let pool = nodes.first().map_or("", Node::node_pool);
+            let pool = part.nodes.first().map_or("", Node::node_pool);
             let (score, least) = (fixed(score, 3), fixed(1.0 / BALANCED_K, 3));
             Verdict::reject(
                 [
@@ -100,15 +81,15 @@ fn balanced_refusal(proposed: &ProposedMove<'_>) -> Option<Verdict> {
 }
 
 /// Share of the pool's cost saved, over share of the pool's disruption caused.
-fn balanced_score(savings: f64, nodes: &[Node<'_>]) -> f64 {
-    let pool = nodes.first().and_then(Node::pool);
+fn balanced_score(part: &PoolPart<'_>) -> f64 {
+    let savings = part.savings;
+    let pool = part.nodes.first().and_then(Node::pool);
     let totals = pool.map(|it| (it.effective_price(), it.disruption_cost()));
     let (cost_total, disruption_total) = totals.unwrap_or_default();
     if savings <= 0.0 || cost_total <= 0.0 || disruption_total <= 0.0 {
         return 0.0;
     }
-    let disruption: f64 = nodes.iter().map(Node::disruption_cost).sum();
-    let fraction = disruption / disruption_total;
+    let fraction = part.disruption_cost() / disruption_total;
     if fraction <= 0.0 {
         f64::MAX
     } else {

@@ -87,8 +87,10 @@ fn is_arch(word: &str) -> bool {
     matches!(word, "amd64" | "arm64")
 }
 
+/// Families have a hyphen at most (`u-6tb1`, `mac2-m2`), zones of every kind two or more (`us-east-1a`,
+/// `us-east-1-wl1-bos-wlz-1`).
 fn is_zone(word: &str) -> bool {
-    word.contains('-') && !is_capacity_type(word) && !word.contains('.')
+    word.matches('-').count() >= 2 && !word.contains('.')
 }
 
 guest_sdk::export_policy!(rank: Ordered);

@@ -35,6 +35,40 @@ fn an_earlier_tier_wins_however_dear_it_is() {
 }
 
 #[test]
+fn families_with_hyphens_are_told_from_zones() {
+    let row = |instance_type, zone| OfferingRow {
+        instance_type,
+        zone,
+        ..OfferingRow::default()
+    };
+    let other = row("a.large", "somewhere");
+    for (word, row) in [
+        ("u-6tb1", row("u-6tb1.metal", "us-east-1a")),
+        ("u7i-12tb", row("u7i-12tb.224xlarge", "us-east-1a")),
+        ("mac2-m2", row("mac2-m2.metal", "us-east-1a")),
+        ("u-6tb1.metal", row("u-6tb1.metal", "us-east-1a")),
+        ("us-east-1a", row("m7i.large", "us-east-1a")),
+        ("us-gov-west-1a", row("m7i.large", "us-gov-west-1a")),
+        ("us-west-2-lax-1a", row("m7i.large", "us-west-2-lax-1a")),
+        (
+            "us-east-1-wl1-bos-wlz-1",
+            row("m7i.large", "us-east-1-wl1-bos-wlz-1"),
+        ),
+    ] {
+        // Both kinds of words at once, of which the row has both.
+        let second = if row.zone == word {
+            "m7i"
+        } else {
+            "us-east-1a"
+        };
+        let config = format!(r#"{{"tiers": [["{word}", "{second}"]]}}"#);
+        let policy = Harness::<Ordered>::new(&config).unwrap();
+        let scores = policy.scores(&[other, row]);
+        assert!(scores[0] > scores[1], "{config}: {scores:?}");
+    }
+}
+
+#[test]
 fn within_a_tier_prices_keep_their_proportions() {
     let rows = ["m7i.large", "m7i.xlarge", "m7g.large"].map(|instance_type| OfferingRow {
         instance_type,

@@ -32,9 +32,8 @@ impl ConsolidationPolicy for Payback {
         if let Some(objection) = proposed.objection() {
             return Verdict::reject(objection);
         }
-        let score = proposed.savings_per_disruption();
         if !proposed.is_for_savings() {
-            return Verdict::approve(score, "not a matter of savings");
+            return proposed.approve_as_default();
         }
         let savings = proposed.savings();
         if savings < self.min_savings {
@@ -46,7 +45,7 @@ impl ConsolidationPolicy for Payback {
             let minutes = decimal(self.minutes, 0);
             return Verdict::reject(["does not pay back within ", &minutes, " minutes"].concat());
         }
-        Verdict::approve(score, "pays back")
+        Verdict::approve(proposed.savings_per_disruption(), "pays back")
     }
 }
 

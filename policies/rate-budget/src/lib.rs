@@ -1,6 +1,6 @@
 //! A budget policy: so many disruptions an hour and a day, within the declared budgets.
 //!
-//! `{"perHour": 5, "perDay": 20}` counts what finished and what is under way.
+//! `{"perHour": 5, "perDay": 20}` counts what finished; what is under way uses up what is left.
 
 use guest_sdk::{Allowed, BudgetPolicy, Context, Policy, Pool, Reason, Settings};
 
@@ -28,15 +28,12 @@ impl BudgetPolicy for RateBudget {
     fn allowed(&self, pool: &Pool, reason: Reason, _context: &Context) -> Allowed {
         let left_of_hour = self.per_hour.saturating_sub(pool.recent_hour());
         let left_of_day = self.per_day.saturating_sub(pool.recent_day());
-        let (left, why) = if left_of_hour <= left_of_day {
+        let (nodes, why) = if left_of_hour <= left_of_day {
             (left_of_hour, "the rate of an hour")
         } else {
             (left_of_day, "the rate of a day")
         };
-        // The answer counts nodes under way for this reason; those for other reasons use up the rate too.
-        let own = pool.disrupting(reason);
-        let others = pool.disrupting_total().saturating_sub(own);
-        let nodes = left.saturating_sub(others);
+        // The host takes off what is under way for whatever reason, as the answer is how many at once.
         let declared = pool.declared_allowed(reason);
         if declared <= nodes {
             return Allowed {
@@ -60,7 +57,7 @@ mod tests {
     use guest_sdk::{Pool, Reason};
 
     #[test]
-    fn the_rate_is_used_up_by_what_finished_and_what_is_under_way() {
+    fn the_rate_is_used_up_by_what_finished_and_not_by_what_the_host_takes_off() {
         let done = |recent_hour, recent_day, disrupting| Counts {
             recent_hour,
             recent_day,
@@ -72,7 +69,8 @@ mod tests {
             (none, none, 5),
             (done(3, 3, 0), none, 2),
             (done(2, 2, 1), done(1, 1, 0), 2),
-            (done(3, 3, 0), done(0, 0, 1), 1),
+            (done(3, 3, 0), done(0, 0, 1), 2),
+            (none, done(0, 0, 2), 5),
             (done(5, 5, 0), done(4, 4, 0), 0),
             (done(0, 19, 0), none, 1),
         ] {

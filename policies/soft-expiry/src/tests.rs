@@ -73,6 +73,21 @@ fn a_node_about_to_expire_is_left_to_it() {
 }
 
 #[test]
+fn what_is_done_for_no_saving_says_so() {
+    let policy = Harness::<SoftExpiry>::new("").unwrap();
+    for (kind, expected) in [
+        (MoveKind::Delete, "saves cost"),
+        (MoveKind::Empty, "not a matter of savings"),
+        (MoveKind::Drift, "not a matter of savings"),
+        (MoveKind::StaticDrift, "not a matter of savings"),
+    ] {
+        let verdict = policy.judge(&[NodeRow::default()], proposed(kind, &[0], 1.0, 0.0));
+        assert_eq!(verdict.decision, Decision::Approve, "{kind:?}");
+        assert_eq!(verdict.reason, expected, "{kind:?}");
+    }
+}
+
+#[test]
 fn an_hour_that_no_clock_has_is_refused() {
     let issues = Harness::<SoftExpiry>::new(r#"{"to": 25}"#).unwrap_err();
     assert_eq!(issues[0].path, "/to");

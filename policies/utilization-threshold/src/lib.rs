@@ -45,7 +45,10 @@ impl ConsolidationPolicy for UtilizationThreshold {
         if let Some(objection) = proposed.objection() {
             return Verdict::reject(objection);
         }
-        if proposed.is_for_savings() && proposed.removed().any(|node| self.is_used_enough(&node)) {
+        if !proposed.is_for_savings() {
+            return proposed.approve_as_default();
+        }
+        if proposed.removed().any(|node| self.is_used_enough(&node)) {
             return Verdict::reject("a node of the move is used enough");
         }
         Verdict::approve(proposed.savings_per_disruption(), "below the threshold")
@@ -75,6 +78,7 @@ mod tests {
             assert_eq!(verdict.decision == Decision::Approve, is_tried, "{config}");
             let drift = policy.judge(&rows, proposed(MoveKind::Drift, &[0], 1.0, 1.0));
             assert_eq!(drift.decision, Decision::Approve);
+            assert_eq!(drift.reason, "not a matter of savings");
         }
     }
 }

@@ -123,7 +123,7 @@ impl ConsolidationPolicy for WorkloadClass {
     fn verdict(&self, proposed: &ProposedMove<'_>, _context: &Context) -> Verdict {
         match proposed.objection() {
             Some(objection) => Verdict::reject(objection),
-            None => Verdict::approve(proposed.savings_per_disruption(), "saves cost"),
+            None => proposed.approve_as_default(),
         }
     }
 

@@ -73,6 +73,18 @@ fn a_move_suits_the_classes_of_all_its_pods() {
 }
 
 #[test]
+fn what_is_done_for_no_saving_says_so() {
+    for (kind, expected) in [
+        (MoveKind::Delete, "saves cost"),
+        (MoveKind::Empty, "not a matter of savings"),
+        (MoveKind::Drift, "not a matter of savings"),
+    ] {
+        let found = verdict(&[], proposed(kind, &[0], 1.0, 0.0));
+        assert_eq!(found, (Decision::Approve, expected.to_owned()), "{kind:?}");
+    }
+}
+
+#[test]
 fn what_karpenter_objects_to_stays_refused() {
     let dearer = proposed(MoveKind::Replace, &[0], 1.0, 2.0);
     assert_eq!(verdict(&[], dearer).0, Decision::Reject);

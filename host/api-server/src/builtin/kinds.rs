@@ -247,3 +247,6 @@ macro_rules! schemas {
     };
 }
 each_builtin!(schemas);
+
+#[cfg(test)]
+mod tests;

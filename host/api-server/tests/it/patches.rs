@@ -236,6 +236,40 @@ fn lists_are_merged_by_their_kind() {
     }
 }
 
+/// Lists that are one value in the API: a patch replaces them, whatever keys their items have.
+#[test]
+fn lists_that_are_one_value_are_replaced() {
+    let taint = |key: &str| json!({"key": key, "effect": "NoSchedule"});
+    let cases = [
+        (
+            Resource::NODES,
+            "/spec/taints",
+            json!({"spec": {"taints": [taint("a"), taint("b")]}}),
+            json!({"spec": {"taints": [taint("b")]}}),
+        ),
+        (
+            Resource::SERVICE_ACCOUNTS,
+            "/imagePullSecrets",
+            json!({"imagePullSecrets": [{"name": "a"}, {"name": "b"}]}),
+            json!({"imagePullSecrets": [{"name": "b"}]}),
+        ),
+    ];
+    for (resource, at, mut object, change) in cases {
+        let server = server();
+        object["metadata"] = json!({"name": "x"});
+        let namespace = if resource == Resource::NODES {
+            ""
+        } else {
+            "default"
+        };
+        must(server.create(&resource, namespace, object));
+        let key = NamespacedName::new(namespace, "x");
+        let patch = Patch::Strategic(change.clone());
+        let after = must(server.patch(&resource, &key, &patch, &WriteOptions::default()));
+        assert_eq!(after.pointer(at), change.pointer(at), "{at}");
+    }
+}
+
 #[test]
 fn patches_of_which_no_object_comes_are_refused() {
     let strategic = |change: Value| Patch::Strategic(change);

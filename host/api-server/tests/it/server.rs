@@ -385,22 +385,45 @@ fn equal_seeds_give_equal_worlds() {
     assert_eq!(names(), names());
 }
 
+/// What is done to an Event half an hour after it was made.
+type AfterHalfAnHour = fn(&ApiServer);
+
+/// An Event is kept for an hour from its last write on, be it made anew or written again.
 #[test]
 fn events_age_out() {
-    let (server, seconds) = server();
-    let event = |name: &str| {
-        json!({"metadata": {"name": name}, "reason": "R",
-        "involvedObject": {"kind": "Pod", "name": "a"}})
-    };
-    must(server.create(&Resource::EVENTS, "default", event("old")));
-    seconds.fetch_add(3600, Ordering::Relaxed);
-    must(server.create(&Resource::EVENTS, "default", event("new")));
-    assert_eq!(
-        server
-            .list(&Resource::EVENTS, &Selection::everything())
-            .len(),
-        1
-    );
+    fn event(name: &str, count: i32) -> Value {
+        json!({
+            "metadata": {"name": name, "namespace": "default"}, "reason": "R", "count": count,
+            "involvedObject": {"kind": "Pod", "name": "a"},
+        })
+    }
+    fn make_anew(server: &ApiServer) {
+        let options = DeleteOptions::default();
+        must(server.delete(&Resource::EVENTS, "default", "old", &options));
+        must(server.create(&Resource::EVENTS, "default", event("old", 1)));
+    }
+    fn write_again(server: &ApiServer) {
+        for count in [2, 3] {
+            must(server.update(&Resource::EVENTS, event("old", count)));
+        }
+    }
+    let cases: [(&str, AfterHalfAnHour, usize); 3] = [
+        ("left alone", |_| {}, 1),
+        ("made anew", make_anew, 2),
+        ("written again", write_again, 2),
+    ];
+    for (name, meanwhile, after_an_hour) in cases {
+        let (server, seconds) = server();
+        must(server.create(&Resource::EVENTS, "default", event("old", 1)));
+        seconds.fetch_add(1800, Ordering::Relaxed);
+        meanwhile(&server);
+        for (next, wait, wanted) in [("new", 1800, after_an_hour), ("newer", 3600, 1)] {
+            seconds.fetch_add(wait, Ordering::Relaxed);
+            must(server.create(&Resource::EVENTS, "default", event(next, 1)));
+            let left = server.list(&Resource::EVENTS, &Selection::everything());
+            assert_eq!(left.len(), wanted, "{name}, {next}");
+        }
+    }
 }
 
 /// Objects that nobody touches for long are stored as text; nobody may notice.

@@ -15,8 +15,8 @@ fn a_launch_takes_a_slot_and_an_instance_that_is_gone_gives_it_back_once() {
     provider.take("cr-1", at(1));
     provider.take("cr-1", at(1));
     assert_eq!(provider.available("cr-1", at(1)), 0);
-    provider.leaves("i-1", "cr-1", at(2));
-    provider.leaves("i-1", "cr-1", at(3));
+    provider.leaves("i-1", ReservationId("cr-1"), at(2));
+    provider.leaves("i-1", ReservationId("cr-1"), at(3));
     assert_eq!(provider.available("cr-1", at(3)), 0, "it is not gone yet");
     provider.note_gone("i-1", at(4));
     provider.note_gone("i-1", at(5));
@@ -44,7 +44,7 @@ async fn counts_are_forgotten_a_day_after_they_were_told_and_instances_an_hour_a
     let provider = provider();
     provider.set("cr-1", 2, at(0));
     provider.set("cr-2", 3, at(1));
-    provider.leaves("i-1", "cr-1", at(0));
+    provider.leaves("i-1", ReservationId("cr-1"), at(0));
     assert_eq!(provider.available("cr-1", at(DAY - 1)), 2);
     assert_eq!(provider.available("cr-1", at(DAY)), 0);
     let before = provider.revision();
@@ -57,9 +57,9 @@ async fn counts_are_forgotten_a_day_after_they_were_told_and_instances_an_hour_a
     assert_eq!(kept, ["cr-2"]);
     assert_ne!(provider.revision(), before, "lists tell of two free slots");
     assert!(lock(&provider.slots).leaving.is_empty());
-    provider.leaves("i-2", "cr-2", at(DAY));
-    provider.leaves("i-3", "cr-2", at(DAY + 3599));
-    provider.leaves("i-4", "cr-2", at(DAY + 3600));
+    provider.leaves("i-2", ReservationId("cr-2"), at(DAY));
+    provider.leaves("i-3", ReservationId("cr-2"), at(DAY + 3599));
+    provider.leaves("i-4", ReservationId("cr-2"), at(DAY + 3600));
     let kept: Vec<String> = lock(&provider.slots).leaving.keys().cloned().collect();
     assert_eq!(kept, ["i-3", "i-4"]);
 }
@@ -81,7 +81,7 @@ fn no_more_is_kept_than_the_bounds_allow() {
         (format!("i-{index}"), left)
     });
     lock(&provider.slots).leaving.extend(ending);
-    provider.leaves("i-more", "cr-1", at(2));
+    provider.leaves("i-more", ReservationId("cr-1"), at(2));
     let slots = lock(&provider.slots);
     assert_eq!(slots.leaving.len(), LEAVING_MAX);
     assert!(!slots.leaving.contains_key("i-7"), "the oldest made room");

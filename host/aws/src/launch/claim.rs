@@ -2,15 +2,29 @@
 //!
 //! Pure; nothing here knows what is for sale.
 
+use std::fmt;
+
 use apis::resources::Resources;
 use apis::{NodeClaim, labels};
 use scheduling::requirements::Requirements;
 
-/// The claim's UID, or the name of one that has none.
-pub(super) fn claim_uid(claim: &NodeClaim) -> String {
-    let meta = &claim.metadata;
-    let uid = meta.uid.as_ref().or(meta.name.as_ref());
-    uid.cloned().unwrap_or_default()
+/// Who a claim is; a type of its own, as tokens are texts as well and stand beside it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ClaimUid(String);
+
+impl ClaimUid {
+    /// The claim's UID, or the name of one that has none.
+    pub(super) fn of(claim: &NodeClaim) -> Self {
+        let meta = &claim.metadata;
+        let uid = meta.uid.as_ref().or(meta.name.as_ref());
+        Self(uid.cloned().unwrap_or_default())
+    }
+}
+
+impl fmt::Display for ClaimUid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
 }
 
 /// Name of the claim's pool.

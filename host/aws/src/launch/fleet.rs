@@ -14,6 +14,7 @@ use cloudprovider::{AttemptError, AttemptRecord, CloudProviderError, LaunchAttem
 use futures::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 
+use super::claim::ClaimUid;
 use super::shared_launches::SharedLaunches;
 use crate::batcher::{BatchCall, BatchWindow};
 use crate::cache::fingerprint;
@@ -34,7 +35,7 @@ pub(super) struct FleetRequest {
     /// Without token, and of capacity one.
     pub(super) input: Arc<CreateFleetInput>,
     /// UID of the claim.
-    pub(super) uid: String,
+    pub(super) uid: ClaimUid,
     /// Whether EC2 was asked for it before.
     pub(super) asked: FleetAttempt,
     /// Where the token is written before the call.

@@ -8,7 +8,7 @@ use apis::labels;
 use cloudprovider::{CloudProviderError, InstanceLife, Launched};
 use jiff::{SignedDuration, Timestamp};
 
-use super::claim::{claim_uid, node_pool};
+use super::claim::{ClaimUid, node_pool};
 use super::launched::Bought;
 use super::{InstanceLauncher, LaunchContext};
 use crate::instance::Instance;
@@ -39,7 +39,7 @@ impl InstanceLauncher {
         let token = format!("of {pool}");
         let assigned = self
             .launches
-            .assign(&token, &claim_uid(claim), context.now, ids);
+            .assign(&token, &ClaimUid::of(claim), context.now, ids);
         let found = assigned.and_then(|id| listed.iter().find(|it| it.id == id));
         match found {
             Some(instance) => self.adopt(context, instance).await.map(Some),

@@ -9,6 +9,8 @@ use cloudprovider::LISTED_AFTER;
 use jiff::{SignedDuration, Timestamp};
 use locks::lock;
 
+use super::claim::ClaimUid;
+
 /// How long a launch matters to anybody; claims are given up long before.
 const KEPT: SignedDuration = SignedDuration::from_hours(1);
 
@@ -23,8 +25,8 @@ struct SharedLaunch {
     is_answered: bool,
     /// Since when EC2 says that it was asked for something else under the token before.
     spent_since: Option<Timestamp>,
-    /// Instance ids by UID of the claim.
-    assigned: BTreeMap<String, String>,
+    /// Instance ids by claim.
+    assigned: BTreeMap<ClaimUid, String>,
 }
 
 /// Prospect of a token for a claim without instance.
@@ -67,7 +69,7 @@ impl SharedLaunches {
     pub(super) fn assign(
         &self,
         token: &str,
-        uid: &str,
+        uid: &ClaimUid,
         now: Timestamp,
         free: impl IntoIterator<Item = String>,
     ) -> Option<String> {
@@ -77,13 +79,13 @@ impl SharedLaunches {
             }
             let is_taken = |id: &String| launch.assigned.values().any(|other| other == id);
             let id = free.into_iter().find(|id| !is_taken(id))?;
-            launch.assigned.insert(uid.to_owned(), id.clone());
+            launch.assigned.insert(uid.clone(), id.clone());
             Some(id)
         })
     }
 
     /// The claim begins anew, whatever it was assigned before.
-    pub(super) fn forget(&self, token: &str, uid: &str, now: Timestamp) {
+    pub(super) fn forget(&self, token: &str, uid: &ClaimUid, now: Timestamp) {
         self.with(token, now, |it| it.assigned.remove(uid));
     }
 
@@ -100,6 +102,8 @@ impl SharedLaunches {
 
 #[cfg(test)]
 mod tests {
+    use apis::NodeClaim;
+
     use super::*;
 
     #[test]
@@ -107,7 +111,11 @@ mod tests {
         let launches = SharedLaunches::default();
         let now = Timestamp::UNIX_EPOCH;
         let ids = || ["i-1", "i-2"].map(str::to_owned);
-        let assign = |uid: &str| launches.assign("t", uid, now, ids());
+        let assign = |name: &str| {
+            let mut claim = NodeClaim::default();
+            claim.metadata.name = Some(name.to_owned());
+            launches.assign("t", &ClaimUid::of(&claim), now, ids())
+        };
         assert_eq!(assign("a").as_deref(), Some("i-1"));
         assert_eq!(assign("b").as_deref(), Some("i-2"));
         assert_eq!(assign("c"), None);

@@ -10,12 +10,18 @@ fn refusal(variable: &str, value: &str) -> Option<String> {
     is_refused.then(|| format!("`{value}` is not a duration"))
 }
 
-fn told(text: &str) -> String {
+/// What is told of objects, where those of some resources are all that there are.
+fn told_of_all(text: &str, whole: &[&str]) -> String {
     let mut input = ConversionInput::default();
     input.add("dump", text);
-    let found = examine(&input, &refusal);
+    let whole = whole.iter().map(|&it| it.to_owned()).collect();
+    let found = examine(&input, &whole, &refusal);
     let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
     lines.join("\n")
+}
+
+fn told(text: &str) -> String {
+    told_of_all(text, &[])
 }
 
 #[test]
@@ -24,11 +30,6 @@ fn each_thing_that_breaks_is_told_with_its_fix() {
         (
             "{apiVersion: karpenter.sh/v1alpha5, kind: Provisioner, metadata: {name: a}}",
             "mortise convert",
-        ),
-        (
-            "{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: a}, spec: {template: {spec: \
-             {nodeClassRef: {kind: EC2NodeClass, name: b}}}}}",
-            "EC2NodeClass/b is not there",
         ),
         (
             "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: \
@@ -41,6 +42,73 @@ fn each_thing_that_breaks_is_told_with_its_fix() {
             told.starts_with("breaks: ") && told.contains(wanted),
             "{told}"
         );
+    }
+}
+
+#[test]
+fn a_class_is_missing_where_all_are_known_and_else_unknown() {
+    let pool = |version: &str, reference: &str| {
+        format!(
+            "{{apiVersion: karpenter.sh/{version}, kind: NodePool, metadata: {{name: a}}, spec: {{template: {{spec: \
+             {{nodeClassRef: {reference}}}}}}}}}"
+        )
+    };
+    let ours = pool("v1", "{kind: EC2NodeClass, name: b}");
+    let class =
+        "\n---\n{apiVersion: karpenter.k8s.aws/v1, kind: EC2NodeClass, metadata: {name: b}}";
+    let others = pool("v1", "{kind: OtherClass, name: b}");
+    let older = pool("v1beta1", "{name: b}");
+    let all = &["ec2nodeclasses"][..];
+    for (text, whole, wanted) in [
+        (
+            ours.clone(),
+            all,
+            "breaks: NodePool/a: EC2NodeClass/b is not there;",
+        ),
+        (
+            ours.clone(),
+            &["nodepools"],
+            "note: NodePool/a: whether EC2NodeClass/b is there is not known;",
+        ),
+        (ours + class, all, ""),
+        (
+            others,
+            all,
+            "note: NodePool/a: its class is of kind \"OtherClass\"",
+        ),
+        (
+            older,
+            all,
+            "breaks: NodePool/a: karpenter.sh/v1beta1 is not read",
+        ),
+    ] {
+        let told = told_of_all(&text, whole);
+        assert!(told.starts_with(wanted), "{text}: {told}");
+        let lines = usize::from(!wanted.is_empty());
+        assert_eq!(told.lines().count(), lines, "{text}: {told}");
+    }
+}
+
+#[test]
+fn names_of_old_are_told_of_a_cron_job_and_not_of_each_of_its_jobs() {
+    let run = "{template: {metadata: {annotations: {karpenter.sh/do-not-evict: 'true'}}}}";
+    let cron = format!(
+        "{{apiVersion: batch/v1, kind: CronJob, metadata: {{name: a}}, spec: {{jobTemplate: {{spec: {run}}}}}}}"
+    );
+    let job = |owner: &str| {
+        let owner = format!("{{kind: {owner}, name: a, controller: true}}");
+        format!(
+            "{{apiVersion: batch/v1, kind: Job, metadata: {{name: b, ownerReferences: [{owner}]}}, spec: {run}}}"
+        )
+    };
+    for (text, wanted) in [
+        (cron, "differs: CronJob/a: spec.jobTemplate.spec.template"),
+        (job("CronJob"), ""),
+        (job("Workflow"), "differs: Job/b: spec.template"),
+    ] {
+        let told = told(&text);
+        assert_eq!(told.is_empty(), wanted.is_empty(), "{text}: {told}");
+        assert!(told.starts_with(wanted), "{text}: {told}");
     }
 }
 

@@ -37,13 +37,41 @@ pub struct RolloutTarget {
     pub definition: String,
     /// Moment since when it is so; `None` where the change was not seen.
     pub since: Option<Timestamp>,
+    /// Drifted nodes renewed since it is so, as far as they were seen, up to `counted_to`: a roll-out may take longer
+    /// than the history lasts.
+    pub renewed: u32,
+    /// Moment up to which they were counted.
+    pub counted_to: Timestamp,
+}
+
+impl RolloutTarget {
+    /// Drifted nodes of the pool renewed since it is so, those after the last loop included.
+    pub(super) fn renewed_by(&self, pool: &str, history: &History) -> u32 {
+        let since = history.finished_since(pool, BudgetReason::Drifted, self.counted_to);
+        self.renewed.saturating_add(since)
+    }
+
+    fn carried_on(&self, pool: &str, history: &History, now: Timestamp) -> Self {
+        // What is of this very moment is counted by the next loop, as more of it may come.
+        let of_now = history.finished_since(pool, BudgetReason::Drifted, now);
+        Self {
+            renewed: self.renewed_by(pool, history).saturating_sub(of_now),
+            counted_to: now,
+            ..self.clone()
+        }
+    }
 }
 
 /// The targets by pool.
 pub type Targets = BTreeMap<String, RolloutTarget>;
 
 /// The targets of this moment; `before` are those of the last loop.
-pub fn targets(snapshot: &Snapshot, before: &Targets, now: Timestamp) -> Targets {
+pub fn targets(
+    snapshot: &Snapshot,
+    before: &Targets,
+    history: &History,
+    now: Timestamp,
+) -> Targets {
     let definition = |pool: &NodePool| {
         let annotations = pool.metadata.annotations.as_ref();
         let hash = annotations.and_then(|it| it.get(labels::NODEPOOL_HASH_ANNOTATION));
@@ -54,12 +82,16 @@ pub fn targets(snapshot: &Snapshot, before: &Targets, now: Timestamp) -> Targets
     let pools = snapshot.node_pools().map(|pool| {
         let name = pool.metadata.name.clone().unwrap_or_default();
         let definition = definition(pool);
-        let since = match before.get(&name) {
-            Some(known) if known.definition == definition => known.since,
-            Some(_) => Some(now),
-            None => None,
+        let target = match before.get(&name) {
+            Some(known) if known.definition == definition => known.carried_on(&name, history, now),
+            changed => RolloutTarget {
+                definition,
+                since: changed.map(|_| now),
+                renewed: 0,
+                counted_to: now,
+            },
         };
-        (name, RolloutTarget { definition, since })
+        (name, target)
     });
     pools.collect()
 }
@@ -120,7 +152,7 @@ fn of_pool(world: &BudgetWorld<'_>, pool: &NodePool, name: &str, facts: CountedP
     let (history, now) = (world.history, world.now);
     let target = world.targets.get(name);
     let since = target.and_then(|it| it.since);
-    let renewed = since.map(|it| history.finished_since(name, BudgetReason::Drifted, it));
+    let renewed = target.map(|it| it.renewed_by(name, history));
     let age = since.map(|it| now.duration_since(it).as_secs());
     let labels = pool.metadata.labels.clone().unwrap_or_default();
     BudgetPool {

@@ -1,8 +1,10 @@
 //! What budgets allow, and which of them cannot be used.
 
-use apis::GoDuration;
+use apis::{GoDuration, labels};
+use state::{Cluster, Event};
 
 use super::*;
+use crate::history::History;
 
 fn budget(
     nodes: &str,
@@ -55,6 +57,13 @@ fn a_window_changes_where_no_other_is_open_when_it_closes() {
         ("0 0 * * *", 24 * 3600, 0),
         ("0,30 11-12 * * *", 3600, 90 * 60),
         ("0 0 * * fri,sat", 24 * 3600, 36 * 3600),
+        // A single number with a step goes on to the end.
+        ("0/30 9-17 * * *", 600, 600),
+        ("0 12/6 * * *", 3600, 3600),
+        // Days limit each other where one of them is a star, however it is written.
+        ("0 12 */1 * sat", 3600, 24 * 3600),
+        ("0 12 ? * fri", 3600, 3600),
+        ("0 12 1-31 * sat", 3600, 3600),
     ] {
         let budgets = [budget("0", Some((schedule, seconds)), None)];
         let resolved = resolved(&budgets, 10, "2026-11-20T12:00:00Z".parse().unwrap());
@@ -108,6 +117,15 @@ fn what_cannot_be_understood_allows_nothing() {
         budget("100", Some(("61 * * * *", 3600)), None),
         budget("100", Some(("* * * * * *", 3600)), None),
         budget("100", Some(("@never", 3600)), None),
+        budget("100", Some(("/30 * * * *", 3600)), None),
+        budget("100", Some(("*/0 * * * *", 3600)), None),
+        budget("100", Some(("0-30-5 * * * *", 3600)), None),
+        budget("100", Some(("0 0 L * *", 3600)), None),
+        budget("100", Some(("0 0 15W * *", 3600)), None),
+        budget("100", Some(("0 0 * * 7", 3600)), None),
+        budget("100", Some(("0 0 * * fri#2", 3600)), None),
+        budget("100", Some(("0 0 * * sat-sun", 3600)), None),
+        budget("100", Some(("jan 0 * * *", 3600)), None),
         budget("ten", None, None),
         budget(
             "100",
@@ -175,4 +193,41 @@ fn macros_and_windows_tell_their_next_change() {
     let closed = at("2026-11-20T23:00:00Z");
     assert!(!closed.active);
     assert_eq!(closed.next_change_seconds, 3600);
+}
+
+#[test]
+fn renewed_nodes_count_for_as_long_as_what_they_are_renewed_to_stands() {
+    let at = |hour: i64| Timestamp::from_second(1_700_000_000 + hour * 3_600).unwrap();
+    let mut cluster = Cluster::new();
+    let (mut known, mut history) = (Targets::new(), History::default());
+    // A roll-out begins in the first hour, rests over a weekend, and gives way to another.
+    for (hour, hash, renewed, expected) in [
+        (0, "a", 0, 0),
+        (1, "b", 1, 0),
+        (2, "b", 2, 1),
+        (3, "b", 0, 3),
+        (20, "b", 0, 3),
+        (40, "b", 1, 3),
+        (60, "b", 0, 4),
+        (75, "b", 2, 4),
+        (76, "b", 0, 6),
+        (77, "c", 1, 0),
+        (78, "c", 0, 1),
+    ] {
+        let mut pool = NodePool::default();
+        pool.metadata.name = Some("web".to_owned());
+        let hash = (labels::NODEPOOL_HASH_ANNOTATION.to_owned(), hash.to_owned());
+        pool.metadata.annotations = Some([hash].into());
+        let event = Event::applied::<NodePool>(Arc::new(pool));
+        cluster.apply(at(hour), event).unwrap();
+        known = targets(&cluster.snapshot(), &known, &history, at(hour));
+        let counted = known["web"].renewed_by("web", &history);
+        assert_eq!(counted, expected, "hour {hour}");
+        // At the very moment of the look and after it.
+        for node in 0..renewed {
+            let claim = format!("{hour}-{node}");
+            history.note_start(&claim, BudgetReason::Drifted);
+            history.note_end(&claim, "web", at(hour));
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! When a budget is in force: its schedule, read and held against a moment. Knows no nodes and no hooks.
+//! When a budget is in force: its schedule held against a moment. Knows no nodes and no hooks.
 //!
 //! Answers to the schedules of `Budget` in Karpenter's `pkg/apis/v1/nodepool.go`.
 
@@ -7,9 +7,10 @@ use std::num::NonZero;
 use apis::duration::GoDuration;
 use apis::{Budget, BudgetError};
 use croner::Cron;
-use croner::parser::{CronParser, Seconds, Year};
 use hooks::columns::saturated;
 use jiff::{SignedDuration, Timestamp, Zoned, tz::TimeZone};
+
+use super::schedule;
 
 /// So many windows that open before the one before them closes are followed.
 const WINDOWS_MAX: usize = 48;
@@ -24,7 +25,7 @@ pub enum InvalidBudget {
     Schedule {
         /// The cron expression as written.
         schedule: String,
-        /// Fault that the cron parser found.
+        /// What is wrong with it.
         reason: String,
     },
     /// The number of nodes.
@@ -50,7 +51,10 @@ pub(super) fn window(budget: &Budget, now: Timestamp) -> Result<BudgetWindow, In
     let Some(schedule) = &budget.schedule else {
         return Ok(BudgetWindow::ALWAYS);
     };
-    let cron = parse(schedule)?;
+    let cron = schedule::parse(schedule).map_err(|reason| InvalidBudget::Schedule {
+        schedule: schedule.clone(),
+        reason,
+    })?;
     let duration = budget
         .duration
         .unwrap_or(GoDuration::ZERO)
@@ -77,38 +81,6 @@ pub(super) fn window(budget: &Budget, now: Timestamp) -> Result<BudgetWindow, In
         is_open,
         next_change_seconds: change.map(seconds),
     })
-}
-
-pub(super) fn parse(schedule: &str) -> Result<Cron, InvalidBudget> {
-    let invalid = |reason: &str| InvalidBudget::Schedule {
-        schedule: schedule.to_owned(),
-        reason: reason.to_owned(),
-    };
-    let text = schedule.trim();
-    if text.starts_with('@')
-        && ![
-            "@annually",
-            "@yearly",
-            "@monthly",
-            "@weekly",
-            "@daily",
-            "@midnight",
-            "@hourly",
-        ]
-        .contains(&text)
-    {
-        return Err(invalid("unknown macro"));
-    }
-    if text == "@midnight" {
-        return parse("@daily");
-    }
-    let parser = CronParser::builder()
-        .seconds(Seconds::Disallowed)
-        .year(Year::Disallowed)
-        .build();
-    parser
-        .parse(text)
-        .map_err(|error| invalid(&error.to_string()))
 }
 
 /// When the window that opens at a moment closes with none open that opened meanwhile; `None` where that does not

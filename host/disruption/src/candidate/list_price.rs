@@ -1,14 +1,11 @@
 //! The instance types of a node's pool, and the list price of a node by them. What it costs in decisions is
 //! `appraisal.rs`'s.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use planning::provisioning::TypesByPool;
 use scheduling::instance_type::InstanceType;
 use state::StateNode;
-
-/// Instance types by NodePool.
-pub type TypesByPool = BTreeMap<String, Arc<[Arc<InstanceType>]>>;
 
 /// The instance types of a pool, none if unknown.
 pub(crate) fn types_of<'a>(types: &'a TypesByPool, pool: &str) -> &'a [Arc<InstanceType>] {

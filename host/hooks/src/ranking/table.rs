@@ -25,7 +25,7 @@ pub struct OfferingTable {
     pub zone: Vec<u32>,
     /// Symbol of the architecture.
     pub arch: Vec<u32>,
-    /// 0 on-demand, 1 spot, 2 reserved.
+    /// 0 on-demand, 1 spot, 2 reserved, 255 where nobody knows.
     pub capacity_type: Vec<u8>,
     /// USD an hour after overlays.
     pub price: Vec<f64>,

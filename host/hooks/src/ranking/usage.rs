@@ -17,7 +17,7 @@ pub struct UsageTable {
     pub family: Vec<u32>,
     /// Symbol of the zone.
     pub zone: Vec<u32>,
-    /// 0 on-demand, 1 spot, 2 reserved.
+    /// 0 on-demand, 1 spot, 2 reserved, 255 where nobody knows.
     pub capacity_type: Vec<u8>,
     /// Nodes, those on their way included.
     pub nodes: Vec<u32>,

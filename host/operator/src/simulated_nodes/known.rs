@@ -59,7 +59,8 @@ impl InstanceObjects<'_> {
             capacity_type: self
                 .label(labels::CAPACITY_TYPE)
                 .and_then(CapacityType::parse)
-                .unwrap_or_default(),
+                // As EC2 has it of an instance of which it says neither of the others.
+                .unwrap_or(CapacityType::OnDemand),
             capacity_reservation_id: self
                 .label(labels::CAPACITY_RESERVATION_ID)
                 .map(ToOwned::to_owned),

@@ -11,6 +11,9 @@ use scheduling::ranking::{Usage, UsageKey};
 use state::Snapshot;
 use state::ledger::{OutcomeId, PoolOutcome};
 
+/// Instance types by NodePool.
+pub type TypesByPool = BTreeMap<String, Arc<[Arc<InstanceType>]>>;
+
 /// A pool that takes part, with what it may buy now.
 #[derive(Debug, Clone)]
 pub struct PoolTypes {
@@ -90,18 +93,26 @@ pub fn provisionable_pools(snapshot: &Snapshot) -> ProvisionablePools {
     }
 }
 
-/// Nodes by pool and offering, with their prices.
-pub fn usage(snapshot: &Snapshot, pools: &[PoolTypes]) -> BTreeMap<UsageKey, Usage> {
+/// What pools that take part may buy, by their names.
+pub fn types_by_pool(pools: &[PoolTypes]) -> TypesByPool {
+    let named = |it: &PoolTypes| {
+        let name = it.node_pool.metadata.name.clone().unwrap_or_default();
+        (name, Arc::clone(&it.instance_types))
+    };
+    pools.iter().map(named).collect()
+}
+
+/// Nodes by pool and offering, with their prices as far as the types of their pools are given. Nodes of pools that may
+/// not buy cost as much as any.
+pub fn usage(snapshot: &Snapshot, types: &TypesByPool) -> BTreeMap<UsageKey, Usage> {
     let mut usage = snapshot.usage();
     for (key, count) in &mut usage {
-        let mut pools = pools.iter();
-        let pool = pools.find(|it| it.node_pool.metadata.name.as_ref() == Some(&key.pool));
-        let mut types = pool.into_iter().flat_map(|it| it.instance_types.iter());
+        let mut types = types.get(&key.pool).into_iter().flat_map(|it| it.iter());
         let sold = &key.offering;
         let offering = types
             .find(|it| it.name == sold.instance_type)
             .and_then(|it| it.offering(sold.zone.as_deref()?, sold.capacity_type?));
-        count.price_per_hour = offering.map_or(0.0, |it| it.price_per_hour);
+        count.price_per_hour = offering.map(|it| it.price_per_hour);
     }
     usage
 }

@@ -221,6 +221,62 @@ fn volumes_of_pods_that_keep_their_places_count_on_their_node() {
 }
 
 #[test]
+fn a_volume_of_a_running_pod_counts_whatever_becomes_of_its_claim() {
+    let bound_to = |volume: &str| json!({"storageClassName": "gp3", "volumeName": volume});
+    let going = json!({"deletionTimestamp": "2023-11-14T22:00:00Z", "finalizers": ["kubernetes.io/pvc-protection"]});
+    for (of_claim, of_volume) in [
+        (
+            json!({"metadata": going, "spec": bound_to("pv")}),
+            json!({}),
+        ),
+        (json!({"spec": bound_to("pv")}), json!({})),
+        (
+            json!({"spec": bound_to("pv"), "status": {"phase": "Lost"}}),
+            json!({}),
+        ),
+        (
+            json!({"spec": bound_to("pv"),
+                "metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}}),
+            json!({"metadata": going}),
+        ),
+        (
+            json!({"metadata": going, "spec": {"storageClassName": "gp3"}}),
+            json!({}),
+        ),
+    ] {
+        let mut claimed = json!({"metadata": {"namespace": "default", "name": "data"}});
+        merge(&mut claimed, &of_claim);
+        let mut volume = json!({"metadata": {"name": "pv"}, "spec": {
+            "csi": {"driver": "ebs.csi.aws.com", "volumeHandle": "vol-1"}}});
+        merge(&mut volume, &of_volume);
+        let model = cluster([
+            claim("web-1", "aws:///a/n1"),
+            node("n1", json!({})),
+            Event::applied::<StorageClass>(object(json!({
+                "metadata": {"name": "gp3"}, "provisioner": "ebs.csi.aws.com"}))),
+            Event::applied::<v1::PersistentVolumeClaim>(object(claimed)),
+            Event::applied::<v1::PersistentVolume>(object(volume)),
+            pod(
+                "runs",
+                json!({"status": {"phase": "Running"}, "spec": {"nodeName": "n1",
+                    "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}}),
+            ),
+        ]);
+        let options = Options {
+            now: at(0),
+            ..Options::default()
+        };
+        let problem = problem_for_provisioning(&model.snapshot(), &[], options).problem;
+        let counted = problem.nodes[0].volumes.get("ebs.csi.aws.com");
+        assert_eq!(
+            counted.map(BTreeSet::len),
+            Some(1),
+            "{of_claim} {of_volume}"
+        );
+    }
+}
+
+#[test]
 fn a_buffer_comes_to_a_bounded_number_of_pods() {
     let template = json!({
         "metadata": {"namespace": "default", "name": "room"},

@@ -59,7 +59,7 @@ pub(crate) fn offering_table_of(
             let capacity_type = markets.get(number).capacity_type;
             table
                 .capacity_type
-                .push(capacity_type.unwrap_or_default().code());
+                .push(CapacityType::code_of(capacity_type));
             table.price.push(offering.price_per_hour);
             table.prior.push(offering.price_per_hour);
             let on_demand = offering

@@ -11,15 +11,12 @@ use hooks::ranking::{PodsSummary, Symbols, WorkloadTable};
 use jiff::Timestamp;
 
 use super::table::{accelerators, memory_mib};
-use crate::pod::{Owner, Pod, PodShape};
-
-/// The label by which a ReplicaSet's pods carry what its name adds to the Deployment's.
-const POD_TEMPLATE_HASH: &str = "pod-template-hash";
+use crate::pod::{Pod, PodShape};
 
 /// Facts of the cluster about the owner of some pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkloadFacts {
-    /// Its pods in the whole cluster.
+    /// Its pods in the whole cluster; of a ReplicaSet those of its Deployment.
     pub replicas: u32,
     /// How many of them PodDisruptionBudgets let go now; `u32::MAX` where none selects them.
     pub disruptions_allowed: u32,
@@ -78,9 +75,9 @@ pub fn push_workloads(
     context: WorkloadContext<'_>,
     symbols: &mut Symbols,
 ) {
-    let mut groups: BTreeMap<(&str, &str, String), Vec<&Arc<Pod>>> = BTreeMap::new();
+    let mut groups: BTreeMap<(&str, &str, &str), Vec<&Arc<Pod>>> = BTreeMap::new();
     for pod in pods {
-        let (kind, name) = owner(&pod.shape);
+        let (kind, name) = pod.shape.workload();
         let key = (pod.shape.namespace.as_str(), kind, name);
         groups.entry(key).or_default().push(pod);
     }
@@ -90,14 +87,13 @@ pub fn push_workloads(
         for pod in &pods {
             total.add_assign(&pod.shape.requests);
         }
-        let fact = fact(&first.shape, context.owners);
         let class = first.shape.priority_class_name.as_deref().unwrap_or("");
         let priorities = pods.iter().map(|it| it.shape.priority);
         let waits = pods.iter().map(|it| wait(it, context.now));
         table.of.push(of);
         table.namespace.push(symbols.intern(namespace));
         table.owner_kind.push(symbols.intern(kind));
-        table.owner_name.push(symbols.intern(&name));
+        table.owner_name.push(symbols.intern(name));
         table.priority_class.push(symbols.intern(class));
         table.priority.push(priorities.max().unwrap_or_default());
         let own = first.shape.labels.iter();
@@ -109,24 +105,13 @@ pub fn push_workloads(
         table.cpu_milli.push(saturated(total.cpu_millis()));
         table.memory_mib.push(memory_mib(&total));
         table.gpus.push(accelerators(&total));
-        table.replicas.push(fact.map_or(1, |it| it.replicas));
-        table
-            .disruptions_allowed
-            .push(fact.map_or(u32::MAX, |it| it.disruptions_allowed));
+        // Of a Deployment in the midst of a roll-out, pods of several ReplicaSets.
+        let facts = || pods.iter().filter_map(|it| fact(&it.shape, context.owners));
+        let replicas = facts().map(|it| it.replicas).max();
+        table.replicas.push(replicas.unwrap_or(1));
+        let allowed = facts().map(|it| it.disruptions_allowed).min();
+        table.disruptions_allowed.push(allowed.unwrap_or(u32::MAX));
         table.oldest_wait.push(waits.max().unwrap_or_default());
-    }
-}
-
-/// Kind and name of what people know as the owner: a ReplicaSet's Deployment, where its name tells.
-fn owner(shape: &PodShape) -> (&str, String) {
-    let Some(Owner { kind, name, .. }) = &shape.owner else {
-        return ("", String::new());
-    };
-    let hash = shape.labels.get(POD_TEMPLATE_HASH);
-    let deployment = hash.and_then(|hash| name.strip_suffix(hash.as_str())?.strip_suffix('-'));
-    match deployment {
-        Some(deployment) if kind == "ReplicaSet" => ("Deployment", deployment.to_owned()),
-        Some(_) | None => (kind, name.clone()),
     }
 }
 
@@ -145,7 +130,7 @@ mod tests {
     use apis::duration::GoDuration;
 
     use super::*;
-    use crate::pod::{DoNotDisrupt, PodKey};
+    use crate::pod::{DoNotDisrupt, Owner, PodKey};
 
     #[test]
     fn the_highest_priority_may_be_below_zero() {
@@ -209,5 +194,44 @@ mod tests {
             push_workloads(&mut table, 0, &pods, context, &mut Symbols::default());
             assert_eq!(table.do_not_disrupt, [want], "{value:?}");
         }
+    }
+
+    #[test]
+    fn a_row_of_several_replica_sets_has_the_facts_of_all() {
+        let of = |revision: &str| {
+            let shape = PodShape {
+                owner: Some(Owner {
+                    api_version: "apps/v1".to_owned(),
+                    kind: "ReplicaSet".to_owned(),
+                    name: format!("web-{revision}"),
+                    uid: revision.to_owned(),
+                }),
+                labels: [("pod-template-hash".to_owned(), revision.to_owned())].into(),
+                ..PodShape::default()
+            };
+            let key = PodKey::new("default", revision);
+            Arc::new(Pod::unknown(key, revision.to_owned(), Arc::new(shape)))
+        };
+        let facts = |replicas, disruptions_allowed| WorkloadFacts {
+            replicas,
+            disruptions_allowed,
+        };
+        let owners = [
+            ("new".to_owned(), facts(10, u32::MAX)),
+            ("old".to_owned(), facts(10, 1)),
+        ];
+        let owners = FactsByOwner::from(owners);
+        let context = WorkloadContext {
+            owners: &owners,
+            now: Timestamp::UNIX_EPOCH,
+        };
+        let mut table = WorkloadTable::default();
+        let pods = [of("new"), of("old")];
+        push_workloads(&mut table, 0, &pods, context, &mut Symbols::default());
+        assert_eq!(
+            (&table.pods[..], &table.replicas[..]),
+            (&[2][..], &[10][..])
+        );
+        assert_eq!(table.disruptions_allowed, [1]);
     }
 }

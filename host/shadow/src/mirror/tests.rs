@@ -280,14 +280,15 @@ fn a_job_of_the_shadow_works_for_as_long_as_the_clusters() {
     let mut there = pod("q1", "m", "Job");
     there["status"]["startTime"] = json!("1970-01-01T00:01:00Z");
     assert_eq!(mirror.tick(&[there.clone()], at(89)), []);
+    let is_known = |mirror: &Mirror| mirror.workloads.own(&pod("p2", "n", "Job"));
+    assert!(is_known(&mirror), "its pods are not mirrored one by one");
     let ends = mirror.tick(&[there], at(90));
-    let pod = ObjectKey::new("a", "q1");
     let key = ObjectKey::new("a", "web");
     assert_eq!(
         ends,
         [
             MirrorWrite::Finish {
-                pod,
+                pod: ObjectKey::new("a", "q1"),
                 phase: "Succeeded".to_owned()
             },
             MirrorWrite::Delete {
@@ -296,6 +297,7 @@ fn a_job_of_the_shadow_works_for_as_long_as_the_clusters() {
             },
         ]
     );
+    assert!(!is_known(&mirror), "nothing is left of it");
 }
 
 const RUNS_ON_TEXT: &str = "315360000";

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use apis::ObjectKey;
 
-use super::leaving::LeavingObjects;
 use super::write::MirrorWrite;
 use crate::gathered::ObjectChange;
 use crate::kinds::ReadKind;
@@ -16,7 +15,7 @@ use crate::pods::{is_finished, is_of_its_node, waiting};
 pub(super) struct UnownedPods {
     there: BTreeSet<ObjectKey>,
     /// Gone in the cluster, and to go in the shadow once they have run for as long.
-    leaving: LeavingObjects,
+    leaving: BTreeSet<ObjectKey>,
 }
 
 impl UnownedPods {
@@ -42,7 +41,7 @@ impl UnownedPods {
                 return None;
             }
             if is_open {
-                self.leaving.add(key);
+                self.leaving.insert(key);
                 return None;
             }
             return Some(MirrorWrite::Delete { kind, key });
@@ -65,6 +64,8 @@ impl UnownedPods {
 
     /// Those that have nothing left to do.
     pub(super) fn done(&mut self, is_done: impl Fn(&ObjectKey) -> bool) -> Vec<MirrorWrite> {
-        self.leaving.done(ReadKind::Pods, is_done)
+        let kind = ReadKind::Pods;
+        let done = self.leaving.extract_if(.., |key| is_done(key));
+        done.map(|key| MirrorWrite::Delete { kind, key }).collect()
     }
 }

@@ -1,13 +1,12 @@
 //! ReplicaSets, StatefulSets, DaemonSets and Jobs: what they ask for is the cluster's, their pods are the shadow's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use apis::ObjectKey;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::known::{Known, Novelty};
-use super::leaving::LeavingObjects;
 use super::write::MirrorWrite;
 use crate::admitted::with_admitted;
 use crate::digest::digest;
@@ -36,8 +35,8 @@ enum Mirroring {
     Held(Held),
     /// A copy, whose template was this one at the start.
     Copied { template: u64 },
-    /// The copy of a Job that is gone in the cluster, or at least its pods.
-    Leaving,
+    /// The copy of a Job that is gone in the cluster, or at least its pods; those of the shadow have yet to end.
+    Leaving(ObjectKey),
 }
 
 /// The workloads that are mirrored.
@@ -48,8 +47,6 @@ pub(super) struct MirroredWorkloads {
     workloads: BTreeMap<String, Mirroring>,
     /// A pod of each, as the cluster admitted it, by the UID of its controller.
     samples: BTreeMap<String, Value>,
-    /// Jobs that are gone in the cluster, whose pods of the shadow have yet to end.
-    leaving: LeavingObjects,
 }
 
 impl MirroredWorkloads {
@@ -100,8 +97,7 @@ impl MirroredWorkloads {
             };
             self.known.forget(kind, &key);
             if is_open {
-                self.workloads.insert(uid, Mirroring::Leaving);
-                self.leaving.add(key);
+                self.workloads.insert(uid, Mirroring::Leaving(key));
                 return None;
             }
             return Some(MirrorWrite::Delete { kind, key });
@@ -112,7 +108,7 @@ impl MirroredWorkloads {
         match self.workloads.get_mut(&uid) {
             Some(Mirroring::Held(held)) => held.object = object,
             Some(Mirroring::Copied { .. }) => return self.changed(kind, object),
-            Some(Mirroring::Leaving) => {}
+            Some(Mirroring::Leaving(_)) => {}
             None if is_idle(kind, &object) => {}
             None if self.samples.contains_key(&uid) => return self.begun(kind, object),
             None => {
@@ -159,7 +155,7 @@ impl MirroredWorkloads {
     pub(super) fn release(&mut self, now: Timestamp) -> Vec<MirrorWrite> {
         let is_due = |it: &Mirroring| match it {
             Mirroring::Held(held) => now.duration_since(held.since) >= AWAITS_POD,
-            Mirroring::Copied { .. } | Mirroring::Leaving => false,
+            Mirroring::Copied { .. } | Mirroring::Leaving(_) => false,
         };
         let due = self.workloads.iter().filter(|(_, it)| is_due(it));
         let due: Vec<String> = due.map(|(uid, _)| uid.clone()).collect();
@@ -174,9 +170,23 @@ impl MirroredWorkloads {
         self.begun(held.kind, held.object)
     }
 
-    /// Jobs that are gone and have nothing left to do.
+    /// Jobs that are gone and have nothing left to do; nothing is remembered of them.
     pub(super) fn done(&mut self, is_done: impl Fn(&ObjectKey) -> bool) -> Vec<MirrorWrite> {
-        self.leaving.done(ReadKind::Jobs, is_done)
+        let left = self.workloads.extract_if(
+            ..,
+            |_, it| matches!(it, Mirroring::Leaving(job) if is_done(job)),
+        );
+        let keys: BTreeSet<ObjectKey> = left
+            .filter_map(|(_, it)| match it {
+                Mirroring::Leaving(key) => Some(key),
+                Mirroring::Held(_) | Mirroring::Copied { .. } => None,
+            })
+            .collect();
+        let kind = ReadKind::Jobs;
+        let writes = keys.into_iter();
+        writes
+            .map(|key| MirrorWrite::Delete { kind, key })
+            .collect()
     }
 
     /// The workload as the shadow has it.
@@ -185,7 +195,7 @@ impl MirroredWorkloads {
         let template = digest(&[&object["spec"]["template"]]);
         let first = match self.workloads.get(&uid) {
             Some(Mirroring::Copied { template }) => *template,
-            Some(Mirroring::Held(_) | Mirroring::Leaving) | None => template,
+            Some(Mirroring::Held(_) | Mirroring::Leaving(_)) | None => template,
         };
         let is_first = first == template;
         if let Some(pod) = self.samples.get(&uid).filter(|_| is_first) {

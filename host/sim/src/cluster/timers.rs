@@ -84,12 +84,18 @@ pub(crate) struct Timers {
 impl Timers {
     /// Sets a timer, rounded up to the grid.
     pub(crate) fn set(&mut self, at: Timestamp, timer: Timer) {
-        let is_between = at.subsec_nanosecond() % 1_000_000 != 0;
-        let millis = at.as_millisecond() + i64::from(is_between);
-        let rounded = millis + (GRID_MILLIS - millis.rem_euclid(GRID_MILLIS)) % GRID_MILLIS;
-        let at = Timestamp::from_millisecond(rounded).unwrap_or(at);
         self.sequence += 1;
-        self.waiting.insert((at, self.sequence), timer);
+        self.waiting.insert((on_grid(at), self.sequence), timer);
+    }
+
+    /// The same for who sets the same timer again and again, such as at each look at an object.
+    pub(crate) fn set_once(&mut self, at: Timestamp, timer: Timer) {
+        let mut at_that_time = self
+            .waiting
+            .range((on_grid(at), 0)..=(on_grid(at), u64::MAX));
+        if !at_that_time.any(|(_, it)| *it == timer) {
+            self.set(at, timer);
+        }
     }
 
     /// Takes the next timer that is due.
@@ -110,4 +116,11 @@ impl Timers {
     pub(crate) fn work(&self) -> impl Iterator<Item = &Timer> {
         self.waiting.values().filter(|timer| timer.is_work())
     }
+}
+
+fn on_grid(at: Timestamp) -> Timestamp {
+    let is_between = at.subsec_nanosecond() % 1_000_000 != 0;
+    let millis = at.as_millisecond() + i64::from(is_between);
+    let rounded = millis + (GRID_MILLIS - millis.rem_euclid(GRID_MILLIS)) % GRID_MILLIS;
+    Timestamp::from_millisecond(rounded).unwrap_or(at)
 }

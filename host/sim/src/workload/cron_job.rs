@@ -29,7 +29,7 @@ impl SimulatedCluster {
             .and_then(|text| text.parse::<Timestamp>().ok())
             .unwrap_or(now);
         let schedule = cron["spec"]["schedule"].as_str().unwrap_or_default();
-        let Some(next) = next_run(schedule, since) else {
+        let Some(CronRuns { due, next }) = runs(schedule, now) else {
             let message = format!("unparseable schedule \"{schedule}\"");
             self.note_refusal(write_event(
                 &self.api,
@@ -40,27 +40,27 @@ impl SimulatedCluster {
             ));
             return;
         };
-        if next > now {
-            self.timers.set(next, Timer::CronJob(key.clone()));
+        self.timers.set_once(next, Timer::CronJob(key.clone()));
+        // Of several runs that were missed the last is made up for.
+        if due <= since || is_too_late(&cron, due, now) || !self.run_cron_job(key, &cron, due) {
             return;
         }
-        self.run_cron_job(key, &cron, next);
-        // The status brings the object back, and with it the next run.
         self.write_status(
             &Resource::CRON_JOBS,
             key,
-            &json!({ "lastScheduleTime": time_text(now) }),
+            &json!({ "lastScheduleTime": time_text(due) }),
         );
     }
 
-    /// Makes a Job for the run, as far as those that are not finished let it.
-    fn run_cron_job(&self, key: &NamespacedName, cron: &Value, at: Timestamp) {
+    /// Makes a Job for the run, and says whether those that are not finished let it. One that is held back may come
+    /// later: whenever one of its Jobs changes, the CronJob is looked at again.
+    fn run_cron_job(&self, key: &NamespacedName, cron: &Value, at: Timestamp) -> bool {
         let mut open = self
             .table(&Resource::JOBS)
             .filter(|(_, job)| finished(job).is_none() && is_controlled_by(job, uid(cron)));
         let policy = &cron["spec"]["concurrencyPolicy"];
         if policy == "Forbid" && open.next().is_some() {
-            return;
+            return false;
         }
         if policy == "Replace" {
             for (_, job) in open {
@@ -68,6 +68,7 @@ impl SimulatedCluster {
             }
         }
         self.create_cron_run(key, cron, at);
+        true
     }
 
     fn create_cron_run(&self, key: &NamespacedName, cron: &Value, at: Timestamp) {
@@ -87,8 +88,23 @@ impl SimulatedCluster {
     }
 }
 
-/// The first run after `since`.
-fn next_run(schedule: &str, since: Timestamp) -> Option<Timestamp> {
+/// Whether a run may not start any more.
+fn is_too_late(cron: &Value, due: Timestamp, now: Timestamp) -> bool {
+    let deadline = cron["spec"]["startingDeadlineSeconds"].as_i64();
+    deadline.is_some_and(|seconds| later(due, SignedDuration::from_secs(seconds)) < now)
+}
+
+/// The runs of a schedule on both sides of a moment.
+#[derive(Debug, PartialEq, Eq)]
+struct CronRuns {
+    /// The last one until then.
+    due: Timestamp,
+    /// The first one after it.
+    next: Timestamp,
+}
+
+fn runs(schedule: &str, now: Timestamp) -> Option<CronRuns> {
+    const DAY: i64 = 24 * 60;
     let schedule = match schedule {
         "@hourly" => "0 * * * *",
         "@daily" | "@midnight" => "0 0 * * *",
@@ -102,13 +118,15 @@ fn next_run(schedule: &str, since: Timestamp) -> Option<Timestamp> {
         return None;
     }
     let (minutes, hours) = (values(minute, 60)?, values(hour, 24)?);
-    let first = since.as_second().div_euclid(60) + 1;
-    let at = (first..=first + 24 * 60).find(|at| {
+    let is_run = |at: &i64| {
         minutes.contains(&at.rem_euclid(60)) && hours.contains(&at.div_euclid(60).rem_euclid(24))
-    })?;
-    Timestamp::from_second(at * 60)
-        .ok()
-        .map(|at| later(at, SignedDuration::ZERO))
+    };
+    let this = now.as_second().div_euclid(60);
+    let time = |minute: i64| Timestamp::from_second(minute * 60).ok();
+    Some(CronRuns {
+        due: time((this - DAY..=this).rev().find(is_run)?)?,
+        next: time((this + 1..=this + DAY).find(is_run)?)?,
+    })
 }
 
 /// The values of one field: `*`, `*/5`, `3`, `3/5`, `1,2,3`, `9-17`, `9-17/2`.

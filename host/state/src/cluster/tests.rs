@@ -21,6 +21,7 @@ use crate::snapshot::Snapshot;
 
 mod listed;
 mod successors;
+mod workload_facts;
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + seconds).unwrap()

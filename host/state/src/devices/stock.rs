@@ -51,7 +51,7 @@ impl DeviceWorld {
         }
         let claims = self.claims.values().filter(|claim| !is_released(claim));
         let mut taken: BTreeMap<(&str, &str, &str), Vec<&wire::AllocatedDevice>> = BTreeMap::new();
-        for device in claims.flat_map(|claim| claim.devices()) {
+        for device in claims.flat_map(|claim| claim.taken()) {
             taken.entry(device.key()).or_default().push(device);
         }
         let mut stock = Stock::default();

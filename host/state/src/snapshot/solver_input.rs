@@ -70,19 +70,41 @@ impl Snapshot {
     /// Facts about the owners of some pods, by UID.
     pub fn owners<'p>(&self, pods: impl Iterator<Item = &'p Arc<Pod>>) -> FactsByOwner {
         let mut facts = FactsByOwner::new();
+        let mut deployments = None;
         for pod in pods {
             let Some(owner) = &pod.shape.owner else {
                 continue;
             };
             if !facts.contains_key(&owner.uid) {
+                let of_deployment = match pod.shape.workload() {
+                    ("Deployment", name) => deployments
+                        .get_or_insert_with(|| self.replicas_by_deployment())
+                        .get(&(pod.shape.namespace.as_str(), name)),
+                    _ => None,
+                };
+                let own = self.replicas(pod);
                 let fact = WorkloadFacts {
-                    replicas: self.replicas(pod),
+                    replicas: of_deployment.map_or(own, |it| own.max(*it)),
                     disruptions_allowed: self.pdbs().evictions_allowed(pod).unwrap_or(u32::MAX),
                 };
                 facts.insert(owner.uid.clone(), fact);
             }
         }
         facts
+    }
+
+    /// Pods by namespace and name of the Deployment, over all its ReplicaSets: in the midst of a roll-out it has two.
+    fn replicas_by_deployment(&self) -> BTreeMap<(&str, &str), u32> {
+        let mut replicas = BTreeMap::new();
+        for owned in self.data.owned.values() {
+            if let Some((_, shape)) = &owned.newest
+                && let ("Deployment", name) = shape.workload()
+            {
+                let key = (shape.namespace.as_str(), name);
+                *replicas.entry(key).or_default() += owned.pods;
+            }
+        }
+        replicas
     }
 
     /// Whether pods came or went too recently for consolidation to send others there. Not the contrary of the condition

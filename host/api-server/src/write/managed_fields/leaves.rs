@@ -1,5 +1,6 @@
 //! The fields of an object as paths, each with its value.
 
+use crate::write::list_kind::default_of;
 use crate::write::managed_fields::fields_v1::FieldPath;
 use crate::write::managed_fields::shape::{FieldSchema, ListKeys};
 use serde_json::{Map, Value};
@@ -12,19 +13,9 @@ fn item_step(keys: &ListKeys, item: &Value) -> Option<String> {
         ListKeys::Fields(names) => {
             let mut id = Map::new();
             for name in names {
-                match item.get(name) {
-                    Some(value) => {
-                        id.insert(name.clone(), value.clone());
-                    }
-                    // Protocols have a default, other keys have none.
-                    None if name == "protocol" => {
-                        id.insert(name.clone(), "TCP".into());
-                    }
-                    None if name == "whenUnsatisfiable" => {
-                        id.insert(name.clone(), "DoNotSchedule".into());
-                    }
-                    None => return None,
-                }
+                let default = || default_of(name).map(Value::from);
+                let value = item.get(name).cloned().or_else(default)?;
+                id.insert(name.clone(), value);
             }
             Some(format!("k:{}", Value::Object(id)))
         }

@@ -2,7 +2,7 @@
 
 use crate::served::kinds::ServedKind;
 use crate::served::schema::Schema;
-use crate::write::patch::strategic;
+use crate::write::list_kind::{ListKind, list_kind};
 
 /// How the items of a list are told apart.
 pub(crate) enum ListKeys {
@@ -62,19 +62,12 @@ impl<'a> FieldSchema<'a> {
     /// The keys of the list that is the field `name` under this shape.
     pub(crate) fn list_keys(self, name: &str) -> ListKeys {
         match self.field_of(name) {
-            Self::Builtin(_) => match (name, self) {
-                ("finalizers", _) => ListKeys::Set,
-                ("taints" | "tolerations", _) => ListKeys::Atomic,
-                ("ports", Self::Builtin("spec")) => fields(&["port", "protocol"]),
-                ("ports", Self::Builtin("containers" | "initContainers")) => {
-                    fields(&["containerPort", "protocol"])
+            Self::Builtin(parent) => match list_kind(parent, name) {
+                ListKind::Atomic => ListKeys::Atomic,
+                ListKind::Set { .. } => ListKeys::Set,
+                ListKind::Map { keys, .. } => {
+                    ListKeys::Fields(keys.iter().map(|&it| it.to_owned()).collect())
                 }
-                ("topologySpreadConstraints", _) => fields(&["topologyKey", "whenUnsatisfiable"]),
-                (_, Self::Builtin(parent)) => match strategic::merge_key(parent, name) {
-                    Some(key) => fields(&[key]),
-                    None => ListKeys::Atomic,
-                },
-                (_, Self::Custom(_)) => ListKeys::Atomic,
             },
             Self::Custom(schema) => match schema {
                 Some(schema) if schema.is_set() => ListKeys::Set,
@@ -94,8 +87,4 @@ impl<'a> FieldSchema<'a> {
             Self::Custom(schema) => Self::Custom(schema.and_then(|s| s.field(name))),
         }
     }
-}
-
-fn fields(names: &[&str]) -> ListKeys {
-    ListKeys::Fields(names.iter().map(|&n| n.to_owned()).collect())
 }

@@ -1,45 +1,12 @@
 //! Strategic merge patch: like a merge patch, but lists with known keys merge by them.
 //!
-//! The typed API carries these keys as Go struct tags; here they are a table by field name. Directives served: `$patch:
-//! delete|replace|merge`, `$deleteFromPrimitiveList/…`, `$setElementOrder/…`, `$retainKeys`. Never looks at the store
-//! or at a schema: names of fields decide alone.
+//! The keys are those of `list_kind`. Directives served: `$patch: delete|replace|merge`, `$deleteFromPrimitiveList/…`,
+//! `$setElementOrder/…`, `$retainKeys`. Never looks at the store or at a schema: names of fields decide alone.
 
 use serde_json::{Map, Value};
 
 use crate::status::StatusError;
-
-/// The keys by which a list merges, given the name of its field and of the field around it.
-pub(crate) fn merge_key(parent: &str, field: &str) -> Option<&'static str> {
-    Some(match (parent, field) {
-        (
-            _,
-            "containers"
-            | "initContainers"
-            | "ephemeralContainers"
-            | "env"
-            | "volumes"
-            | "imagePullSecrets"
-            | "resourceClaims"
-            | "schedulingGates",
-        )
-        | ("", "secrets") => "name",
-        ("spec", "ports") => "port",
-        ("containers" | "initContainers" | "ephemeralContainers", "ports") => "containerPort",
-        (_, "volumeMounts") => "mountPath",
-        (_, "volumeDevices") => "devicePath",
-        (_, "hostAliases" | "podIPs") => "ip",
-        (_, "taints") => "key",
-        (_, "topologySpreadConstraints") => "topologyKey",
-        (_, "conditions" | "addresses") => "type",
-        (_, "ownerReferences") => "uid",
-        _ => return None,
-    })
-}
-
-/// Whether a list of plain values merges as a set.
-fn is_set(field: &str) -> bool {
-    field == "finalizers"
-}
+use crate::write::list_kind::{ListKind, default_of, list_kind};
 
 /// Merges `change` into `target`.
 pub(crate) fn apply(target: &mut Value, change: &Value) -> Result<(), StatusError> {
@@ -120,7 +87,7 @@ fn put_in_order(map: &mut Map<String, Value>, fields: &Map<String, Value>, name:
                 order.as_array(),
             )
         {
-            reorder(items, order, merge_key(name, list));
+            reorder(items, order, merge_keys(name, list).map(|(merge, _)| merge));
         }
     }
 }
@@ -142,9 +109,10 @@ fn merge_list(
     let replaces = items
         .iter()
         .any(|item| item["$patch"].as_str() == Some("replace"));
-    let key = merge_key(parent, field).filter(|_| !replaces);
-    let is_keyed = key.is_some() && items.iter().all(Value::is_object);
-    if !target.is_array() || replaces || !(is_keyed || is_set(field)) {
+    let keys = merge_keys(parent, field).filter(|_| !replaces);
+    let is_keyed = keys.is_some() && items.iter().all(Value::is_object);
+    let is_set = list_kind(parent, field) == ListKind::Set { is_merged: true };
+    if !target.is_array() || replaces || !(is_keyed || is_set) {
         if !target.is_array() {
             *target = Value::Array(Vec::new());
         }
@@ -157,7 +125,7 @@ fn merge_list(
     let Some(list) = target.as_array_mut() else {
         return Ok(());
     };
-    let Some(key) = key else {
+    let Some((key, keys)) = keys else {
         for item in items {
             if !list.contains(item) {
                 list.push(item.clone());
@@ -172,7 +140,9 @@ fn merge_list(
                 "map: {item} does not contain declared merge key: {key}"
             )));
         }
-        let position = list.iter().position(|have| is_same_item(have, item, key));
+        let position = list
+            .iter()
+            .position(|have| is_same_item(have, item, key, keys));
         match (item["$patch"].as_str(), position) {
             (Some("delete"), _) => list.retain(|have| have[key] != *id),
             (_, Some(at)) => merge_map(&mut list[at], item, field)?,
@@ -186,16 +156,25 @@ fn merge_list(
     Ok(())
 }
 
-/// Ports of one number may differ by protocol; all else by the key alone.
-fn is_same_item(have: &Value, item: &Value, key: &str) -> bool {
-    let protocol = |port: &Value| port["protocol"].as_str().unwrap_or("TCP").to_owned();
+/// The key by which a list merges, with all by which its items are told apart.
+fn merge_keys(parent: &str, field: &str) -> Option<(&'static str, &'static [&'static str])> {
+    match list_kind(parent, field) {
+        ListKind::Map { merge, keys } => merge.map(|merge| (merge, keys)),
+        ListKind::Set { .. } | ListKind::Atomic => None,
+    }
+}
+
+/// Ports of one number may differ by protocol: a further key counts where the patch names it.
+fn is_same_item(have: &Value, item: &Value, key: &str, keys: &[&str]) -> bool {
+    let differs = |further: &str| {
+        let wanted = item[further].as_str();
+        let found = have[further].as_str().or_else(|| default_of(further));
+        wanted.is_some() && wanted != found
+    };
     have[key] == item[key]
-        && (!matches!(key, "port" | "containerPort")
-            || item["protocol"].is_null()
-            || protocol(have) == protocol(item))
-        && (key != "topologyKey"
-            || item["whenUnsatisfiable"].is_null()
-            || have["whenUnsatisfiable"] == item["whenUnsatisfiable"])
+        && !keys
+            .iter()
+            .any(|further| *further != key && differs(further))
 }
 
 /// Items named in `order` come in that order; the others keep their place after them.

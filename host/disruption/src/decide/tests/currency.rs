@@ -92,6 +92,42 @@ fn told(decision: &Decision) -> Vec<String> {
     decision.commands.iter().map(replaced).collect()
 }
 
+/// Keeps the prices of the nodes that it is told of.
+struct ToldPrices(std::sync::Mutex<BTreeSet<String>>);
+
+impl RankHook for ToldPrices {
+    fn rank(&self, round: &RankRound) -> RankAnswer {
+        let prices = round.usage.price.iter();
+        let pools = round.usage.nodepool.iter();
+        let told = pools.zip(prices).map(|(pool, price)| {
+            let pool = &round.table.symbols[*pool as usize];
+            format!("{pool} {price}")
+        });
+        self.0.lock().unwrap().extend(told);
+        PriceRank.rank(round)
+    }
+
+    fn identity(&self) -> String {
+        "told-prices".to_owned()
+    }
+}
+
+#[test]
+fn policies_are_told_what_nodes_of_pools_cost_that_may_not_buy() {
+    let mut world = World::new(
+        "pool web\npool kept replicas=1\nnode n1 medium on-demand a\nnode n2 nano on-demand a pool=kept\npod p n1 900",
+    );
+    world.pools.retain(|it| !it.node_pool.is_static());
+    let rank = ToldPrices(std::sync::Mutex::default());
+    world.decide_by(PolicyHooks {
+        rank: &rank,
+        ..natively()
+    });
+    let told = rank.0.into_inner().unwrap();
+    let told: Vec<&str> = told.iter().map(String::as_str).collect();
+    assert_eq!(told, ["kept 0.05", "web 0.2"]);
+}
+
 const BOTH: &str = "pool web capacity=on-demand,spot";
 
 #[test]

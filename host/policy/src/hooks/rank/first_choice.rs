@@ -57,12 +57,11 @@ pub(super) fn named(round: &RankRound, row: Option<u32>) -> String {
         let symbol = column.get(index(row));
         symbol.map_or("", |it| word(&table.symbols, *it))
     };
-    let kind = CapacityType::of_code(at(&table.capacity_type, row)).unwrap_or_default();
     format!(
         "{} {} {}",
         name(&table.instance_type),
         name(&table.zone),
-        kind.as_str()
+        CapacityType::word_of(at(&table.capacity_type, row))
     )
 }
 

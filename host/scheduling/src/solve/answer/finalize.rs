@@ -123,7 +123,7 @@ impl Solver<'_> {
             }
         }
         let picks = types.iter().filter_map(|at| u32::try_from(*at).ok());
-        let sold = rows.iter().map(|row| table.rows[row].capacity_type);
+        let sold = rows.iter().filter_map(|row| table.rows[row].capacity_type);
         SharedOutcome {
             names: TypeNames::new(&table.names, picks.collect()),
             capacity_types: sold.collect(),

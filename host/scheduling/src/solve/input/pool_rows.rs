@@ -32,13 +32,13 @@ pub(crate) struct BuyableRow {
     pub(crate) offering: usize,
     pub(crate) effective_cost_per_hour: f64,
     pub(crate) price_per_hour: f64,
-    pub(crate) capacity_type: CapacityType,
+    pub(crate) capacity_type: Option<CapacityType>,
     market: usize,
 }
 
 impl BuyableRow {
     pub(crate) fn is_reserved(&self) -> bool {
-        self.capacity_type == CapacityType::Reserved
+        self.capacity_type == Some(CapacityType::Reserved)
     }
 }
 
@@ -122,7 +122,7 @@ impl PoolRows {
                 offering: admitted.offering,
                 effective_cost_per_hour: cost,
                 price_per_hour: instance_type.offerings[admitted.offering].price_per_hour,
-                capacity_type: market.capacity_type.unwrap_or_default(),
+                capacity_type: market.capacity_type,
                 market: admitted.market,
             });
         }

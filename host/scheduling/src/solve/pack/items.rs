@@ -338,7 +338,7 @@ impl Solver<'_> {
         let mut is_known = vec![false; table.types.len()];
         for row in class.rows[pool].iter().flat_map(|rows| rows.iter()) {
             let row = &table.rows[row];
-            is_known[row.type_index] |= row.capacity_type == CapacityType::Spot;
+            is_known[row.type_index] |= row.capacity_type == Some(CapacityType::Spot);
         }
         is_known.iter().filter(|known| **known).count() >= MANY_SPOT_TYPES
     }

@@ -85,7 +85,7 @@ impl<'a> PlanContext<'a> {
             return false;
         }
         let class = |item: usize| &self.classes[self.items[item].class];
-        table.rows[row].capacity_type != CapacityType::Spot
+        table.rows[row].capacity_type != Some(CapacityType::Spot)
             || picks
                 .iter()
                 .any(|pick| !class(pick.item).has_many_types[pool])
@@ -97,7 +97,7 @@ impl<'a> PlanContext<'a> {
         let mut types: SmallVec<[usize; SPOT_TYPES_MIN]> = SmallVec::new();
         for row in rows.iter() {
             let row = &table.rows[row];
-            if row.capacity_type == CapacityType::Spot && !types.contains(&row.type_index) {
+            if row.capacity_type == Some(CapacityType::Spot) && !types.contains(&row.type_index) {
                 types.push(row.type_index);
                 if types.len() == SPOT_TYPES_MIN {
                     return true;

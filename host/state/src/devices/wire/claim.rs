@@ -127,6 +127,8 @@ pub(in crate::devices) struct AllocatedDevice {
     device: String,
     #[serde(default)]
     consumed_capacity: BTreeMap<String, Amount>,
+    #[serde(default)]
+    admin_access: Option<bool>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -157,10 +159,11 @@ impl AllocatedDevice {
 }
 
 impl Claim {
-    /// The devices that it has.
-    pub(in crate::devices) fn devices(&self) -> impl Iterator<Item = &AllocatedDevice> {
+    /// The devices that it keeps from others: those that it merely watches over stay to be had, as in kube-scheduler.
+    pub(in crate::devices) fn taken(&self) -> impl Iterator<Item = &AllocatedDevice> {
         let results = self.status.allocation.iter();
-        results.flat_map(|it| &it.devices.results)
+        let results = results.flat_map(|it| &it.devices.results);
+        results.filter(|it| it.admin_access != Some(true))
     }
 
     /// Whether somebody uses it, and all who do are among these UIDs.

@@ -46,7 +46,7 @@ impl Launching {
     pub(crate) fn add_to(&self, usage: &mut BTreeMap<UsageKey, Usage>, except: &str) {
         let prices = Arc::clone(&lock(&self.prices));
         for (key, count) in usage.iter_mut() {
-            count.price_per_hour = prices.get(key).copied().unwrap_or_default();
+            count.price_per_hour = prices.get(key).copied();
         }
         self.add_choices(usage, Some(except));
     }
@@ -60,7 +60,7 @@ impl Launching {
             let count = usage.entry(key.clone()).or_default();
             count.nodes += 1;
             count.launching += 1;
-            count.price_per_hour = *price_per_hour;
+            count.price_per_hour = Some(*price_per_hour);
         }
     }
 

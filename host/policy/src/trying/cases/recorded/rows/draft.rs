@@ -41,5 +41,6 @@ pub(super) fn pairs(pairs: &[(u32, u32)], symbols: &[String]) -> Value {
 
 /// A word that a case may have, whatever a record holds.
 pub(super) fn capacity_type(code: u8) -> &'static str {
-    CapacityType::of_code(code).unwrap_or_default().as_str()
+    let known = CapacityType::of_code(code);
+    known.unwrap_or(CapacityType::OnDemand).as_str()
 }
