@@ -63,6 +63,8 @@ pub(crate) struct Played {
     until: Timestamp,
     /// Pods that are not told for now.
     out_of_turn: Arc<BTreeSet<PodKey>>,
+    /// Pods that would be kept off their node, those among them. Tried in vain once it is open, they are not told again.
+    kept_off: Arc<BTreeSet<PodKey>>,
     /// Pods that would be kept off their node, and whom no trade would help.
     pub(crate) shut_out: Arc<BTreeSet<PodKey>>,
 }
@@ -128,6 +130,7 @@ impl PodNominations {
             played: Mutex::new(Played {
                 until: Timestamp::MIN,
                 out_of_turn: Arc::default(),
+                kept_off: Arc::default(),
                 shut_out: Arc::default(),
             }),
             opened: Notify::new(),
@@ -206,8 +209,8 @@ impl PodNominations {
             return false;
         }
         let (snapshot, now) = (self.shell.model.snapshot(), self.shell.now());
-        let Played { out_of_turn, .. } = self.played(&snapshot);
-        let Renomination::Awaited(again) = nominations_again(&snapshot, &out_of_turn, now) else {
+        let Played { kept_off, .. } = self.played(&snapshot);
+        let Renomination::Awaited(again) = nominations_again(&snapshot, &kept_off, now) else {
             return false;
         };
         let writes = again
@@ -241,10 +244,12 @@ impl PodNominations {
         });
         let writes = writes.collect();
         drop(snapshot);
+        let kept_off = Arc::new(found.kept_off);
         *lock(&self.played) = Played {
             until: next_look(now),
             out_of_turn: Arc::new(found.out_of_turn),
-            shut_out: Arc::new(found.kept_off),
+            shut_out: Arc::clone(&kept_off),
+            kept_off,
         };
         self.write_nominations(writes).await;
     }
@@ -264,6 +269,7 @@ impl PodNominations {
                 until: next_look(now),
                 out_of_turn: Arc::new(found.out_of_turn),
                 shut_out: Arc::new(shut_out(snapshot, &found.kept_off, now)),
+                kept_off: Arc::new(found.kept_off),
             };
         }
         played.clone()

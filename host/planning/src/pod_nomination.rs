@@ -52,10 +52,11 @@ pub enum Renomination<'a> {
     Awaited(Vec<NodeNominations<'a>>),
 }
 
-/// Pods to nominate again, but those whose turn has not come.
+/// Pods to nominate again, but those that the scheduler would keep off their node for now: it tries them as soon as
+/// anything changes, and takes the nomination off again.
 pub fn nominations_again<'a>(
     snapshot: &'a Snapshot,
-    out_of_turn: &BTreeSet<PodKey>,
+    kept_off: &BTreeSet<PodKey>,
     now: Timestamp,
 ) -> Renomination<'a> {
     let mut fresh = snapshot
@@ -77,7 +78,7 @@ pub fn nominations_again<'a>(
     }
     let told = awaited.filter_map(|(node, placed)| {
         let name = node.node_name()?;
-        let pods = NodePods::with_room(snapshot, node, placed).untold_but(out_of_turn);
+        let pods = NodePods::with_room(snapshot, node, placed).untold_but(kept_off);
         Some(NodeNominations { node: name, pods })
     });
     Renomination::Awaited(told.collect())
@@ -212,9 +213,9 @@ impl<'a> NodePods<'a> {
         self.nominated.into_iter().chain(self.untold)
     }
 
-    fn untold_but(self, out_of_turn: &BTreeSet<PodKey>) -> Vec<&'a Arc<Pod>> {
+    fn untold_but(self, others: &BTreeSet<PodKey>) -> Vec<&'a Arc<Pod>> {
         let mut pods = self.untold;
-        pods.retain(|it| !out_of_turn.contains(&it.key));
+        pods.retain(|it| !others.contains(&it.key));
         pods
     }
 }
