@@ -63,7 +63,7 @@ pub(crate) struct Played {
     until: Timestamp,
     /// Pods that are not told for now.
     out_of_turn: Arc<BTreeSet<PodKey>>,
-    /// Pods that would be kept off their node, those among them. Tried in vain once it is open, they are not told again.
+    /// Pods that would be kept off their node, those among them; once it is open they are not told again.
     kept_off: Arc<BTreeSet<PodKey>>,
     /// Pods that would be kept off their node, and whom no trade would help.
     pub(crate) shut_out: Arc<BTreeSet<PodKey>>,
