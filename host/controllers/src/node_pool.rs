@@ -4,6 +4,7 @@
 
 pub(crate) mod counter;
 pub(crate) mod hash;
+pub(crate) mod instance_types;
 pub(crate) mod readiness;
 pub(crate) mod registration_health;
 pub(crate) mod validation;

@@ -61,10 +61,8 @@ pub(crate) struct PodNominations {
 pub(crate) struct Played {
     /// Until when that is taken to be so.
     until: Timestamp,
-    /// Pods that are not told for now.
-    out_of_turn: Arc<BTreeSet<PodKey>>,
-    /// Pods that would be kept off their node, those among them; once it is open they are not told again.
-    kept_off: Arc<BTreeSet<PodKey>>,
+    /// Pods that are not told for now, and those that are not told again once their node is open.
+    found: Arc<Following>,
     /// Pods that would be kept off their node, and whom no trade would help.
     pub(crate) shut_out: Arc<BTreeSet<PodKey>>,
 }
@@ -129,8 +127,7 @@ impl PodNominations {
             nominated_at: Mutex::default(),
             played: Mutex::new(Played {
                 until: Timestamp::MIN,
-                out_of_turn: Arc::default(),
-                kept_off: Arc::default(),
+                found: Arc::default(),
                 shut_out: Arc::default(),
             }),
             opened: Notify::new(),
@@ -209,8 +206,9 @@ impl PodNominations {
             return false;
         }
         let (snapshot, now) = (self.shell.model.snapshot(), self.shell.now());
-        let Played { kept_off, .. } = self.played(&snapshot);
-        let Renomination::Awaited(again) = nominations_again(&snapshot, &kept_off, now) else {
+        let Played { found, .. } = self.played(&snapshot);
+        let again = nominations_again(&snapshot, &found.kept_off, now);
+        let Renomination::Awaited(again) = again else {
             return false;
         };
         let writes = again
@@ -230,13 +228,13 @@ impl PodNominations {
         let before = self.shell.model.snapshot();
         let found = following(&before, PlaceTrade::BeforeOpening, now);
         drop(before);
-        let all: Vec<PodKey> = found.moved.values().flatten().cloned().collect();
-        for (node, pods) in found.moved {
+        for (node, pods) in &found.moved {
             debug!(NodeClaim = %node, pods = pods.len(), "pods traded places");
+            let (node, pods) = (node.clone(), pods.clone());
             self.shell.model.note(Event::Placed { node, pods });
         }
         let snapshot = self.shell.model.snapshot();
-        let writes = all.iter().filter_map(|key| {
+        let writes = found.moved.values().flatten().filter_map(|key| {
             let pod = snapshot.pod(key)?;
             let node = snapshot.place(key)?.node_name();
             let node = node.filter(|_| !found.out_of_turn.contains(key));
@@ -244,12 +242,10 @@ impl PodNominations {
         });
         let writes = writes.collect();
         drop(snapshot);
-        let kept_off = Arc::new(found.kept_off);
         *lock(&self.played) = Played {
             until: next_look(now),
-            out_of_turn: Arc::new(found.out_of_turn),
-            shut_out: Arc::clone(&kept_off),
-            kept_off,
+            shut_out: Arc::new(found.kept_off.clone()),
+            found: Arc::new(found),
         };
         self.write_nominations(writes).await;
     }
@@ -267,9 +263,8 @@ impl PodNominations {
             };
             *played = Played {
                 until: next_look(now),
-                out_of_turn: Arc::new(found.out_of_turn),
                 shut_out: Arc::new(shut_out(snapshot, &found.kept_off, now)),
-                kept_off: Arc::new(found.kept_off),
+                found: Arc::new(found),
             };
         }
         played.clone()
@@ -281,8 +276,8 @@ impl PodNominations {
         let Some(state_node) = snapshot.node_of_claim(claim) else {
             return;
         };
-        let Played { out_of_turn, .. } = self.played(&snapshot);
-        let pods = nominations(&snapshot, state_node, &out_of_turn).into_iter();
+        let Played { found, .. } = self.played(&snapshot);
+        let pods = nominations(&snapshot, state_node, &found.out_of_turn).into_iter();
         let writes = pods.map(|pod| Write::of(pod, Some(&node.name))).collect();
         drop(snapshot);
         self.nominate_pods(writes, moment).await;

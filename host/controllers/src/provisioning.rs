@@ -14,7 +14,7 @@ pub(crate) mod trigger;
 pub(crate) mod undecided_pods;
 mod zones;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -25,8 +25,8 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use planning::coming::gather;
 use planning::provisioning::{
-    IgnoredReason, PoolTypes, TypesByPool, awaits_command, problem_for_provisioning,
-    provisionable_pools, types_by_pool, usage,
+    IgnoredReason, PoolTypes, awaits_command, problem_for_provisioning, provisionable_pools,
+    types_by_pool, usage,
 };
 use planning::queue_order::deal_in_queue_order;
 use scheduling::play::{PlayStage, SchedulerProfile, choose};
@@ -42,6 +42,7 @@ use tracing::{debug, error};
 
 use crate::node_claim::creation::ClaimCreator;
 use crate::node_claim::lifecycle::launch::launching::Launching;
+use crate::node_pool::instance_types::types_of_all;
 use crate::pod_nomination::PodNominations;
 use crate::provisioning::batcher::{Batch, Batcher};
 use crate::provisioning::early::full_claims;
@@ -244,7 +245,9 @@ impl Provisioner {
             }
         }
         let decision_id = format!("provisioning-{}-{number}", now.as_second());
-        let mut usage = usage(&snapshot, &self.types_of_nodes(&snapshot, &pools).await);
+        let provider = &*self.parts.provider;
+        let types = types_of_all(provider, &snapshot, types_by_pool(&pools)).await;
+        let mut usage = usage(&snapshot, &types);
         let prices = usage.iter();
         let prices = prices.filter_map(|(key, it)| Some((key.clone(), it.price_per_hour?)));
         let prices = Arc::new(prices.collect());
@@ -292,30 +295,6 @@ impl Provisioner {
         })
     }
 
-    /// Types of all pools that have nodes: those that may not buy are counted by ranking policies as well.
-    async fn types_of_nodes(&self, snapshot: &Snapshot, pools: &[PoolTypes]) -> TypesByPool {
-        let mut types = types_by_pool(pools);
-        let with_nodes: BTreeSet<String> = snapshot.usage().into_keys().map(|it| it.pool).collect();
-        for name in with_nodes {
-            let Some(node_pool) = snapshot.node_pool(&name) else {
-                continue;
-            };
-            let Some(class) = snapshot.class_of(node_pool) else {
-                continue;
-            };
-            if types.contains_key(&name) {
-                continue;
-            }
-            match self.parts.provider.instance_types(node_pool, class).await {
-                Ok(found) => {
-                    types.insert(name, found);
-                }
-                Err(error) => debug!(NodePool = %name, %error, "no prices of its nodes"),
-            }
-        }
-        types
-    }
-
     /// Runs the pure decision where the settings want it, and trips its interrupt when time is over.
     async fn compute(&self, observed: &Arc<Observed>) -> Result<Decided, ReconcileError> {
         let options = options(
@@ -339,8 +318,8 @@ fn decide(
     tables: &TableCache,
     interrupt: &Interrupt,
 ) -> Decided {
-    let mut input = problem_for_provisioning(&observed.snapshot, &observed.pools, options);
-    input.problem.usage.clone_from(&observed.usage);
+    let usage = observed.usage.clone();
+    let input = problem_for_provisioning(&observed.snapshot, &observed.pools, usage, options);
     let keys = input.problem.pods.iter().map(|it| &it.key);
     let pods = keys.filter(|it| !is_coming(it)).count();
     let pools = pool_outcomes(observed);

@@ -60,11 +60,8 @@ pub(crate) struct SimulationInput<'a> {
 impl SimulationInput<'_> {
     /// The problem of a provisioning pass, in which nodes of pools that may not buy have their prices, too.
     pub(crate) fn problem(&self, pools: &[PoolTypes], options: Options) -> Problem {
-        let input = provisioning::problem_for_provisioning(self.snapshot, pools, options);
-        Problem {
-            usage: provisioning::usage(self.snapshot, self.types),
-            ..input.problem
-        }
+        let usage = provisioning::usage(self.snapshot, self.types);
+        provisioning::problem_for_provisioning(self.snapshot, pools, usage, options).problem
     }
 }
 

@@ -22,7 +22,7 @@ use apis::conditions::reason;
 use controllers::{SolverPlace, SolverRun};
 use jiff::Timestamp;
 use planning::capacity_buffer;
-use planning::provisioning::{PoolTypes, usage};
+use planning::provisioning::PoolTypes;
 use policy::{PolicyHost, PolicyKind};
 use problem_file::{
     AnswerReport, Explanation, FileWorld, InstanceTypes, Timing, TypeList, explain,
@@ -173,8 +173,8 @@ fn provision(
         types,
     } = &input.pools;
     let options = options(arguments, input.now);
-    let mut question = input.world.question_of(pools, errors.clone(), options);
-    question.problem.usage = usage(&input.world.snapshot(), types);
+    let world = &input.world;
+    let mut question = world.question_of(pools, types, errors.clone(), options);
     let probes = scaled_to_zero::split(&mut question.problem, &input.scaled_to_zero);
     let tables = TableCache::default();
     let prepared = Prepared::new(&question.problem, policies, &tables);

@@ -8,11 +8,12 @@ mod kept;
 mod pending;
 mod pools;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use scheduling::pod::{Pod, PodKey};
 use scheduling::problem::{DaemonPod, Options, Pool, Problem};
+use scheduling::ranking::{Usage, UsageKey};
 use state::Snapshot;
 
 use crate::capacity_buffer;
@@ -36,10 +37,12 @@ pub struct ProvisioningInput {
     pub ignored: Vec<(PodKey, IgnoredReason)>,
 }
 
-/// Everything that waits for a place: pending pods, pods of nodes that are going, and the room of buffers.
+/// Everything that waits for a place: pending pods, pods of nodes that are going, and the room of buffers. What the
+/// nodes in use cost is [`usage`] of all pools, for those that may not buy count as well.
 pub fn problem_for_provisioning(
     snapshot: &Snapshot,
     pools: &[PoolTypes],
+    usage: BTreeMap<UsageKey, Usage>,
     options: Options,
 ) -> ProvisioningInput {
     let now = options.now;
@@ -47,7 +50,7 @@ pub fn problem_for_provisioning(
     let moving = moving_pods(snapshot, now);
     let moving_keys: BTreeSet<&PodKey> = moving.iter().map(|pod| &pod.key).collect();
     let plans_coming_pods = options.plans_coming_pods;
-    let mut problem = base_problem(snapshot, pools, options);
+    let mut problem = base_problem(snapshot, pools, usage, options);
     for node in &mut problem.nodes {
         if !node.is_schedulable && node.pods.iter().any(|pod| moving_keys.contains(&pod.key)) {
             Arc::make_mut(node)
@@ -70,8 +73,13 @@ pub fn problem_for_provisioning(
     ProvisioningInput { problem, ignored }
 }
 
-/// The problem without pods: pools, nodes, daemons, namespaces. Of nodes only those of the given pools have prices.
-pub fn base_problem(snapshot: &Snapshot, pools: &[PoolTypes], options: Options) -> Problem {
+/// The problem without pods: pools, nodes, daemons, namespaces.
+pub fn base_problem(
+    snapshot: &Snapshot,
+    pools: &[PoolTypes],
+    usage: BTreeMap<UsageKey, Usage>,
+    options: Options,
+) -> Problem {
     let now = options.now;
     let pool = |it: &PoolTypes| Pool {
         node_pool: Arc::clone(&it.node_pool),
@@ -89,7 +97,7 @@ pub fn base_problem(snapshot: &Snapshot, pools: &[PoolTypes], options: Options) 
             .collect(),
         daemons: daemon_pods(snapshot, options.ignores_devices),
         namespaces: snapshot.namespaces().clone(),
-        usage: usage(snapshot, &types_by_pool(pools)),
+        usage,
         ..Problem::new(options)
     }
 }

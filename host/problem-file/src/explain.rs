@@ -77,15 +77,7 @@ pub fn explain(question: &WorldProblem, solution: &Solution) -> Vec<Explanation>
 }
 
 fn one(pod: &Pod, error: &PodError, question: &WorldProblem) -> Explanation {
-    let failures = match error {
-        PodError::Pools(failures) => failures.as_slice(),
-        PodError::NoPools
-        | PodError::Volumes(_)
-        | PodError::ResourceClaims
-        | PodError::Devices(_)
-        | PodError::ReservedCapacityPending { .. }
-        | PodError::Interrupted => &[],
-    };
+    let failures = error.pool_failures();
     let pools = failures.iter().map(|failure| {
         let name = failure.pool.as_str();
         let pool = question

@@ -22,7 +22,8 @@ use std::sync::Arc;
 use apis::{CapacityBuffer, Ec2NodeClass, NodeOverlay, NodePool, ObjectKey};
 use jiff::Timestamp;
 use planning::provisioning::{
-    IgnoredReason, PoolTypes, problem_for_provisioning, provisionable_pools,
+    IgnoredReason, PoolTypes, TypesByPool, problem_for_provisioning, provisionable_pools,
+    types_by_pool, usage,
 };
 use scheduling::instance_type::InstanceType;
 use scheduling::node_overlay::{self, OverlayVerdict};
@@ -180,17 +181,20 @@ impl FileWorld {
         for pool in &mut pools {
             types.define_labels(&mut pool.node_pool);
         }
-        self.question_of(&pools, pool_errors, options)
+        self.question_of(&pools, &types_by_pool(&pools), pool_errors, options)
     }
 
-    /// The problem with these pools.
+    /// The problem with these pools; `types` has those of all that have nodes.
     pub fn question_of(
         &self,
         pools: &[PoolTypes],
+        types: &TypesByPool,
         pool_errors: BTreeMap<String, String>,
         options: Options,
     ) -> WorldProblem {
-        let input = problem_for_provisioning(&self.snapshot(), pools, options);
+        let snapshot = self.snapshot();
+        let usage = usage(&snapshot, types);
+        let input = problem_for_provisioning(&snapshot, pools, usage, options);
         WorldProblem {
             problem: input.problem,
             ignored: input.ignored,

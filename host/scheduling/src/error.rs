@@ -37,6 +37,21 @@ pub enum PodError {
     Interrupted,
 }
 
+impl PodError {
+    /// Why each pool could not take the pod, where pools were tried.
+    pub fn pool_failures(&self) -> &[PoolFailure] {
+        match self {
+            Self::Pools(failures) => failures,
+            Self::NoPools
+            | Self::Volumes(_)
+            | Self::ResourceClaims
+            | Self::Devices(_)
+            | Self::ReservedCapacityPending { .. }
+            | Self::Interrupted => &[],
+        }
+    }
+}
+
 /// Why a pool could not take a pod.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("incompatible with nodepool \"{pool}\", {cause}{}", nearest(.nearest_miss.as_ref()))]

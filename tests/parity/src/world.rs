@@ -110,7 +110,8 @@ pub fn build(case: &Case, packing: Packing) -> Result<World> {
         group.pending.push(pod.key.clone());
     }
     let options = options(&case.when, packing, now)?;
-    let input = provisioning::problem_for_provisioning(&snapshot, &pools, options);
+    let usage = provisioning::usage(&snapshot, &provisioning::types_by_pool(&pools));
+    let input = provisioning::problem_for_provisioning(&snapshot, &pools, usage, options);
     Ok(World {
         problem: input.problem,
         ignored: input

@@ -167,16 +167,7 @@ impl<'a> Pass<'a> {
             return Some(refusal.to_string());
         }
         let mut causes = self.decided.solution.pod_errors.values().flat_map(|error| {
-            let failures = match error {
-                PodError::Pools(failures) => failures.as_slice(),
-                PodError::NoPools
-                | PodError::Volumes(_)
-                | PodError::ResourceClaims
-                | PodError::Devices(_)
-                | PodError::ReservedCapacityPending { .. }
-                | PodError::Interrupted => &[],
-            };
-            let failures = failures.iter().filter(|it| it.pool == pool);
+            let failures = error.pool_failures().iter().filter(|it| it.pool == pool);
             failures.map(|it| &it.cause)
         });
         // Types that would do but for the limits are left out by them.

@@ -10,10 +10,9 @@ use disruption::{DisruptionInput, Gates};
 use kube::ResourceExt;
 use planning::provisioning::{PoolTypes, provisionable_pools};
 use scheduling::problem::ReservedMode;
-use state::Snapshot;
-use tracing::debug;
 
 use super::VoluntaryDisruption;
+use crate::node_pool::instance_types::types_of_all;
 use crate::settings::SolverRun;
 
 impl VoluntaryDisruption {
@@ -26,7 +25,8 @@ impl VoluntaryDisruption {
     pub(super) async fn observe(&self, number: u64) -> DisruptionInput {
         let (settings, now) = (&self.shell.settings, self.shell.now());
         let snapshot = self.shell.model.snapshot();
-        let types = self.types(&snapshot).await;
+        let provider = &*self.parts.provider;
+        let types = types_of_all(provider, &snapshot, TypesByPool::new()).await;
         let ready = provisionable_pools(&snapshot).node_pools;
         let mut pools = Vec::with_capacity(ready.len());
         for node_pool in ready {
@@ -64,22 +64,5 @@ impl VoluntaryDisruption {
             repair: self.parts.repair.clone(),
             tables: Arc::clone(&self.parts.tables),
         }
-    }
-
-    /// Instance types of every pool that can be asked for them, static and unready ones included.
-    async fn types(&self, snapshot: &Snapshot) -> TypesByPool {
-        let mut types = TypesByPool::new();
-        for pool in snapshot.node_pools() {
-            let Some(class) = snapshot.class_of(pool) else {
-                continue;
-            };
-            match self.parts.provider.instance_types(pool, class).await {
-                Ok(found) => {
-                    types.insert(pool.name_any(), found);
-                }
-                Err(error) => debug!(NodePool = %pool.name_any(), %error, "no instance types"),
-            }
-        }
-        types
     }
 }

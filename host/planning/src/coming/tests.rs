@@ -1,5 +1,6 @@
 //! Which pods are taken to be on their way, and what becomes of the places planned for them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apis::{NodeClaim, NodeRef, ObjectKey};
@@ -225,13 +226,14 @@ fn a_pod_that_comes_takes_a_place_that_was_planned_for_its_kind() {
         now: at(2),
         ..Options::default()
     };
-    let problem = problem_for_provisioning(&snapshot, &[], options.clone()).problem;
+    let problem =
+        problem_for_provisioning(&snapshot, &[], BTreeMap::new(), options.clone()).problem;
     assert_eq!((problem.pods.len(), problem.nodes[0].pods.len()), (0, 3));
     let without = Options {
         plans_coming_pods: false,
         ..options
     };
-    let problem = problem_for_provisioning(&snapshot, &[], without).problem;
+    let problem = problem_for_provisioning(&snapshot, &[], BTreeMap::new(), without).problem;
     assert_eq!((problem.pods.len(), problem.nodes[0].pods.len()), (0, 1));
 }
 

@@ -1,6 +1,6 @@
 //! Which pods are told of a node, and in which order.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use apis::{NodeClaim, NodeRef};
@@ -286,7 +286,7 @@ fn a_place_is_given_up_at_once_when_its_room_is_taken() {
             now: at(OPENED + 1),
             ..Options::default()
         };
-        let input = problem_for_provisioning(&snapshot, &[], options);
+        let input = problem_for_provisioning(&snapshot, &[], BTreeMap::new(), options);
         let names = input.problem.pods.iter().map(|it| it.key.name.clone());
         names.collect::<Vec<_>>()
     };

@@ -5,7 +5,7 @@
     reason = "JSON literals read better as values than as references"
 )]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use apis::{CapacityBuffer, NodeClaim, NodeRef};
@@ -135,6 +135,7 @@ fn the_problem_holds_pending_pods_and_pods_of_leaving_nodes() {
         let input = problem_for_provisioning(
             &model.snapshot(),
             &[],
+            BTreeMap::new(),
             Options {
                 now: at(0),
                 ..Options::default()
@@ -212,7 +213,8 @@ fn volumes_of_pods_that_keep_their_places_count_on_their_node() {
         now: at(0),
         ..Options::default()
     };
-    let problem = problem_for_provisioning(&model.snapshot(), &[], options).problem;
+    let problem =
+        problem_for_provisioning(&model.snapshot(), &[], BTreeMap::new(), options).problem;
     let node = &problem.nodes[0];
     assert_eq!((node.pods.len(), problem.pods.len()), (20, 20));
     assert_eq!(node.volumes["ebs.csi.aws.com"].len(), 20);
@@ -266,7 +268,8 @@ fn a_volume_of_a_running_pod_counts_whatever_becomes_of_its_claim() {
             now: at(0),
             ..Options::default()
         };
-        let problem = problem_for_provisioning(&model.snapshot(), &[], options).problem;
+        let problem =
+            problem_for_provisioning(&model.snapshot(), &[], BTreeMap::new(), options).problem;
         let counted = problem.nodes[0].volumes.get("ebs.csi.aws.com");
         assert_eq!(
             counted.map(BTreeSet::len),
@@ -339,7 +342,8 @@ fn devices_of_pods_that_keep_their_places_are_theirs() {
         ignores_devices: false,
         ..Options::default()
     };
-    let problem = problem_for_provisioning(&model.snapshot(), &[], options).problem;
+    let problem =
+        problem_for_provisioning(&model.snapshot(), &[], BTreeMap::new(), options).problem;
     assert_eq!((problem.nodes[0].pods.len(), problem.pods.len()), (1, 2));
     let solution = solve(&problem, &PriceRank, &Interrupt::never());
     assert_eq!(solution.existing[0].pods.len(), 1, "it has two devices");

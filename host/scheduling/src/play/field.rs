@@ -339,14 +339,7 @@ fn best(scores: impl Iterator<Item = (usize, i64)>) -> Option<usize> {
 impl PlayNode {
     fn new(node: &ExistingNode, daemons: &[DaemonDemand<'_>], columns: &Columns) -> Self {
         let allocatable = columns.amounts(&node.allocatable);
-        let taken = [
-            columns.amounts(&node.requests),
-            columns.amounts(&DaemonDemand::outstanding(daemons, node)),
-        ];
-        let mut free = allocatable.clone();
-        for (at, free) in free.iter_mut().enumerate() {
-            *free -= taken.iter().map(|it| it[at]).sum::<i64>();
-        }
+        let free = DaemonDemand::free(daemons, node, columns);
         let mut more = vec![0; free.len()];
         for pod in &node.pods {
             let of_pod = unasked(columns, &columns.amounts(&pod.shape.requests));

@@ -19,7 +19,7 @@ use crate::existing_node::ExistingNode;
 use crate::pod::Pod;
 use crate::problem::Problem;
 use exchange::SizeColumns;
-use sweep::{Sweep, Tried, subtract};
+use sweep::{Sweep, Tried};
 
 /// So often all that are kept off their places look for others at once: who moves may keep others off.
 const ROUNDS: usize = 4;
@@ -158,7 +158,10 @@ impl<'a> ToldPods<'a> {
                 .iter()
                 .map(|demand| nodes.iter().map(|it| demand.admits(it)).collect())
                 .collect(),
-            free: nodes.iter().map(|it| free(it, &daemons, &kinds)).collect(),
+            free: nodes
+                .iter()
+                .map(|it| DaemonDemand::free(&daemons, it, &kinds.columns))
+                .collect(),
             seen_by: counters.seen_by(),
             pods: told.into_iter().map(pod).collect(),
             amounts: SizeColumns::new(&kinds.columns),
@@ -298,16 +301,4 @@ impl ToldPod {
             is_free: may_move && counters.is_free(kind),
         }
     }
-}
-
-/// What pods and DaemonSets leave of a node.
-fn free(node: &ExistingNode, daemons: &[DaemonDemand<'_>], kinds: &PlayKinds) -> Vec<i64> {
-    let columns = &kinds.columns;
-    let mut free = columns.amounts(&node.allocatable);
-    subtract(&mut free, &columns.amounts(&node.requests));
-    subtract(
-        &mut free,
-        &columns.amounts(&DaemonDemand::outstanding(daemons, node)),
-    );
-    free
 }

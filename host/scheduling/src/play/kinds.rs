@@ -167,7 +167,7 @@ impl<'a> DaemonDemand<'a> {
     }
 
     /// What DaemonSets may still claim of a node.
-    pub(super) fn outstanding(all: &[Self], node: &ExistingNode) -> Resources {
+    fn outstanding(all: &[Self], node: &ExistingNode) -> Resources {
         let on_node = all.iter().filter(|it| it.demand.admits(node));
         let sum: Resources = on_node.map(|it| it.requests).sum();
         let left = sum.iter().map(|(name, amount)| {
@@ -176,6 +176,20 @@ impl<'a> DaemonDemand<'a> {
         });
         left.collect()
     }
+
+    /// What pods and DaemonSets leave of a node, by column.
+    pub(super) fn free(all: &[Self], node: &ExistingNode, columns: &Columns) -> Vec<i64> {
+        let mut free = columns.amounts(&node.allocatable);
+        for taken in [&node.requests, &Self::outstanding(all, node)] {
+            subtract(&mut free, &columns.amounts(taken));
+        }
+        free
+    }
+}
+
+/// Takes amounts off others, column by column.
+pub(super) fn subtract(from: &mut [i64], less: &[i64]) {
+    from.iter_mut().zip(less).for_each(|(rest, it)| *rest -= it);
 }
 
 impl NodeDemand {

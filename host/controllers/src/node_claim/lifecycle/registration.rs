@@ -92,10 +92,8 @@ impl Registrar {
 
     async fn observe<'a>(&self, claim: &'a NodeClaim, node: &'a NodeFacts) -> Observed<'a> {
         let registrable = self.provider.registrable(claim).await;
-        let (snapshot, pod_nominations) = (
-            self.shell.model.snapshot(),
-            &self.transitions.pod_nominations,
-        );
+        let snapshot = self.shell.model.snapshot();
+        let pod_nominations = &self.transitions.pod_nominations;
         Observed {
             claim,
             node,

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use planning::provisioning::base_problem;
+use planning::provisioning::{base_problem, types_by_pool, usage};
 use scheduling::pod::Pod;
 use scheduling::problem::ReservedMode;
 use scheduling::solve;
@@ -36,7 +36,8 @@ fn afresh(world: &World) -> f64 {
         now: now(),
         ..Options::default()
     };
-    let mut problem = base_problem(&snapshot, &world.pools, options);
+    let usage = usage(&snapshot, &types_by_pool(&world.pools));
+    let mut problem = base_problem(&snapshot, &world.pools, usage, options);
     problem.nodes.clear();
     for pool in &mut problem.pools {
         pool.in_use = apis::resources::Resources::new();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::kinds::PlayKindId;
+use super::super::kinds::{PlayKindId, subtract};
 use super::exchange::Exchange;
 use super::{LOOKS_MAX, PlaceChange, ToldPod, ToldPods};
 use crate::play::counters::PodCounters;
@@ -302,8 +302,4 @@ impl<'a> Sweep<'a> {
 
 fn add(to: &mut [i64], more: &[i64]) {
     to.iter_mut().zip(more).for_each(|(sum, it)| *sum += it);
-}
-
-pub(super) fn subtract(from: &mut [i64], less: &[i64]) {
-    from.iter_mut().zip(less).for_each(|(rest, it)| *rest -= it);
 }
