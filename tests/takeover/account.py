@@ -25,13 +25,15 @@ def mend_fleets():
 
     def made(self, backend, *arguments, **options):
         make(self, backend, *arguments, **options)
-        for item in self.on_demand_instances:
-            named = item["launch_spec"].launch_template_spec
+        bought = [(item["launch_spec"], item["instance"]) for item in self.on_demand_instances]
+        bought += [(request.launch_spec, request.instance) for request in self.spot_requests]
+        for specification, instance in bought:
+            named = specification.launch_template_spec
             template = backend.get_launch_template(template_id=named["LaunchTemplateId"])
             data = template.get_version(named["Version"]).data
             interfaces = data.get("NetworkInterfaces") or [{}]
             groups = data.get("SecurityGroupIds") or interfaces[0].get("Groups") or []
-            backend.modify_instance_security_groups(item["instance"].id, groups)
+            backend.modify_instance_security_groups(instance.id, groups)
         while os.path.exists(LATE):
             time.sleep(0.2)
 

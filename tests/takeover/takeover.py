@@ -22,6 +22,8 @@ from kubelets import GROUPS, Api, Kubelets
 
 HERE = Path(__file__).resolve().parent
 WAITING = ["guarded", "volume", "slow", "rolling", "burst"]
+# Those of them that are bought as spot, beside the nodes at rest.
+SPOT = ["slow", "rolling", "burst"]
 QUIET_SECONDS = int(os.environ.get("TAKEOVER_QUIET_SECONDS", "75"))
 
 
@@ -275,7 +277,9 @@ def matrix_row(world, version, karpenter, definitions, mortise, killed):
     kubectl("apply", "-f", str(HERE / "world.yaml"))
     for pool in WAITING:
         replicas = {"guarded": "2", "burst": "0"}.get(pool, "1")
-        text = (HERE / "pool.yaml").read_text().replace("NAME", pool).replace("REPLICAS", replicas)
+        capacity = "spot" if pool in SPOT else "on-demand"
+        text = (HERE / "pool.yaml").read_text().replace("NAME", pool)
+        text = text.replace("REPLICAS", replicas).replace("CAPACITY", capacity)
         kubectl("apply", "-f", "-", text=text)
     ready = lambda: pods_run(world) and all(settled(world, it) for it in ["web", "fixed", *WAITING])  # noqa: E731
     if not world.until("the world stands", ready, 300):

@@ -8,8 +8,8 @@ use anyhow::{Context as _, bail};
 use serde::Serialize;
 
 const USAGE: &str = "usage: fleet MORTISE [--families fleet,diverse,plain] [--pods 500,2000,5000] [--seeds N|FROM-TO] \
-    [--ways at-once,stream] [--pods-per-second 50] [--kubeconfig FILE] [--minutes 20] [-o text|json] [-- OPTIONS OF \
-    THE DEMO OR THE CONTROLLER]";
+    [--ways at-once,stream] [--pods-per-second 50] [--kubeconfig FILE] [--minutes 20] [--least ROWS] [-o text|json] \
+    [-- OPTIONS OF THE DEMO OR THE CONTROLLER]";
 
 /// How pods come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -43,6 +43,8 @@ pub(crate) struct Asked {
     pub(crate) kubeconfig: Option<PathBuf>,
     /// How long is watched once all pods run.
     pub(crate) watched: Duration,
+    /// How many rows have to reach every goal.
+    pub(crate) rows_min: usize,
     pub(crate) prints_json: bool,
     /// For the demo or the controller.
     pub(crate) more: Vec<String>,
@@ -60,6 +62,7 @@ impl Asked {
             pods_per_second: 50,
             kubeconfig: None,
             watched: Duration::from_mins(20),
+            rows_min: 0,
             prints_json: false,
             more: Vec::new(),
         };
@@ -98,6 +101,7 @@ impl Asked {
             "--pods-per-second" => self.pods_per_second = value.parse()?,
             "--kubeconfig" => self.kubeconfig = Some(value.into()),
             "--minutes" => self.watched = Duration::from_mins(value.parse()?),
+            "--least" => self.rows_min = value.parse()?,
             "-o" => self.prints_json = value == "json",
             _ => bail!(USAGE),
         }
@@ -119,12 +123,14 @@ mod tests {
 
     #[test]
     fn what_is_asked_is_done() {
-        let asked =
-            read("m --families plain --pods 500,700 --seeds 3-4 --ways stream -o json -- --seed 7");
+        let asked = read(
+            "m --families plain --pods 500,700 --seeds 3-4 --ways stream --least 2 -o json -- --seed 7",
+        );
         let asked = asked.unwrap();
         assert_eq!(asked.families, ["plain"]);
         assert_eq!((asked.pods, asked.seeds), (vec![500, 700], 3..=4));
         assert_eq!((asked.ways, asked.prints_json), (vec![Way::Stream], true));
+        assert_eq!(asked.rows_min, 2);
         assert_eq!(asked.more, ["--seed", "7"]);
         assert_eq!(read("m --seeds 5").unwrap().seeds, 1..=5);
     }

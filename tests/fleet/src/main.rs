@@ -18,6 +18,7 @@ mod metrics;
 mod mortise;
 mod row;
 
+use anyhow::ensure;
 use asked::{Asked, Way};
 use manifests::Fleet;
 use row::Row;
@@ -42,12 +43,17 @@ fn main() -> anyhow::Result<()> {
             }
         }
     }
+    let reached = rows.iter().filter(|it| it.is_reached()).count();
     if asked.prints_json {
         println!("{}", serde_json::to_string_pretty(&rows)?);
     } else {
-        let reached = rows.iter().filter(|it| it.is_reached()).count();
         println!("{reached} of {} rows reach every goal", rows.len());
     }
+    ensure!(
+        reached >= asked.rows_min,
+        "{reached} rows reach every goal, where {} have to",
+        asked.rows_min
+    );
     Ok(())
 }
 
