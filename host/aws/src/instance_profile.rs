@@ -127,17 +127,21 @@ impl InstanceProfileProvider {
         options: &AwsOptions,
         now: Timestamp,
     ) -> Result<(), CloudProviderError> {
+        let mut first_error = None;
         for name in self.made_under(&cluster_path(options)).await? {
             if in_use.contains(&name) || self.protected.get(&name, now).is_some() {
                 continue;
             }
-            self.delete(&name).await?;
-            tracing::info!(
-                profile = name,
-                "deleted an instance profile that nothing uses"
-            );
+            match self.delete(&name).await {
+                Ok(()) => tracing::info!(
+                    profile = name,
+                    "deleted an instance profile that nothing uses"
+                ),
+                // One that may not be deleted keeps none of the others.
+                Err(error) => drop(first_error.get_or_insert(error)),
+            }
         }
-        Ok(())
+        first_error.map_or(Ok(()), Err)
     }
 
     /// Names of the profiles under a path.

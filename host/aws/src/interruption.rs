@@ -28,8 +28,6 @@ const SOURCE_EC2: &str = "aws.ec2";
 const SOURCE_HEALTH: &str = "aws.health";
 /// Longer bodies are not read: EventBridge sends at most 256 KiB.
 const BODY_BYTES_MAX: usize = 256 << 10;
-/// Longer lists of affected instances are cut off.
-const INSTANCES_MAX: usize = 1_000;
 /// Longer words about what cannot be read, which repeat the message, are cut off.
 const FAULT_CHARS_MAX: usize = 200;
 
@@ -255,7 +253,6 @@ fn read(message: &QueueMessage, own: &AccountRegion<'_>) -> Interruption {
     match notice_of(&envelope) {
         Ok((kind, mut instance_ids)) => {
             instance_ids.retain(|it| it.starts_with("i-"));
-            instance_ids.truncate(INSTANCES_MAX);
             Interruption {
                 kind,
                 instance_ids,

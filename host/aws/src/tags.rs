@@ -62,6 +62,7 @@ pub(crate) fn restricted_tag(tags: &Tags) -> Option<&str> {
         labels::EKS_CLUSTER_NAME_TAG,
         labels::NODECLAIM_TAG,
         labels::EC2_NODE_CLASS,
+        labels::LAUNCH_TAG,
     ];
     tags.keys()
         .map(String::as_str)
@@ -124,6 +125,7 @@ mod tests {
             ("kubernetes.io/cluster/", None),
             ("karpenter.sh/nodepool", Some("karpenter.sh/nodepool")),
             ("eks:eks-cluster-name", Some("eks:eks-cluster-name")),
+            ("mortise.dev/launch", Some("mortise.dev/launch")),
         ];
         for (key, want) in cases {
             let tags = Tags::from([(key.to_owned(), "x".to_owned())]);

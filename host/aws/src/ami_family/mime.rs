@@ -35,19 +35,10 @@ pub(super) fn parse(text: &str) -> Result<Vec<MimePart>, BootstrapError> {
     let text = text.replace('\r', "");
     let (headers, body) = split_headers(text.trim_start());
     let content_type = header(&headers, "Content-Type").unwrap_or_default();
-    if !content_type.starts_with("multipart/") {
-        return Err(BootstrapError::Custom(
-            "the MIME document is not a multipart one".to_owned(),
-        ));
+    if !content_type.to_ascii_lowercase().starts_with("multipart/") {
+        return Err(fault("is not a multipart one"));
     }
-    let boundary = content_type
-        .split(';')
-        .find_map(|parameter| parameter.trim().strip_prefix("boundary="));
-    let Some(boundary) = boundary.map(|boundary| boundary.trim_matches('"')) else {
-        return Err(BootstrapError::Custom(
-            "the MIME document has no boundary".to_owned(),
-        ));
-    };
+    let boundary = parameter(content_type, "boundary").ok_or_else(|| fault("has no boundary"))?;
     let opening = format!("--{boundary}");
     let mut parts = Vec::new();
     let mut current: Option<Vec<&str>> = None;
@@ -66,11 +57,31 @@ pub(super) fn parse(text: &str) -> Result<Vec<MimePart>, BootstrapError> {
             parts.push(MimePart { headers, body });
         }
         if rest.trim() == "--" {
-            break;
+            return Ok(parts);
         }
         current = Some(Vec::new());
     }
-    Ok(parts)
+    Err(fault(&format!(
+        "ends without the line {opening:?} and two dashes more"
+    )))
+}
+
+fn fault(what: &str) -> BootstrapError {
+    BootstrapError::Custom(format!("the MIME document {what}"))
+}
+
+/// A parameter of a header's value, by its name in any case (RFC 2045, section 5.1); quotes are taken off.
+fn parameter<'a>(value: &'a str, name: &str) -> Option<&'a str> {
+    let mut is_quoted = false;
+    let mut parameters = value.split(move |it: char| {
+        is_quoted ^= it == '"';
+        it == ';' && !is_quoted
+    });
+    parameters.find_map(|it| {
+        let (key, value) = it.split_once('=')?;
+        let is_wanted = key.trim().eq_ignore_ascii_case(name);
+        is_wanted.then(|| value.trim().trim_matches('"'))
+    })
 }
 
 /// An archive of the documents.
@@ -135,8 +146,28 @@ mod tests {
     }
 
     #[test]
-    fn a_document_of_one_part_is_refused() {
-        assert!(parse("Content-Type: text/plain\n\nhello").is_err());
+    fn headers_are_read_in_any_case_and_quotes_hold_what_they_hold() {
+        for content_type in [
+            "multipart/mixed; boundary=x",
+            "Multipart/Mixed; Boundary=\"x\"",
+            "multipart/mixed; charset=\"a;boundary=y\"; boundary=x",
+        ] {
+            let text = format!("Content-Type: {content_type}\n\n--x\nA: b\n\nhello\n--x--\n");
+            let body = &parse(&text).unwrap()[0].body;
+            assert_eq!(body, "hello", "{content_type}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_whole_archive_is_refused() {
+        for text in [
+            "Content-Type: text/plain\n\nhello",
+            "Content-Type: multipart/mixed\n\n--x\n\nhello\n--x--\n",
+            "Content-Type: multipart/mixed; boundary=x\n\n--x\n\nhello\n",
+            "Content-Type: multipart/mixed; boundary=y\n\n--x\n\nhello\n--x--\n",
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
         assert!(!is_archive("#!/bin/sh"));
     }
 }

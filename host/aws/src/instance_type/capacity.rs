@@ -34,7 +34,7 @@ pub(super) fn capacity_and_overhead(
     let overhead = Overhead {
         kube_reserved: kube_reserved(info, shape, &capacity),
         system_reserved: amounts(&shape.kubelet.system_reserved),
-        eviction_threshold: eviction_threshold(shape, &capacity),
+        eviction_threshold: eviction_threshold(info, shape, &capacity),
     };
     (capacity, overhead)
 }
@@ -232,9 +232,14 @@ fn kube_reserved_cpu_millis(cpu_millis: i64) -> i64 {
         .sum()
 }
 
-fn eviction_threshold(shape: &ClassShape, capacity: &Resources) -> Resources {
+/// Percentages are of the estimate, also where a node has reported its memory.
+fn eviction_threshold(
+    info: &InstanceTypeFacts,
+    shape: &ClassShape,
+    capacity: &Resources,
+) -> Resources {
     let hard = &shape.kubelet.eviction_hard;
-    let memory = capacity.get(labels::RESOURCE_MEMORY);
+    let memory = memory_bytes(info, shape) * MILLI;
     let storage = capacity.get(labels::RESOURCE_EPHEMERAL_STORAGE);
     let memory_default = 100 * MIB * MILLI;
     let storage_default = ceil_units(storage, 10.0);

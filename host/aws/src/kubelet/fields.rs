@@ -32,7 +32,7 @@ pub(super) const MANAGED: [&str; 12] = [
 ];
 
 /// The other fields of `kubelet.config.k8s.io/v1beta1`.
-pub(super) const UPSTREAM: [&str; 110] = [
+pub(super) const UPSTREAM: [&str; 114] = [
     "allowedUnsafeSysctls",
     "address",
     "authentication",
@@ -53,6 +53,7 @@ pub(super) const UPSTREAM: [&str; 110] = [
     "cpuManagerPolicyOptions",
     "cpuManagerReconcilePeriod",
     "crashLoopBackOff",
+    "defaultPodSysctls",
     "enableContentionProfiling",
     "enableControllerAttachDetach",
     "enableDebugFlagsHandler",
@@ -91,6 +92,7 @@ pub(super) const UPSTREAM: [&str; 110] = [
     "maxOpenFiles",
     "maxParallelImagePulls",
     "memoryManagerPolicy",
+    "memoryReservationPolicy",
     "memorySwap",
     "memoryThrottlingFactor",
     "mergeDefaultEvictionSettings",
@@ -135,12 +137,14 @@ pub(super) const UPSTREAM: [&str; 110] = [
     "systemReservedCgroup",
     "tlsCertFile",
     "tlsCipherSuites",
+    "tlsCurvePreferences",
     "tlsMinVersion",
     "tlsPrivateKeyFile",
     "topologyManagerPolicy",
     "topologyManagerPolicyOptions",
     "topologyManagerScope",
     "tracing",
+    "userNamespaces",
     "volumePluginDir",
     "volumeStatsAggPeriod",
 ];

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use apis::resources::Resources;
 use serde_json::{Value, json};
+use state::{Cluster, Event};
 
 use super::*;
 use crate::node_claim::tests::{claim_with, condition};
@@ -76,6 +77,62 @@ fn a_claim_goes_once_its_instance_must_be_listed_and_is_not() {
         );
         assert_eq!(decided.suspects.len(), usize::from(is_lost), "{case}");
         assert!(decided.leaked.is_empty(), "{case}");
+    }
+}
+
+#[test]
+fn the_api_server_is_asked_once_something_is_out_of_order() {
+    let node = |ready: &str| -> Node {
+        serde_json::from_value(json!({
+            "metadata": {"name": "n", "uid": "n"},
+            "spec": {"providerID": "aws:///a/i-1"},
+            "status": {"conditions": [condition("Ready", ready, "00:20")]},
+        }))
+        .unwrap()
+    };
+    let cloud = |id: &str, life: InstanceLife| Launched {
+        provider_id: ProviderId::of_instance("a", id),
+        life,
+        ..instance()
+    };
+    let runs = || vec![cloud("i-1", InstanceLife::Runs)];
+    let unregistered = json!({"/status/conditions": [condition("Launched", "True", "00:05")]});
+    let cases = [
+        (Some(claim(&json!({}))), None, runs(), true),
+        (Some(claim(&json!({}))), None, vec![], false),
+        (
+            Some(claim(&json!({}))),
+            None,
+            vec![cloud("i-1", InstanceLife::Ends)],
+            false,
+        ),
+        (Some(claim(&json!({}))), Some(node("True")), vec![], true),
+        (Some(claim(&json!({}))), Some(node("False")), vec![], false),
+        (Some(claim(&unregistered)), None, vec![], true),
+        (None, None, runs(), false),
+        (None, None, vec![cloud("i-1", InstanceLife::Ends)], true),
+        (
+            Some(claim(&json!({}))),
+            None,
+            [runs(), vec![cloud("i-2", InstanceLife::Runs)]].concat(),
+            false,
+        ),
+    ];
+    for (claim, node, instances, expected) in cases {
+        let case = format!("{} {} {instances:?}", claim.is_some(), node.is_some());
+        let mut cluster = Cluster::new();
+        let seen = [
+            claim.map(|it| Event::applied(Arc::new(it))),
+            node.map(|it| Event::applied(Arc::new(it))),
+        ];
+        for event in seen.into_iter().flatten() {
+            cluster.apply(now(), event).unwrap();
+        }
+        assert_eq!(
+            is_in_order(&cluster.snapshot(), &instances),
+            expected,
+            "{case}"
+        );
     }
 }
 
