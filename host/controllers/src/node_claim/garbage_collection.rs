@@ -91,15 +91,10 @@ impl Periodic for GarbageCollection {
         // First the cloud, then the API: what the list holds too much is young, not leaked.
         let instances = self.provider.list().await?;
         // All claims with all that they name are much to read for nothing.
-        if is_in_order(&self.shell.model.snapshot(), &instances) {
-            self.runs = self.runs.saturating_add(1);
-            return Ok(());
+        if !is_in_order(&self.shell.model.snapshot(), &instances) {
+            self.collect(instances).await?;
         }
-        let observed = self.observe(instances).await?;
         self.runs = self.runs.saturating_add(1);
-        let Decided { suspects, leaked } = decide(observed, self.shell.now());
-        several_at_once(AT_ONCE, suspects.iter().map(|it| self.look_again(it))).await;
-        several_at_once(AT_ONCE, leaked.iter().map(|it| self.terminate(it))).await;
         Ok(())
     }
 
@@ -123,6 +118,14 @@ impl GarbageCollection {
             provider,
             runs: 0,
         }
+    }
+
+    async fn collect(&self, instances: Vec<Launched>) -> Result<(), ReconcileError> {
+        let observed = self.observe(instances).await?;
+        let Decided { suspects, leaked } = decide(observed, self.shell.now());
+        several_at_once(AT_ONCE, suspects.iter().map(|it| self.look_again(it))).await;
+        several_at_once(AT_ONCE, leaked.iter().map(|it| self.terminate(it))).await;
+        Ok(())
     }
 
     async fn observe(&self, instances: Vec<Launched>) -> Result<Observed, ReconcileError> {
@@ -226,13 +229,18 @@ impl JournalEntry for LeakedInstance {
     }
 }
 
-/// Whether each running instance has its claim and each claim of a registered node its instance, as watches tell. Where
-/// they do not, the API server itself is asked before anything goes.
-fn is_in_order(snapshot: &Snapshot, instances: &[Launched]) -> bool {
+/// Provider ids of the instances that are not about to go.
+fn alive(instances: &[Launched]) -> BTreeSet<&ProviderId> {
     let running = instances
         .iter()
         .filter(|instance| instance.life != InstanceLife::Ends);
-    let alive: BTreeSet<&ProviderId> = running.map(|instance| &instance.provider_id).collect();
+    running.map(|instance| &instance.provider_id).collect()
+}
+
+/// Whether each running instance has its claim and each claim of a registered node its instance, as watches tell. Where
+/// they do not, the API server itself is asked before anything goes.
+fn is_in_order(snapshot: &Snapshot, instances: &[Launched]) -> bool {
+    let alive = alive(instances);
     let claimed = snapshot
         .nodes()
         .filter_map(|node| Some((node, node.claim()?)));
@@ -257,10 +265,7 @@ fn decide(observed: Observed, now: Timestamp) -> Decided {
         instances,
         ready,
     } = observed;
-    let running = instances
-        .iter()
-        .filter(|instance| instance.life != InstanceLife::Ends);
-    let alive: BTreeSet<&ProviderId> = running.map(|instance| &instance.provider_id).collect();
+    let alive = alive(&instances);
     let owned: BTreeSet<ProviderId> = claims.iter().filter_map(NodeClaim::provider_id).collect();
     // A claim that is still launching has no provider id yet; its instance bears its name or the token of its launch.
     let waiting = || claims.iter().filter(|claim| claim.provider_id().is_none());

@@ -95,44 +95,34 @@ fn the_api_server_is_asked_once_something_is_out_of_order() {
         life,
         ..instance()
     };
-    let runs = || vec![cloud("i-1", InstanceLife::Runs)];
+    let runs = |id: &str| cloud(id, InstanceLife::Runs);
+    let ends = |id: &str| cloud(id, InstanceLife::Ends);
+    let joined = || Some(json!({}));
     let unregistered = json!({"/status/conditions": [condition("Launched", "True", "00:05")]});
+    // What is said of the claim, the readiness of its node, the cloud's list, and whether all is in order.
     let cases = [
-        (Some(claim(&json!({}))), None, runs(), true),
-        (Some(claim(&json!({}))), None, vec![], false),
-        (
-            Some(claim(&json!({}))),
-            None,
-            vec![cloud("i-1", InstanceLife::Ends)],
-            false,
-        ),
-        (Some(claim(&json!({}))), Some(node("True")), vec![], true),
-        (Some(claim(&json!({}))), Some(node("False")), vec![], false),
-        (Some(claim(&unregistered)), None, vec![], true),
-        (None, None, runs(), false),
-        (None, None, vec![cloud("i-1", InstanceLife::Ends)], true),
-        (
-            Some(claim(&json!({}))),
-            None,
-            [runs(), vec![cloud("i-2", InstanceLife::Runs)]].concat(),
-            false,
-        ),
+        (joined(), None, vec![runs("i-1")], true),
+        (joined(), None, vec![], false),
+        (joined(), None, vec![ends("i-1")], false),
+        (joined(), Some("True"), vec![], true),
+        (joined(), Some("False"), vec![], false),
+        (Some(unregistered), None, vec![], true),
+        (None, None, vec![runs("i-1")], false),
+        (None, None, vec![ends("i-1")], true),
+        (joined(), None, vec![runs("i-1"), runs("i-2")], false),
     ];
-    for (claim, node, instances, expected) in cases {
-        let case = format!("{} {} {instances:?}", claim.is_some(), node.is_some());
+    for (said, ready, instances, expected) in cases {
+        let case = format!("{said:?} {ready:?} {instances:?}");
         let mut cluster = Cluster::new();
         let seen = [
-            claim.map(|it| Event::applied(Arc::new(it))),
-            node.map(|it| Event::applied(Arc::new(it))),
+            said.map(|it| Event::applied(Arc::new(claim(&it)))),
+            ready.map(|it| Event::applied(Arc::new(node(it)))),
         ];
         for event in seen.into_iter().flatten() {
             cluster.apply(now(), event).unwrap();
         }
-        assert_eq!(
-            is_in_order(&cluster.snapshot(), &instances),
-            expected,
-            "{case}"
-        );
+        let is_found = is_in_order(&cluster.snapshot(), &instances);
+        assert_eq!(is_found, expected, "{case}");
     }
 }
 
