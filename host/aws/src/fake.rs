@@ -82,6 +82,8 @@ pub(crate) struct FakeState {
     /// Role by profile name; empty for none.
     pub(crate) profiles: BTreeMap<String, String>,
     pub(crate) profile_paths: BTreeMap<String, String>,
+    /// Name of the profile that may not be deleted.
+    pub(crate) fixed_profile: Option<String>,
     pub(crate) reservations: Vec<CapacityReservation>,
     /// As ARC has applied them.
     pub(crate) shifts: Vec<ZonalShift>,

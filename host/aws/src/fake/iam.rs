@@ -118,7 +118,11 @@ impl IamApi for FakeAws {
         input: DeleteInstanceProfileInput,
     ) -> ApiResult<DeleteInstanceProfileOutput> {
         self.count("DeleteInstanceProfile", |state| {
-            state.profiles.remove(&input.instance_profile_name.unwrap());
+            let name = input.instance_profile_name;
+            if name == state.fixed_profile {
+                return Err(ApiError::client("AccessDenied", "refused"));
+            }
+            state.profiles.remove(&name.unwrap());
             Ok(DeleteInstanceProfileOutput::builder().build())
         })
     }

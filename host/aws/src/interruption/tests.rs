@@ -148,3 +148,15 @@ fn events_of_another_region_or_account_and_other_versions_are_not_ours() {
     }
     assert_eq!(read_body(&spot).kind, InterruptionKind::SpotInterrupted);
 }
+
+#[test]
+fn every_instance_of_a_long_notice_is_read() {
+    let entities: Vec<Value> = (0..1_500)
+        .map(|number| json!({"entityValue": format!("i-{number}")}))
+        .collect();
+    let detail = json!({
+        "service": "EC2", "eventTypeCategory": "scheduledChange", "affectedEntities": entities,
+    });
+    let read = read_body(&event("aws.health", "AWS Health Event", &detail));
+    assert_eq!((read.instance_ids.len(), read.fault), (1_500, None));
+}

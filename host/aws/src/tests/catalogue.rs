@@ -357,6 +357,16 @@ async fn the_memory_that_nodes_of_the_current_image_report_is_what_the_type_has(
         let m5 = counts.map_or(estimates[1], |count| mib(count) * 1000);
         assert_eq!(memory(&types), [estimates[0], m5], "{image_id} {reported}");
     }
+    // A percentage is of the estimate all the same.
+    let mut evicting = class.clone();
+    evicting.metadata.resource_version = Some("3".to_owned());
+    evicting.spec.kubelet =
+        serde_json::from_value(serde_json::json!({"evictionHard": {"memory.available": "50%"}}))
+            .unwrap();
+    let m5 = &rig.types(&evicting).await[1];
+    assert_eq!(m5.capacity.get("memory"), mib(7_700) * 1000);
+    let kept = m5.overhead.eviction_threshold.get("memory");
+    assert_eq!(kept, estimates[1] / 2);
     // Nodes of other images have said nothing yet.
     let mut renewed = class.clone();
     renewed.metadata.resource_version = Some("2".to_owned());

@@ -292,3 +292,25 @@ async fn a_profile_with_the_role_is_kept_and_one_that_nobody_uses_goes() {
     );
     assert!(!names().contains(&second));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_profile_that_may_not_be_deleted_keeps_no_other() {
+    let rig = Rig::new(infos(&["m5.large"]));
+    let mut class = class();
+    for role in ["first-role", "second-role", "third-role"] {
+        class.spec.role = Some(role.to_owned());
+        class = rig.resolve(class).await;
+    }
+    let names = || {
+        rig.aws
+            .edit(|it| it.profiles.keys().cloned().collect::<Vec<_>>())
+    };
+    let first = names()[0].clone();
+    assert_eq!(names().len(), 3);
+    rig.aws
+        .edit(|state| state.fixed_profile = Some(first.clone()));
+    rig.pass(3601);
+    let released = rig.provider.release_unused(&[].into()).await;
+    assert!(released.unwrap_err().to_string().contains("AccessDenied"));
+    assert_eq!(names(), [first]);
+}
